@@ -1,0 +1,50 @@
+# Everything runs inside .venv, which installs itself: a fresh machine needs only Python and make.
+# All paths are relative, so the checkout may live in a directory with spaces.
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help venv check test demo bench-core format clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+venv: $(STAMP) ## create .venv with the pinned development tools
+
+$(STAMP): pyproject.toml constraints.txt
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "error: '$(PYTHON)' is not Python 3.11 or newer; set PYTHON=/path/to/python3" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo "error: '$(PYTHON)' cannot create virtual environments; on Debian or Ubuntu: apt install python3-venv" >&2; exit 1; }
+	"$(PYTHON)" -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $(STAMP)
+
+check: $(STAMP) ## lint, format, types, import law, generated files
+	$(BIN)/python -m ruff check
+	$(BIN)/python -m ruff format --check
+	$(BIN)/python -m mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tools/unasync.py --check
+
+test: check ## check, then every test (PYTEST_ARGS="-k fairness -n 4" to choose)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+demo: $(STAMP) ## watch tenants take turns, on a PostgreSQL that starts itself
+	$(BIN)/python examples/demo.py
+
+bench-core: $(STAMP) ## measure the queue's core
+	$(BIN)/python -m benchmarks.core
+
+format: $(STAMP) ## regenerate the sync client, fix what can be fixed, format
+	$(BIN)/python tools/unasync.py
+	$(BIN)/python -m ruff check --fix-only --quiet
+	$(BIN)/python -m ruff format
+
+clean: ## remove .venv, caches and build output
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	find . -path ./.git -prune -o -type d -name __pycache__ -exec rm -rf {} +

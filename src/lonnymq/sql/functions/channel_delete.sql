@@ -1,0 +1,48 @@
+-- channel_delete: forget a channel and its policy, if it has no message, waiting or leased. Dead letters stay.
+-- Returns 'deleted', 'not_empty', 'unknown', or 'busy' (ask again). A message created meanwhile makes the channel anew.
+-- Locks:  channel_lock, the channel and its turn; does not wait.
+-- Writes: channel, turn, wake (delete).
+create or replace function channel_delete(p_channel text) returns text
+language plpgsql security definer
+set search_path from current
+as $$
+declare
+  v_id bigint;
+  v_turn tid;
+begin
+  perform require_channel(p_channel);
+  perform require_read_committed('channel_delete');
+  select channel_id(s.salt, p_channel) into v_id from setting s where s.is_only;
+  if not exists (select from channel c where c.id = v_id and c.name = p_channel) then
+    return 'unknown';
+  elsif not channel_lock(v_id) then
+    return 'busy';
+  end if;
+  perform from channel c where c.id = v_id for update skip locked;
+  if not found then
+    return 'busy';
+  end if;
+  select t.ctid into v_turn from turn t where t.channel_id = v_id order by t.version desc limit 1;
+  if v_turn is not null then
+    select t.ctid into v_turn from turn t where t.ctid = v_turn for update skip locked;
+    if v_turn is null then
+      return 'busy';
+    end if;
+  end if;
+  -- Under the turn's lock, in one snapshot: nothing waits, nothing is leased, and the wakes say nothing else.
+  with bare as (
+    select v_id as id
+    where not exists (select from message m where m.channel_id = v_id)
+      and coalesce((select t.in_flight from turn t where t.ctid = v_turn), 0)
+        = coalesce((select sum(w.done) from wake w where w.channel_id = v_id), 0)
+  ),
+  wakes as (
+    delete from wake w using bare b where w.channel_id = b.id
+  ),
+  turns as (
+    delete from turn t using bare b where t.ctid = v_turn
+  )
+  delete from channel c using bare b where c.id = b.id;
+  return case when found then 'deleted' else 'not_empty' end;
+end
+$$;

@@ -1,0 +1,10 @@
+-- channel_pause: release no message of a channel until channel_resume. Leased ones go on.
+-- Returns 'set' or 'busy', as channel_set.
+-- Locks:  as channel_set.
+-- Writes: as channel_set.
+create or replace function channel_pause(p_channel text) returns text
+language sql security definer
+set search_path from current
+as $$
+  select channel_set(p_channel, '{"is_paused": true}')
+$$;

@@ -1,0 +1,42 @@
+-- history_prepare: have a history partition for today and each of the next p_days days, and move there what had to go to
+-- history_overflow. A partition is made beside the table and then attached, which makes nobody wait.
+-- Returns how many partitions were made.
+-- Locks:  history, share update exclusive (one preparer at a time; writers and readers go on).
+-- Writes: history partitions, setting, history_overflow (delete).
+create or replace function history_prepare(p_days integer default 14) returns integer
+language plpgsql security definer
+set search_path from current
+as $$
+declare
+  v_schema constant text := (select n.nspname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where c.oid = 'history'::regclass);
+  v_day date := (now() at time zone 'UTC')::date;
+  v_name text;
+  v_from bigint;
+  v_until bigint;
+  v_made integer := 0;
+begin
+  if p_days is null or p_days not between 0 and 366 then
+    perform reject('days', p_days::text, 'between 0 and 366');
+  end if;
+  lock table history in share update exclusive mode;
+  for v_offset in 0..p_days loop
+    v_name := 'history_' || to_char(v_day + v_offset, 'YYYYMMDD');
+    v_from := to_epoch((v_day + v_offset)::timestamp at time zone 'UTC');
+    v_until := to_epoch((v_day + v_offset + 1)::timestamp at time zone 'UTC');
+    if to_regclass(format('%I.%I', v_schema, v_name)) is null then
+      execute format('create table %I.%I (like %I.history including defaults, check (ended_at >= %s and ended_at < %s))',
+        v_schema, v_name, v_schema, v_from, v_until);
+      execute format('create index on %I.%I (xid, id)', v_schema, v_name);
+      execute format('insert into %I.%I select * from history_overflow where ended_at >= %s and ended_at < %s',
+        v_schema, v_name, v_from, v_until);
+      execute format('alter table %I.history attach partition %I.%I for values from (%s) to (%s)',
+        v_schema, v_schema, v_name, v_from, v_until);
+      execute format('delete from history_overflow where ended_at >= %s and ended_at < %s', v_from, v_until);
+      v_made := v_made + 1;
+    end if;
+  end loop;
+  update setting s set history_until = v_until where s.history_until < v_until;
+  return v_made;
+end
+$$;

@@ -1,0 +1,59 @@
+-- lease_expire: end leases whose time is over, like a defer without delay: the normal turn releases the message again,
+-- or it is buried if that was its last attempt. Part of message_dequeue, which has locked the leases.
+-- A message that is locked (somebody is cancelling it) keeps its lease until the next look.
+-- Locks:  the messages, skipping locked ones.
+-- Writes: lease (delete), message, dead, history, wake (insert).
+create or replace function lease_expire(p_leases tid[], p_now bigint) returns void
+language plpgsql
+as $$
+declare
+  v_leases tid[];
+  v_messages tid[];
+  v_errors text[];
+  v_is_spent boolean[];
+  v_ids bigint[];
+  v_channel_ids bigint[];
+  v_dequeue_ats bigint[];
+begin
+  -- Cancelled while leased: only the lease is left.
+  with ended as (
+    delete from lease l
+    where l.ctid = any(p_leases) and l.unlock_at <= p_now
+      and (select true from message m where m.id = l.message_id) is null
+    returning l.channel_id
+  )
+  insert into wake (channel_id, done) select e.channel_id, count(*) from ended e group by e.channel_id;
+
+  select array_agg(s.lease), array_agg(s.message), array_agg(s.error), array_agg(s.is_spent), array_agg(s.id),
+    array_agg(s.channel_id), array_agg(s.dequeue_at)
+  into v_leases, v_messages, v_errors, v_is_spent, v_ids, v_channel_ids, v_dequeue_ats
+  from (
+    select l.ctid as lease, m.ctid as message, m.id, m.channel_id, m.dequeue_at,
+      coalesce(l.attempt >= coalesce(m.max_attempts, c.max_attempts), false) as is_spent,
+      format('the lease of attempt %s expired%s', l.attempt, ' (worker ' || l.worker || ')') as error
+    from lease l
+    join message m on m.id = l.message_id
+    join channel c on c.id = m.channel_id
+    where l.ctid = any(p_leases) and l.unlock_at <= p_now
+    for update of m skip locked
+  ) s;
+  if v_leases is null then
+    return;
+  end if;
+  perform history_record(v_leases, v_messages, 'expired', v_errors);
+  if true = any(v_is_spent) then
+    perform dead_insert(array_agg(u.message), array_agg(u.error))
+    from unnest(v_messages, v_errors, v_is_spent) u(message, error, is_spent)
+    where u.is_spent;
+  end if;
+  update message m set attempts = m.attempts + 1, error = u.error
+  from unnest(v_messages, v_errors) u(tid, error)
+  where m.ctid = u.tid;
+  delete from lease l where l.ctid = any(v_leases);
+  insert into wake (channel_id, at, message_id, to_at, done, made)
+  select u.channel_id, min(u.dequeue_at) filter (where not u.is_spent), min(u.id) filter (where not u.is_spent),
+    max(u.dequeue_at) filter (where not u.is_spent), count(*), -count(*) filter (where u.is_spent)
+  from unnest(v_channel_ids, v_dequeue_ats, v_ids, v_is_spent) u(channel_id, dequeue_at, id, is_spent)
+  group by u.channel_id;
+end
+$$;

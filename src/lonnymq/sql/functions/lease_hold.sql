@@ -1,0 +1,61 @@
+-- lease_hold: lock leases by message and token, with their messages, for an acknowledgement.
+-- Returns the places of those that are now held, in the order of p_ids, and an answer for each id: null if it is held,
+-- 'cancelled' if its message is gone, 'busy' if somebody else has it locked (ask again), 'lease_lost' otherwise.
+-- Locks:  the leases and their messages, skipping locked ones.
+-- Writes: if p_ends_cancelled, lease (delete) and wake (insert) of cancelled ones.
+create or replace function lease_hold(
+  p_ids bigint[], p_tokens bigint[], p_ends_cancelled boolean,
+  out leases tid[], out messages tid[], out ordinals integer[], out outcomes text[]
+)
+language plpgsql
+as $$
+declare
+  v_orphans tid[];
+begin
+  if p_ids is null or p_tokens is null then
+    perform reject(case when p_ids is null then 'ids' else 'tokens' end, null, 'an array');
+  elsif cardinality(p_ids) <> cardinality(p_tokens) then
+    perform reject('tokens', cardinality(p_tokens) || ' elements', format('as many as ids (%s)', cardinality(p_ids)));
+  elsif cardinality(p_ids) > 10000 then
+    perform reject('ids', cardinality(p_ids) || ' elements', 'at most 10000 elements');
+  elsif current_setting('transaction_isolation') <> 'read committed' then
+    perform require_read_committed('acknowledging a message');
+  end if;
+  select array_agg(s.lease), array_agg(s.message), array_agg(s.ordinal) into leases, messages, ordinals
+  from (
+    select l.ctid as lease, m.ctid as message, u.ordinal
+    from unnest(p_ids, p_tokens) with ordinality u(id, token, ordinal)
+    join lease l on l.message_id = u.id
+    join message m on m.id = u.id
+    where l.token = u.token
+    for update of l, m skip locked
+  ) s;
+  if cardinality(ordinals) = cardinality(p_ids) then
+    return;
+  end if;
+
+  -- Not all: say why, from a new snapshot.
+  select array_agg(
+    case
+      when u.ordinal = any(ordinals) then null
+      when l.message_id is null then 'lease_lost'
+      when (select true from message m where m.id = u.id) is null then 'cancelled'
+      else 'busy'
+    end order by u.ordinal),
+    array_agg(l.ctid) filter (where l.message_id is not null)
+  into outcomes, v_orphans
+  from unnest(p_ids, p_tokens) with ordinality u(id, token, ordinal)
+  left join lease l on l.message_id = u.id and l.token = u.token;
+  if p_ends_cancelled and 'cancelled' = any(outcomes) then
+    select array_agg(s.ctid) into v_orphans
+    from (select l.ctid from lease l where l.ctid = any(v_orphans) for update skip locked) s;
+    with ended as (
+      delete from lease l
+      where l.ctid = any(v_orphans) and (select true from message m where m.id = l.message_id) is null
+      returning l.channel_id
+    )
+    insert into wake (channel_id, done) select e.channel_id, count(*) from ended e group by e.channel_id;
+    perform sleepers_notify();
+  end if;
+end
+$$;

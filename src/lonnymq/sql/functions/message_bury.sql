@@ -1,0 +1,48 @@
+-- message_bury: end messages that must not be tried again: they become dead letters, with an error.
+-- Returns per message, in the order given: 'buried', or as message_complete.
+-- Locks:  its own leases and messages, skipping locked ones.
+-- Writes: lease, message (delete), dead, history, wake (insert).
+create or replace function message_bury(p_ids bigint[], p_tokens bigint[], p_errors text[] default null)
+returns table (message_id bigint, outcome text)
+language plpgsql security definer
+set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  v_leases tid[];
+  v_messages tid[];
+  v_ordinals integer[];
+  v_outcomes text[];
+  v_errors text[];
+  v_count bigint;
+begin
+  perform require_length('errors', cardinality(p_errors), cardinality(p_ids));
+  select * into v_leases, v_messages, v_ordinals, v_outcomes from lease_hold(p_ids, p_tokens, true);
+  if v_leases is not null then
+    v_errors := array(select p_errors[o] from unnest(v_ordinals) o);
+    perform history_record(v_leases, v_messages, 'buried', v_errors);
+    perform dead_insert(v_messages, v_errors);
+    with ended as (
+      delete from lease l where l.ctid = any(v_leases) returning l.channel_id
+    ),
+    woken as (
+      insert into wake (channel_id, done, made)
+      select e.channel_id, count(*), -count(*) from ended e group by e.channel_id
+      returning done
+    )
+    select sum(w.done) into v_count from woken w;
+    if v_count <> cardinality(v_leases) then
+      perform reject('ids', 'repeated ids', 'without repetition');
+    end if;
+    perform sleepers_notify();
+  end if;
+  return query
+  select u.id, coalesce(v_outcomes[u.ordinal], 'buried') from unnest(p_ids) with ordinality u(id, ordinal);
+end
+$$;

@@ -1,0 +1,40 @@
+-- message_cancel: take messages out of the queue. A leased one is gone too: its worker learns at its next heartbeat or
+-- acknowledgement.
+-- Returns per message, in the order given: 'cancelled', 'busy' (locked by another transaction: ask again), or 'unknown'.
+-- Locks:  the messages, skipping locked ones.
+-- Writes: message (delete), wake, history (insert).
+create or replace function message_cancel(p_ids bigint[]) returns table (message_id bigint, outcome text)
+language plpgsql security definer
+set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+  v_messages tid[];
+  v_gone bigint[];
+begin
+  if p_ids is null then
+    perform reject('ids', null, 'an array');
+  end if;
+  perform require_read_committed('message_cancel');
+  select array_agg(s.ctid) into v_messages from (
+    select m.ctid from message m where m.id = any(p_ids) for update skip locked
+  ) s;
+  perform history_record(null, v_messages, 'cancelled', null);
+  with gone as (
+    delete from message m where m.ctid = any(v_messages) returning m.id, m.channel_id
+  ),
+  woken as (
+    insert into wake (lane, channel_id, made) select 2, g.channel_id, -count(*) from gone g group by g.channel_id
+  )
+  select array_agg(g.id) into v_gone from gone g;
+  return query
+  select u.id, case when u.id = any(v_gone) then 'cancelled'
+    when (select true from message m where m.id = u.id) then 'busy' else 'unknown' end
+  from unnest(p_ids) with ordinality u(id, ordinal)
+  order by u.ordinal;
+end
+$$;

@@ -1,0 +1,88 @@
+-- message_create: put a message into a channel, now, at a time (p_dequeue_at, milliseconds) or after a delay.
+-- Returns 'created' and the id; 'duplicate' and the first one's id if the channel has a live message of that key;
+-- 'dropped' if the channel is full (max_size).
+-- Locks:  nothing that another call wants; a key waits for an open transaction that has created or ended the same key.
+-- Writes: message, wake (insert).
+create or replace function message_create(
+  p_channel text, p_content bytea, p_dequeue_at bigint default null, p_delay_ms bigint default null,
+  p_key text default null, p_max_attempts integer default null,
+  out outcome text, out message_id bigint
+)
+language plpgsql security definer
+set search_path from current
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  v_now constant bigint := floor(extract(epoch from now()) * 1000)::bigint;
+  v_at bigint;
+  v_channel_id bigint;
+  v_name text;
+  v_max_size bigint;
+  v_max_bytes bigint;
+begin
+  if p_channel is null or length(p_channel) not between 1 and 255 or p_channel ~ '[[:cntrl:]]' then
+    perform require_channel(p_channel);
+  elsif p_content is null then
+    perform reject('content', null, 'bytes');
+  elsif p_dequeue_at not between -9000000000000000 and 9000000000000000 then
+    perform reject('dequeue_at', p_dequeue_at::text, 'between -9000000000000000 and 9000000000000000 (milliseconds)');
+  elsif p_delay_ms not between 0 and 3155760000000 then
+    perform reject('delay_ms', p_delay_ms::text, 'between 0 and 3155760000000 (100 years)');
+  elsif p_dequeue_at is not null and p_delay_ms is not null then
+    perform reject('delay_ms', p_delay_ms::text, 'absent if dequeue_at is given');
+  elsif length(p_key) not between 1 and 255 then
+    perform reject('key', p_key, '1 to 255 characters');
+  elsif p_max_attempts < 1 then
+    perform reject('max_attempts', p_max_attempts::text, 'at least 1');
+  end if;
+  v_at := case
+    when p_delay_ms is not null then floor(extract(epoch from clock_timestamp()) * 1000)::bigint + p_delay_ms
+    else coalesce(p_dequeue_at, v_now)
+  end;
+  select channel_id(s.salt, p_channel), s.max_content_bytes into v_channel_id, v_max_bytes from setting s where s.is_only;
+  if octet_length(p_content) > v_max_bytes then
+    perform reject('content', octet_length(p_content) || ' bytes', format('at most %s bytes', v_max_bytes));
+  end if;
+  select c.name, c.max_size into v_name, v_max_size from channel c where c.id = v_channel_id;
+  if p_key is not null then
+    select 'duplicate', m.id into outcome, message_id
+    from message m where m.channel_id = v_channel_id and m.key = p_key;
+    if found then
+      return;
+    end if;
+  end if;
+  if v_max_size is not null and channel_size(v_channel_id) >= v_max_size then
+    outcome := 'dropped';
+    return;
+  end if;
+
+  if p_key is null then
+    insert into message (channel_id, channel_name, dequeue_at, created_at, max_attempts, content)
+    values (v_channel_id, case when v_name = p_channel then null else p_channel end, v_at, v_now, p_max_attempts, p_content)
+    returning id into message_id;
+  else
+    -- Two at once: one of them inserts, the other finds it, unless it is gone again by then.
+    for v_try in 1..100 loop
+      insert into message (channel_id, channel_name, dequeue_at, created_at, max_attempts, key, content)
+      values (v_channel_id, case when v_name = p_channel then null else p_channel end, v_at, v_now, p_max_attempts, p_key,
+        p_content)
+      on conflict (channel_id, key) where key is not null do nothing
+      returning id into message_id;
+      exit when found;
+      select 'duplicate', m.id into outcome, message_id
+      from message m where m.channel_id = v_channel_id and m.key = p_key;
+      if found then
+        return;
+      end if;
+    end loop;
+  end if;
+  insert into wake (channel_id, channel_name, at, message_id, to_at, made)
+  values (v_channel_id, p_channel, v_at, message_id, v_at, 1);
+  perform sleepers_notify();
+  outcome := 'created';
+end
+$$;

@@ -1,0 +1,89 @@
+-- message_defer: end attempts that are to be repeated after a delay (milliseconds; null: at once), with an opaque
+-- state for the next attempt (null: as it was) and the error of this one.
+-- Returns per message, in the order given: 'deferred', or 'buried' if that was its last attempt, or as message_complete.
+-- Locks:  its own leases and messages, skipping locked ones.
+-- Writes: lease (delete), message, dead, history, wake (insert).
+create or replace function message_defer(
+  p_ids bigint[], p_tokens bigint[], p_delays_ms bigint[] default null, p_states bytea[] default null,
+  p_errors text[] default null
+) returns table (message_id bigint, outcome text)
+language plpgsql security definer
+set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  v_now constant bigint := floor(extract(epoch from clock_timestamp()) * 1000)::bigint;
+  v_leases tid[];
+  v_messages tid[];
+  v_ordinals integer[];
+  v_outcomes text[];
+  v_count bigint;
+  v_spent integer[];
+  v_kept integer[];
+begin
+  perform require_length('delays_ms', cardinality(p_delays_ms), cardinality(p_ids));
+  perform require_length('states', cardinality(p_states), cardinality(p_ids));
+  perform require_length('errors', cardinality(p_errors), cardinality(p_ids));
+  if exists (select from unnest(p_delays_ms) d where d not between 0 and 3155760000000) then
+    perform reject('delays_ms', (select min(d)::text from unnest(p_delays_ms) d where d not between 0 and 3155760000000),
+      'between 0 and 3155760000000 (100 years)');
+  end if;
+  select * into v_leases, v_messages, v_ordinals, v_outcomes from lease_hold(p_ids, p_tokens, true);
+  if v_leases is not null then
+    -- Positions in the held arrays of those that had their last attempt, and of the others.
+    select array_agg(h.place) filter (where h.is_spent), array_agg(h.place) filter (where not h.is_spent)
+    into v_spent, v_kept
+    from (
+      select u.place, coalesce(m.attempts + 1 >= coalesce(m.max_attempts, c.max_attempts), false) as is_spent
+      from unnest(v_messages) with ordinality u(tid, place)
+      join message m on m.ctid = u.tid
+      join channel c on c.id = m.channel_id
+    ) h;
+    perform history_record(array_agg(v_leases[p]), array_agg(v_messages[p]), 'deferred', array_agg(p_errors[v_ordinals[p]]))
+    from unnest(v_kept) p
+    having count(*) > 0;
+    perform history_record(array_agg(v_leases[p]), array_agg(v_messages[p]), 'buried', array_agg(p_errors[v_ordinals[p]])),
+      dead_insert(array_agg(v_messages[p]), array_agg(p_errors[v_ordinals[p]]))
+    from unnest(v_spent) p
+    having count(*) > 0;
+    with ended as (
+      delete from lease l where l.ctid = any(v_leases) returning l.channel_id
+    ),
+    kept as (
+      update message m set
+        dequeue_at = v_now + coalesce(p_delays_ms[v_ordinals[p]], 0),
+        attempts = m.attempts + 1,
+        state = coalesce(p_states[v_ordinals[p]], m.state),
+        error = coalesce(p_errors[v_ordinals[p]], m.error)
+      from unnest(v_kept) p
+      where m.ctid = v_messages[p]
+      returning m.id, m.channel_id, m.dequeue_at
+    ),
+    changes as (
+      select e.channel_id, 1 as done, -1 as made, null::bigint as id, null::bigint as at from ended e
+      union all
+      select k.channel_id, 0, 1, k.id, k.dequeue_at from kept k
+    ),
+    woken as (
+      insert into wake (channel_id, at, message_id, to_at, done, made)
+      select c.channel_id, min(c.at), min(c.id), max(c.at), sum(c.done), sum(c.made) from changes c group by c.channel_id
+      returning done
+    )
+    select sum(w.done) into v_count from woken w;
+    if v_count <> cardinality(v_leases) then
+      perform reject('ids', 'repeated ids', 'without repetition');
+    end if;
+    perform sleepers_notify();
+  end if;
+  return query
+  select u.id, coalesce(v_outcomes[u.ordinal],
+    case when array_position(v_ordinals, u.ordinal::integer) = any(v_spent) then 'buried' else 'deferred' end)
+  from unnest(p_ids) with ordinality u(id, ordinal);
+end
+$$;

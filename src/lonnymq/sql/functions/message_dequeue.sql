@@ -1,0 +1,214 @@
+-- message_dequeue: lease up to p_limit messages for p_lease_ms to p_worker, fairly, within caps and rate limits.
+-- Returns one row per message, 'leased', in the order to work them. content and state are null where the reply would
+-- grow too large (content_bytes is not): read those with message_read. If there is no message, one row says 'empty',
+-- or 'busy' (others hold what is due), with the milliseconds after which asking again makes sense.
+-- p_is_durable false: this transaction's commit does not wait for the disk. Right if it does nothing but dequeue,
+-- since a lease lost in a crash is only a redelivery.
+-- Locks:  turns and expired leases, O(p_limit) of them, always skipping locked ones.
+-- Writes: turn, lease, wake (delete); channel on first use; what expired leases bring (see lease_expire).
+create or replace function message_dequeue(
+  p_limit integer default 1,
+  p_lease_ms bigint default 30000,
+  p_worker text default null,
+  p_is_durable boolean default true
+) returns table (
+  outcome text, wait_ms bigint, message_id bigint, channel text, token bigint, attempt integer, max_attempts integer,
+  dequeue_at bigint, created_at bigint, leased_at bigint, unlock_at bigint, key text,
+  content_bytes integer, content bytea, state bytea
+)
+language plpgsql security definer
+set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_bitmapscan = off
+set enable_sort = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  -- A reply must fit the socket's buffers: a client that stops reading would hold its turns' locks.
+  c_limit constant integer := least(p_limit, 500);
+  c_lowest constant bigint := -9223372036854775808;
+  -- What this session remembers between calls. Hints only: a full look starts without them.
+  c_hints constant text := 'lonnymq.hints_' || 'turn'::regclass::oid;
+  v_hints bigint[] := string_to_array(nullif(current_setting(c_hints, true), ''), ',', '-')::bigint[];
+  v_full_at bigint := v_hints[1];     -- when everything was last looked at from the start,
+  v_full_cost bigint := v_hints[2];   -- and how long that took
+  v_wake bigint := v_hints[3];        -- where to go on reading wakes of lane 0,
+  v_wake_min bigint := v_hints[4];    -- and the lowest one seen in this pass
+  v_bulk bigint := v_hints[5];        -- the same for lane 1
+  v_bulk_min bigint := v_hints[6];
+  v_turn bigint := v_hints[7];        -- no turn that is due has a lower next_at
+  v_sweep_at bigint := v_hints[8];    -- when to look for stamps from the future
+  v_due_at bigint := v_hints[9];      -- when something becomes due
+
+  v_now bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
+  v_left integer := c_limit;
+  v_is_full boolean := v_hints is null or v_now < v_full_at
+    or v_now - v_full_at >= least(greatest(20 * v_full_cost, 1000), 5000000);
+  v_was_full boolean := v_is_full;
+  v_is_busy boolean := false;
+  v_channels bigint[];
+  v_unborn bigint[];
+  v_firsts bigint[];
+  v_found tid[];
+  v_turns tid[];
+  v_at bigint;
+  v_min bigint;
+  v_max bigint;
+  v_count bigint;
+begin
+  if p_limit is null or p_limit not between 1 and 10000 then
+    perform reject('limit', p_limit::text, 'between 1 and 10000');
+  elsif p_lease_ms is null or p_lease_ms not between 1 and 86400000 then
+    perform reject('lease_ms', p_lease_ms::text, 'between 1 and 86400000 (24 hours)');
+  elsif length(p_worker) > 255 then
+    perform reject('worker', p_worker, 'at most 255 characters long');
+  elsif current_setting('transaction_isolation') <> 'read committed' then
+    perform require_read_committed('message_dequeue');
+  end if;
+  if not p_is_durable then
+    perform set_config('synchronous_commit', 'off', true);
+  end if;
+  -- A caller that stalls inside its own transaction holds its tenants back no longer than its lease.
+  if current_setting('idle_in_transaction_session_timeout') = '0' then
+    perform set_config('idle_in_transaction_session_timeout', greatest(p_lease_ms, 1000)::text, true);
+  end if;
+
+  for v_round in 1..8 loop
+    v_turns := null;
+    if v_is_full then
+      v_full_at := v_now;
+      v_wake := c_lowest; v_wake_min := null; v_bulk := c_lowest; v_bulk_min := null; v_turn := c_lowest;
+      select array_agg(s.ctid) into v_found from (
+        select ctid from lease where unlock_at <= v_now order by unlock_at limit 200 for update skip locked
+      ) s;
+      if v_found is not null then
+        perform lease_expire(v_found, v_now);
+      end if;
+      if v_sweep_at is null or v_now >= v_sweep_at or v_now < v_sweep_at - 3600000000 then
+        v_sweep_at := turn_sweep(v_now);
+      end if;
+    end if;
+
+    if v_is_full or v_round = 1 then
+      -- Find the channels that woke. A pass goes on where the last call stopped, and starts again at its end.
+      select array_agg(g.channel_id order by g.first_id), array_agg(g.first_id order by g.first_id),
+        max(g.last_id), sum(g.n), coalesce(min(g.at), -9000000000000000)
+      into v_channels, v_firsts, v_max, v_count, v_at
+      from (
+        select s.channel_id, min(s.id) as first_id, max(s.id) as last_id, count(*) as n, min(s.at) as at
+        from (
+          select id, channel_id, at from wake
+          where lane = 0 and id >= v_wake
+          order by lane, id limit 256 + 2 * c_limit
+        ) s
+        group by s.channel_id
+      ) g;
+      v_wake_min := least(v_wake_min, v_firsts[1]);
+      if cardinality(v_channels) > c_limit + 8 then
+        v_wake := v_firsts[c_limit + 9];
+        v_channels := v_channels[1:c_limit + 8];
+      elsif v_count >= 256 + 2 * c_limit then
+        v_wake := v_max + 1;
+      elsif v_wake_min is not null then
+        v_wake := v_wake_min - 64;
+        v_wake_min := null;
+      end if;
+      if v_is_full or v_bulk_min is not null then
+        select array_agg(g.channel_id order by g.first_id), array_agg(g.first_id order by g.first_id)
+        into v_unborn, v_firsts
+        from (
+          select s.channel_id, min(s.id) as first_id
+          from (
+            select id, channel_id from wake
+            where lane = 1 and id >= v_bulk
+            order by lane, id limit 256 + 2 * c_limit
+          ) s
+          group by s.channel_id
+        ) g;
+        if v_unborn is not null then
+          v_bulk_min := least(v_bulk_min, v_firsts[1]);
+          v_bulk := v_firsts[least(cardinality(v_firsts), c_limit + 8)] + 1;
+          v_channels := coalesce(v_channels, '{}') || v_unborn[1:c_limit + 8];
+          v_at := -9000000000000000;
+        elsif v_bulk_min is not null then
+          v_bulk := v_bulk_min;
+          v_bulk_min := null;
+        end if;
+      end if;
+
+      -- Lock their turns: find the newest version first, then lock that place, so that nobody walks over dead ones.
+      if v_channels is not null then
+        select array_agg(f.tid) filter (where f.tid is not null), array_agg(f.id) filter (where f.tid is null)
+        into v_found, v_unborn
+        from (
+          select c.id, (select t.ctid from turn t where t.channel_id = c.id order by t.version desc limit 1) as tid
+          from unnest(v_channels) c(id)
+        ) f;
+        if v_found is not null then
+          select array_agg(s.ctid), min(greatest(s.last_at, v_at * 1000)) into v_turns, v_min
+          from (select ctid, last_at from turn where ctid = any(v_found) for update skip locked) s;
+          v_turn := least(v_turn, v_min);
+          v_is_busy := v_is_busy or v_turns is null;
+        end if;
+        if v_unborn is not null then
+          v_found := turn_birth(v_unborn);
+          if v_found is null then
+            v_is_busy := true;
+          else
+            v_turns := coalesce(v_turns, '{}') || v_found;
+            v_turn := least(v_turn, 0);
+          end if;
+        end if;
+      end if;
+    end if;
+
+    -- Lock the turns that are due, least recently served first.
+    select array_agg(s.ctid), min(s.next_at) into v_found, v_min
+    from (
+      select ctid, next_at from turn
+      where next_at <= v_now and next_at >= v_turn
+      order by next_at limit v_left for update skip locked
+    ) s;
+    if v_turns is null then
+      v_turns := v_found;
+      v_turn := coalesce(v_min, v_turn);
+    elsif v_found is not null then
+      v_turns := array(select distinct u from unnest(v_turns || v_found) u);
+    end if;
+    if v_is_full then
+      v_full_cost := (extract(epoch from clock_timestamp()) * 1000000)::bigint - v_full_at;
+    end if;
+
+    -- Settle what is locked, in a statement that sees what the lock protects.
+    if v_turns is not null then
+      return query select * from message_settle(v_turns, v_left, p_lease_ms * 1000, p_worker, v_is_full);
+      get diagnostics v_count = row_count;
+      v_left := v_left - v_count;
+    end if;
+    exit when v_left = 0;
+    v_now := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
+    v_is_full := false;
+    if v_turns is null then
+      -- Nothing more by the hints. Before saying "nothing at all", look at everything, unless that was just done.
+      exit when v_left < c_limit or v_was_full or v_now - v_full_at < 2 * v_full_cost;
+      v_is_full := true;
+      v_was_full := true;
+    end if;
+  end loop;
+
+  if v_left = c_limit then
+    select * into v_is_busy, v_due_at from queue_outlook(v_now, v_turn, v_was_full, v_is_busy, v_due_at);
+    outcome := case when v_is_busy then 'busy' else 'empty' end;
+    wait_ms := case when not v_is_busy then
+      greatest(0, least(v_due_at - v_now, case when not v_was_full then v_full_at + 20 * v_full_cost - v_now end, 60000000)
+        + 999) / 1000 else 0 end;
+    return next;
+  end if;
+  perform set_config(c_hints, array_to_string(array[v_full_at, v_full_cost, v_wake, v_wake_min, v_bulk, v_bulk_min,
+    v_turn, v_sweep_at, v_due_at], ',', '-'), false);
+end
+$$;

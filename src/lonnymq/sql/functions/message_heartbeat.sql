@@ -1,0 +1,31 @@
+-- message_heartbeat: keep leases for another p_lease_ms from now.
+-- Returns per message, in the order given: 'extended', or as message_complete. A cancelled message keeps its lease,
+-- and with it its channel's place, until the worker says that it has stopped (by any acknowledgement).
+-- Locks:  its own leases and messages, skipping locked ones.
+-- Writes: lease.
+create or replace function message_heartbeat(p_ids bigint[], p_tokens bigint[], p_lease_ms bigint default 30000)
+returns table (message_id bigint, outcome text)
+language plpgsql security definer
+set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  v_leases tid[];
+  v_outcomes text[];
+begin
+  if p_lease_ms is null or p_lease_ms not between 1 and 86400000 then
+    perform reject('lease_ms', p_lease_ms::text, 'between 1 and 86400000 (24 hours)');
+  end if;
+  select leases, outcomes into v_leases, v_outcomes from lease_hold(p_ids, p_tokens, false);
+  update lease l set unlock_at = (extract(epoch from clock_timestamp()) * 1000000)::bigint + p_lease_ms * 1000
+  where l.ctid = any(v_leases);
+  return query
+  select u.id, coalesce(v_outcomes[u.ordinal], 'extended') from unnest(p_ids) with ordinality u(id, ordinal);
+end
+$$;

@@ -1,0 +1,119 @@
+-- queue_check: compare turns, leases, wakes and messages; report every broken invariant, and mend it if asked.
+-- Returns nothing if all is well. Mending recounts from the rows themselves and has every channel looked at again.
+-- Locks:  with p_repair: all turns that are not locked; others are reported and left.
+-- Writes: with p_repair: turn, channel, wake.
+create or replace function queue_check(p_repair boolean default false)
+returns table (problem text, channel text, detail text, is_repaired boolean)
+language plpgsql security definer
+set search_path from current
+as $$
+#variable_conflict use_column
+declare
+  v_turns tid[] := '{}';
+begin
+  if p_repair then
+    perform require_read_committed('queue_check');
+    select coalesce(array_agg(s.ctid), '{}') into v_turns from (select t.ctid from turn t for update skip locked) s;
+  end if;
+  return query
+  with facts as materialized (
+    select c.id, coalesce(c.name, a.channel_id::text) as name, c.id is not null as has_channel, t.turns, t.tid, t.next_at, t.last_at,
+      t.in_flight, t.size, t.mark_at, t.mark_id, t.late_at, t.late_id, t.late_to, a.channel_id,
+      coalesce(l.leases, 0) as leases, coalesce(m.messages, 0) as messages,
+      coalesce(w.done, 0) as done, coalesce(w.made, 0) as made, coalesce(w.soon, 0) as soon, w.has_name,
+      c.max_concurrency, c.is_paused, c.release_interval_ms, c.release_burst
+    from (
+      select t.channel_id from turn t union select m.channel_id from message m
+      union select l.channel_id from lease l union select w.channel_id from wake w union select c.id from channel c
+    ) a
+    left join channel c on c.id = a.channel_id
+    left join lateral (
+      select count(*) over () as turns, t.ctid as tid, t.* from turn t
+      where t.channel_id = a.channel_id order by t.version desc limit 1
+    ) t on true
+    left join (select l.channel_id, count(*) as leases from lease l group by l.channel_id) l on l.channel_id = a.channel_id
+    left join (select m.channel_id, count(*) as messages from message m group by m.channel_id) m on m.channel_id = a.channel_id
+    left join (
+      select w.channel_id, sum(w.done) as done, sum(w.made) as made, count(*) filter (where w.lane < 2) as soon,
+        bool_or(w.channel_name is not null) as has_name
+      from wake w group by w.channel_id
+    ) w on w.channel_id = a.channel_id
+  ),
+  -- The next message that nobody has leased, and whether the turn will find it.
+  heads as materialized (
+    select f.*, h.id as head_id, h.dequeue_at as head_at, h.is_covered
+    from facts f
+    left join lateral (
+      select m.id, m.dequeue_at, (m.dequeue_at, m.id) > (f.mark_at, f.mark_id)
+        or f.late_at is not null and (m.dequeue_at, m.id) > (f.late_at, f.late_id) and m.dequeue_at <= f.late_to as is_covered
+      from message m
+      where m.channel_id = f.channel_id and not exists (select from lease l where l.message_id = m.id)
+      order by m.dequeue_at, m.id limit 1
+    ) h on true
+  ),
+  problems as (
+    select h.*, p.problem, p.detail from heads h cross join lateral (values
+      (h.turns > 1, 'two turns', format('%s turns', h.turns)),
+      (h.turns is null and h.messages + h.leases > 0 and h.soon = 0, 'no turn and no wake', format('%s messages', h.messages)),
+      (not h.has_channel and (h.turns is not null or h.messages + h.leases > 0 and not coalesce(h.has_name, false)), 'no channel',
+        format('id %s', h.channel_id)),
+      (h.turns is not null and h.in_flight <> h.leases + h.done, 'in_flight is wrong',
+        format('in_flight %s, leases %s, unfolded done %s', h.in_flight, h.leases, h.done)),
+      (h.turns is not null and h.size + h.made <> h.messages, 'size is wrong',
+        format('size %s, unfolded made %s, messages %s', h.size, h.made, h.messages)),
+      (h.max_concurrency is not null and h.turns is not null and h.in_flight < 0, 'in_flight is negative', h.in_flight::text),
+      (h.head_id is not null and h.turns is not null and h.soon = 0 and not h.is_covered, 'a message below the mark is forgotten',
+        format('message %s at %s, mark (%s, %s)', h.head_id, h.head_at, h.mark_at, h.mark_id)),
+      (h.head_id is not null and h.turns is not null and h.soon = 0 and h.next_at is null and not h.is_paused
+        and (h.max_concurrency is null or h.in_flight < h.max_concurrency), 'parked although a message waits',
+        format('message %s at %s', h.head_id, h.head_at)),
+      (h.head_id is not null and h.soon = 0 and h.next_at > greatest(h.head_at * 1000, h.last_at)
+        + coalesce(h.release_interval_ms * h.release_burst * 1000, 0) + 1000000, 'the turn comes too late',
+        format('next_at %s, message %s at %s, last_at %s', h.next_at, h.head_id, h.head_at, h.last_at))
+    ) p(is_broken, problem, detail)
+    where p.is_broken
+  ),
+  strays as (
+    -- A lease past its channel's mark would be handed out again.
+    select l.message_id, l.channel_id from lease l
+    join message m on m.id = l.message_id
+    join lateral (select * from turn t where t.channel_id = l.channel_id order by t.version desc limit 1) t on true
+    where (m.dequeue_at, m.id) > (t.mark_at, t.mark_id)
+  )
+  select p.problem, p.name, p.detail, p.tid = any(v_turns) from problems p
+  union all
+  select 'a lease is past the mark', s.channel_id::text, format('message %s', s.message_id), false from strays s;
+
+  if p_repair then
+    insert into channel (id, name)
+    select distinct on (m.channel_id) m.channel_id, coalesce(m.channel_name, 'lost channel ' || m.channel_id)
+    from message m where not exists (select from channel c where c.id = m.channel_id)
+    order by m.channel_id, m.channel_name
+    on conflict do nothing;
+    delete from turn t using turn o where t.channel_id = o.channel_id and t.version < o.version and t.ctid = any(v_turns);
+    update turn t set
+      version = t.version + 1,
+      next_at = t.last_at,
+      last_at = least(t.last_at, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
+      in_flight = (select count(*) from lease l where l.channel_id = t.channel_id)
+        + (select coalesce(sum(w.done), 0) from wake w where w.channel_id = t.channel_id),
+      size = (select count(*) from message m where m.channel_id = t.channel_id)
+        - (select coalesce(sum(w.made), 0) from wake w where w.channel_id = t.channel_id),
+      mark_at = greatest(t.mark_at, h.at),
+      mark_id = case when h.at > t.mark_at then h.id when h.at = t.mark_at then greatest(h.id, t.mark_id) else t.mark_id end,
+      late_at = -9000000000000000,
+      late_id = 0,
+      late_to = 9000000000000000
+    from turn o
+    left join lateral (
+      -- The mark may not be below a leased message.
+      select m.dequeue_at as at, m.id from lease l join message m on m.id = l.message_id
+      where l.channel_id = o.channel_id order by m.dequeue_at desc, m.id desc limit 1
+    ) h on true
+    where t.ctid = any(v_turns) and o.ctid = t.ctid;
+    insert into wake (channel_id, channel_name)
+    select c.id, c.name from channel c where not exists (select from turn t where t.channel_id = c.id);
+    perform sleepers_notify();
+  end if;
+end
+$$;

@@ -1,0 +1,87 @@
+-- install.sql: the table of contents. The installer runs these files in this order, in one transaction, with
+-- search_path set to the queue's schema; psql can do the same with \i after `set search_path to my_queue, pg_temp`.
+
+-- Where it waits.
+\ir tables/setting.sql
+\ir tables/migration.sql
+\ir tables/channel.sql
+\ir tables/turn.sql
+\ir tables/message.sql
+\ir tables/lease.sql
+\ir tables/wake.sql
+\ir tables/dead.sql
+\ir tables/history.sql
+\ir tables/stage.sql
+\ir tables/sleeper.sql
+
+-- Words and checks.
+\ir functions/reject.sql
+\ir functions/require_read_committed.sql
+\ir functions/require_channel.sql
+\ir functions/require_length.sql
+\ir functions/require_batch.sql
+\ir functions/to_epoch.sql
+\ir functions/from_epoch.sql
+\ir functions/bytes_as_json.sql
+\ir functions/channel_id.sql
+\ir functions/channel_size.sql
+\ir functions/channel_lock.sql
+
+-- It enters.
+\ir functions/queue_event.sql
+\ir functions/sleepers_notify.sql
+\ir functions/message_create.sql
+\ir functions/message_create_many.sql
+\ir functions/message_publish.sql
+\ir functions/stage_prune.sql
+
+-- It is leased.
+\ir functions/history_rows.sql
+\ir functions/history_record.sql
+\ir functions/dead_insert.sql
+\ir functions/lease_expire.sql
+\ir functions/turn_birth.sql
+\ir functions/turn_sweep.sql
+\ir functions/queue_outlook.sql
+\ir functions/message_settle.sql
+\ir functions/message_dequeue.sql
+\ir functions/message_read.sql
+
+-- Its attempt ends.
+\ir functions/lease_hold.sql
+\ir functions/message_heartbeat.sql
+\ir functions/message_complete.sql
+\ir functions/message_defer.sql
+\ir functions/message_bury.sql
+\ir functions/message_give_back.sql
+\ir functions/message_cancel.sql
+\ir functions/message_cancel_key.sql
+\ir functions/dead_list.sql
+\ir functions/dead_redrive.sql
+\ir functions/dead_redrive_channel.sql
+\ir functions/dead_purge.sql
+\ir functions/dead_purge_channel.sql
+
+-- Workers sleep.
+\ir functions/queue_horizon.sql
+\ir functions/sleeper_register.sql
+\ir functions/sleeper_clear.sql
+
+-- Operators look and steer.
+\ir views/channel_status.sql
+\ir views/message_json.sql
+\ir views/lease_status.sql
+\ir views/dead_letter.sql
+\ir views/table_size.sql
+\ir views/history_partition.sql
+\ir functions/history_prepare.sql
+\ir functions/channel_set.sql
+\ir functions/channel_pause.sql
+\ir functions/channel_resume.sql
+\ir functions/channel_delete.sql
+\ir functions/channel_explain.sql
+\ir functions/queue_set.sql
+\ir functions/queue_status.sql
+\ir functions/queue_check.sql
+\ir functions/queue_grant.sql
+\ir functions/queue_revoke.sql

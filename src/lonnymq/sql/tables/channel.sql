@@ -1,0 +1,15 @@
+-- channel: a tenant's name and policy. Written by channel_set and, on first use, by dequeue; read by everybody.
+-- The id is derived from the name (see channel_id), so that producers need not look it up, nor wait for one another.
+create table channel (
+  id bigint primary key,
+  name text not null,
+  max_concurrency integer check (max_concurrency >= 1),
+  release_interval_ms bigint check (release_interval_ms between 1 and 86400000),
+  release_burst integer not null default 1 check (release_burst between 1 and 10000),
+  weight integer not null default 1 check (weight between 1 and 1000),
+  max_size bigint check (max_size >= 0),
+  max_attempts integer check (max_attempts >= 1),
+  is_paused boolean not null default false,
+  created_at timestamptz not null default now()
+) with (fillfactor = 90);
+create index channel_name_ix on channel (name);

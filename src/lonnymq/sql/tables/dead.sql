@@ -1,0 +1,15 @@
+-- dead: a buried message, with its last error, until somebody redrives or purges it.
+create table dead (
+  message_id bigint primary key,
+  channel text not null,
+  dequeue_at bigint not null,
+  created_at bigint not null,
+  buried_at bigint not null,
+  attempts integer not null,
+  max_attempts integer,
+  key text,
+  content bytea not null,
+  state bytea,
+  error text
+);
+create index dead_channel_ix on dead (channel, message_id);

@@ -1,0 +1,34 @@
+-- turn: a channel's place in the rotation. Written by dequeue alone, under the row's lock, which is always skipped
+-- and never waited for. Times are microseconds, except mark_at, late_at and late_to, which are dequeue_at values.
+--
+-- There is no unique index: a uniqueness check visits every dead version of the row, and under a long-open snapshot
+-- there are many. (channel_id, version desc) finds the live one first instead.
+create table turn (
+  channel_id bigint not null,
+  version bigint not null,
+  -- When to look at the channel next: may be early, must never be late. Null: parked until a wake comes.
+  next_at bigint,
+  last_at bigint not null default 0,
+  -- Rate limit: the theoretical arrival time of the next release.
+  release_at bigint not null default 0,
+  -- Every message up to the mark has been handed out, except those in the late range.
+  mark_at bigint not null default -9223372036854775808,
+  mark_id bigint not null default 0,
+  late_at bigint,
+  late_id bigint,
+  late_to bigint,
+  -- in_flight = leases + unfolded wake.done; size = messages - unfolded wake.made, in any one snapshot.
+  in_flight bigint not null default 0,
+  size bigint not null default 0,
+  -- Highest wake folded so far: where the next fold starts.
+  wake_id bigint not null default 0,
+  -- The horizon of transactions at the time a cap was first seen (see message_settle); null without a cap.
+  cap_xid bigint
+) with (
+  fillfactor = 50, vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+  autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 2147483647
+);
+create index turn_channel_ix on turn (channel_id, version desc);
+create index turn_next_ix on turn (next_at) where next_at is not null;
+-- Without a key, updates of a published table need the whole row.
+alter table turn replica identity full;

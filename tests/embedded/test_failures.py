@@ -1,0 +1,64 @@
+import os
+
+import pytest
+
+from lonnymq.embedded import BinariesNotFound, EmbeddedError, ServerNotStarted, embedded
+
+
+def test_a_bad_setting_is_reported_with_the_servers_own_words(kept_dir):
+    with pytest.raises(
+        ServerNotStarted, match='unrecognized configuration parameter "no_such_setting"'
+    ) as caught:
+        embedded(kept_dir, settings={"no_such_setting": "1"}, fsync=False)
+    assert str(kept_dir / "server.log") in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["port", "Hba_File", "unix_socket_directories", "fsync"])
+def test_settings_of_the_launcher_are_refused(name):
+    with pytest.raises(EmbeddedError, match=name):
+        embedded(settings={name: "1"})
+
+
+def test_a_setting_must_have_a_name():
+    with pytest.raises(EmbeddedError, match="is not the name"):
+        embedded(settings={"work_mem=1 -c x": "1"})
+
+
+def test_a_start_that_takes_too_long_is_given_up_and_cleaned_up(kept_dir):
+    with pytest.raises(ServerNotStarted, match="did not start"):
+        embedded(kept_dir, start_timeout_s=0, fsync=False)
+    with embedded(kept_dir, fsync=False) as server:
+        assert server.is_running
+
+
+def test_a_failed_start_leaves_nothing(run_python, open_dir):
+    code = """
+from lonnymq.embedded import embedded, ServerNotStarted
+try:
+    embedded(settings={"work_mem": "plenty"})
+except ServerNotStarted as error:
+    print(str(error).count("plenty"))
+"""
+    process = run_python(code, env={"TMPDIR": str(open_dir)})
+    assert int(process.communicate()[0]) >= 1
+    assert os.listdir(open_dir) == []
+
+
+def test_a_path_without_postgresql_is_refused(open_dir):
+    with pytest.raises(BinariesNotFound, match="holds no `postgres`"):
+        embedded(binaries=open_dir)
+
+
+def test_without_any_postgresql_it_says_what_to_install(run_python, open_dir):
+    # No site-packages and an empty PATH: neither the wheel nor pg_config can be found.
+    code = """
+import sys
+sys.path[:] = [path for path in sys.path if "site-packages" not in path]
+from lonnymq.embedded import BinariesNotFound, embedded
+try:
+    embedded(binaries="wheel")
+except BinariesNotFound as error:
+    print(error)
+"""
+    process = run_python(code, env={"PATH": str(open_dir)})
+    assert 'pip install "lonnymq[embedded]"' in process.communicate()[0]

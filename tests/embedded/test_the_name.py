@@ -1,0 +1,19 @@
+"""`lonnymq.embedded` is a package and a function, in every order of imports."""
+
+import subprocess
+
+import pytest
+
+USES = [
+    "from lonnymq import embedded; embedded",
+    "import lonnymq.embedded; lonnymq.embedded",
+    "import lonnymq.embedded.server; from lonnymq import embedded; embedded",
+    "from lonnymq import embedded; import lonnymq.embedded.server; lonnymq.embedded",
+    "from lonnymq.embedded import embedded; embedded",
+]
+
+
+@pytest.mark.parametrize("use", USES)
+def test_it_can_be_called(use, run_python):
+    process = run_python(f"{use}(binaries='/nowhere')", stderr=subprocess.STDOUT)
+    assert "BinariesNotFound: /nowhere holds no" in process.communicate()[0]
