@@ -1,0 +1,106 @@
+"""The error tree; errors of the database become ours by SQLSTATE, never by their text."""
+
+from typing import Any
+
+
+class LonnyError(Exception):
+    """Whatever this library has to say."""
+
+    sqlstate: str | None = None
+
+
+class InvalidArgument(LonnyError, ValueError):
+    """A wrong argument: the message names it, its value, and what is right. Nothing was changed."""
+
+    sqlstate = "LQ001"
+
+
+class WrongIsolationLevel(LonnyError):
+    """The caller's transaction is not READ COMMITTED, and this call can only answer truly there."""
+
+    sqlstate = "LQ002"
+
+
+class Busy(LonnyError):
+    """Another transaction kept this locked for longer than the client was willing to ask again."""
+
+    sqlstate = "LQ003"
+
+
+class ChannelCollision(LonnyError):
+    """Two channel names share an id; one of them needs another name."""
+
+    sqlstate = "LQ004"
+
+
+class PublicationIncomplete(LonnyError):
+    """Staged rows of a bulk load are missing, as after a crash of the server: stage them again."""
+
+    sqlstate = "LQ005"
+
+
+class SchemaError(LonnyError):
+    """The queue's schema is not what this client needs."""
+
+
+class SchemaMissing(SchemaError):
+    """There is no queue of that name in this database: run `install()`."""
+
+
+class SchemaTooOld(SchemaError):
+    """The queue was installed by an older version: run `migrate()`."""
+
+
+class SchemaTooNew(SchemaError):
+    """A newer version has changed the queue in a way this client does not understand: upgrade the client."""
+
+
+class SchemaOccupied(SchemaError):
+    """The schema holds objects of somebody else under names the queue needs."""
+
+
+class ServerTooOld(SchemaError):
+    """The queue needs PostgreSQL 14 or newer."""
+
+
+class NotPermitted(LonnyError):
+    """This role was not granted that part of the queue (see `grant()`)."""
+
+    sqlstate = "42501"
+
+
+class ConnectionLost(LonnyError):
+    """The connection broke; `may_have_happened` says whether the call may have taken effect all the same."""
+
+    def __init__(self, message: str, *, may_have_happened: bool) -> None:
+        super().__init__(message)
+        self.may_have_happened = may_have_happened
+
+
+class DecodeError(LonnyError, ValueError):
+    """The content is not what the codec expects; `message.content` has the bytes."""
+
+
+BY_SQLSTATE: dict[str, type[LonnyError]] = {
+    kind.sqlstate: kind
+    for kind in (
+        InvalidArgument,
+        WrongIsolationLevel,
+        Busy,
+        ChannelCollision,
+        PublicationIncomplete,
+        NotPermitted,
+    )
+    if kind.sqlstate
+}
+
+# What is missing: a function, a table, a column, the schema.
+SQLSTATES_OF_MISSING_SCHEMA = frozenset({"42883", "42P01", "42703", "3F000"})
+
+
+def invalid(argument: str, value: Any, expected: str) -> InvalidArgument:
+    """Return the error for a wrong argument, in the words that the database uses too."""
+    shown = repr(value)
+    if len(shown) > 100:
+        shown = shown[:97] + "..."
+    return InvalidArgument(f"{argument} must be {expected}, got {shown}")

