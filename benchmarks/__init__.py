@@ -1,0 +1,1 @@
+"""Measures what is claimed: `python -m benchmarks.core`."""

@@ -1,0 +1,64 @@
+"""The benchmark of the queue's core: every figure is a ratio of things measured in the same run."""
+
+import argparse
+import sys
+import time
+
+from benchmarks import results
+from benchmarks.bench import EFFORTS, Bench, Case, Row
+from benchmarks.cases import CASES
+from benchmarks.server import serve
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse(arguments)
+    if options.list:
+        print("\n".join(f"{case.name:32} {case.title}" for case in CASES))
+        return 0
+    cases = [case for case in CASES if not options.case or case.name in options.case]
+    with serve(options.dsn, options.server, options.profile) as server:
+        bench = Bench(server, EFFORTS[options.effort])
+        print(results.HEADING, flush=True)
+        rows = [row for case in cases for row in measured(case, bench)]
+        if not options.no_write:
+            path = results.write(rows, bench)
+            print(f"written to {path}")
+    return 1 if options.strict and not all(row.holds for row in rows) else 0
+
+
+def measured(case: Case, bench: Bench) -> list[Row]:
+    began_at = time.monotonic()
+    rows = case.run(bench)
+    for row in rows:
+        print(results.line(row), flush=True)
+    bench.progress(f"  {case.name} took {time.monotonic() - began_at:.0f} s")
+    return rows
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    names = [case.name for case in CASES]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.core", description=__doc__)
+    parser.add_argument(
+        "--case", action="append", choices=names, metavar="NAME", help="run only this; repeatable"
+    )
+    parser.add_argument("--list", action="store_true", help="name the cases and end")
+    parser.add_argument("--dsn", help="measure an existing server instead of starting one")
+    parser.add_argument(
+        "--server", choices=["system", "wheel"], default="system", help="whose binaries to start"
+    )
+    parser.add_argument("--profile", action="store_true", help="say where the server's time goes (slower)")
+    parser.add_argument("--no-write", action="store_true", help="leave results/core.json alone")
+    parser.add_argument("--strict", action="store_true", help="fail if a figure is missed")
+    effort = parser.add_mutually_exclusive_group()
+    for name, what in (
+        ("quick", "all in under 5 minutes"),
+        ("full", "also 10M messages"),
+        ("smoke", "seconds"),
+    ):
+        effort.add_argument(f"--{name}", dest="effort", action="store_const", const=name, help=what)
+    parser.set_defaults(effort="standard")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

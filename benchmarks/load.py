@@ -1,0 +1,127 @@
+"""The loads that cases are made of: what one worker or producer process does."""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle, islice
+
+from benchmarks import fleet
+from benchmarks.contenders.contender import Contender, Session
+from benchmarks.fleet import Gate
+
+WARM_UP_CALLS = 20
+# Nothing for so long: it is empty, and not merely held by others.
+EMPTY_AFTER_S = 0.5
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What one process did between the opening of the gate and its last message."""
+
+    messages: int
+    began_at: float
+    ended_at: float
+    empty_calls: int = 0
+
+
+def rate(tallies: Sequence[Tally]) -> float:
+    """Messages per second, all processes together."""
+    messages = sum(tally.messages for tally in tallies)
+    if messages == 0:
+        return 0.0
+    ended_at = max(tally.ended_at for tally in tallies)
+    return messages / (ended_at - min(tally.began_at for tally in tallies))
+
+
+def drained(contender: Contender, dsn: str, workers: int, batch: int, window_s: float) -> float:
+    """The rate at which that many workers dequeue and complete what waits."""
+    return rate(fleet.run([partial(drain, contender, dsn, batch, window_s)] * workers))
+
+
+def drain(contender: Contender, dsn: str, batch: int, window_s: float, gate: Gate) -> Tally:
+    session = contender.session(dsn)
+    for _ in range(WARM_UP_CALLS):
+        leases = session.dequeue(batch)
+        if leases:
+            session.complete(leases)
+    gate()
+    began_at = ended_at = time.monotonic()
+    messages = empty_calls = 0
+    while (now := time.monotonic()) < began_at + window_s and now < ended_at + EMPTY_AFTER_S:
+        leases = session.dequeue(batch)
+        if leases:
+            session.complete(leases)
+            messages += len(leases)
+            ended_at = time.monotonic()
+        else:
+            empty_calls += 1
+            time.sleep(random.random() * 0.0005)
+    session.close()
+    return Tally(messages, began_at, ended_at, empty_calls)
+
+
+def cycled(
+    contender: Contender, dsn: str, channels: Sequence[str], batch: int, window_s: float, before: int = 0
+) -> float:
+    """The rate at which one connection creates, dequeues and completes, after so many messages before."""
+    return rate(fleet.run([partial(cycle_messages, contender, dsn, list(channels), batch, window_s, before)]))
+
+
+def cycle_messages(
+    contender: Contender, dsn: str, channels: list[str], batch: int, window_s: float, before: int, gate: Gate
+) -> Tally:
+    session = contender.session(dsn)
+    names = cycle(channels)
+    for _ in range(WARM_UP_CALLS):
+        _one_cycle(session, list(islice(names, batch)), batch)
+    gate()
+    done = 0
+    while done < before:
+        done += _one_cycle(session, list(islice(names, batch)), batch)
+    began_at = ended_at = time.monotonic()
+    messages = 0
+    while ended_at < began_at + window_s:
+        messages += _one_cycle(session, list(islice(names, batch)), batch)
+        ended_at = time.monotonic()
+    session.close()
+    return Tally(messages, began_at, ended_at)
+
+
+def _one_cycle(session: Session, channels: list[str], batch: int) -> int:
+    if batch == 1:
+        session.create(channels[0])
+    else:
+        session.create_many(channels)
+    leases = session.dequeue(batch)
+    if leases:
+        session.complete(leases)
+    return len(leases)
+
+
+def created(contender: Contender, dsn: str, producers: int, channel: str, window_s: float) -> float:
+    """The rate at which that many producers create one message after the other."""
+    return rate(fleet.run([partial(create, contender, dsn, channel, window_s)] * producers))
+
+
+def create(contender: Contender, dsn: str, channel: str, window_s: float, gate: Gate) -> Tally:
+    session = contender.session(dsn)
+    for _ in range(WARM_UP_CALLS):
+        session.create(channel)
+    gate()
+    began_at = ended_at = time.monotonic()
+    messages = 0
+    while ended_at < began_at + window_s:
+        session.create(channel)
+        messages += 1
+        ended_at = time.monotonic()
+    session.close()
+    return Tally(messages, began_at, ended_at)
+
+
+def channel_names(count: int) -> list[str]:
+    return [f"tenant-{number}" for number in range(count)]
+
+
+Measurement = Callable[[], float]
