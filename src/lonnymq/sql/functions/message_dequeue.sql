@@ -51,7 +51,7 @@ declare
   v_was_full boolean := v_is_full;
   v_is_busy boolean := false;
   v_channels bigint[];
-  v_unborn bigint[];
+  v_bulk_channels bigint[];
   v_firsts bigint[];
   v_found tid[];
   v_turns tid[];
@@ -95,19 +95,18 @@ begin
 
     if v_is_full or v_round = 1 then
       -- Find the channels that woke. A pass goes on where the last call stopped, and starts again at its end.
-      select array_agg(g.channel_id order by g.first_id), array_agg(g.first_id order by g.first_id),
-        max(g.last_id), sum(g.n), coalesce(min(g.at), -9000000000000000)
-      into v_channels, v_firsts, v_max, v_count, v_at
+      select array_agg(s.channel_id), array_agg(s.id), coalesce(min(s.at), -9000000000000000)
+      into v_channels, v_firsts, v_at
       from (
-        select s.channel_id, min(s.id) as first_id, max(s.id) as last_id, count(*) as n, min(s.at) as at
-        from (
-          select id, channel_id, at from wake
-          where lane = 0 and id >= v_wake
-          order by lane, id limit 256 + 2 * c_limit
-        ) s
-        group by s.channel_id
-      ) g;
+        select id, channel_id, at from wake where lane = 0 and id >= v_wake order by lane, id limit 256 + 2 * c_limit
+      ) s;
+      v_count := cardinality(v_channels);
+      v_max := v_firsts[v_count];
       v_wake_min := least(v_wake_min, v_firsts[1]);
+      if v_count > 1 then
+        select array_agg(g.id order by g.first), array_agg(g.first order by g.first) into v_channels, v_firsts
+        from (select u.id, min(u.first) as first from unnest(v_channels, v_firsts) u(id, first) group by u.id) g;
+      end if;
       if cardinality(v_channels) > c_limit + 8 then
         v_wake := v_firsts[c_limit + 9];
         v_channels := v_channels[1:c_limit + 8];
@@ -119,7 +118,7 @@ begin
       end if;
       if v_is_full or v_bulk_min is not null then
         select array_agg(g.channel_id order by g.first_id), array_agg(g.first_id order by g.first_id)
-        into v_unborn, v_firsts
+        into v_bulk_channels, v_firsts
         from (
           select s.channel_id, min(s.id) as first_id
           from (
@@ -129,10 +128,10 @@ begin
           ) s
           group by s.channel_id
         ) g;
-        if v_unborn is not null then
+        if v_bulk_channels is not null then
           v_bulk_min := least(v_bulk_min, v_firsts[1]);
           v_bulk := v_firsts[least(cardinality(v_firsts), c_limit + 8)] + 1;
-          v_channels := coalesce(v_channels, '{}') || v_unborn[1:c_limit + 8];
+          v_channels := coalesce(v_channels, '{}') || v_bulk_channels[1:c_limit + 8];
           v_at := -9000000000000000;
         elsif v_bulk_min is not null then
           v_bulk := v_bulk_min;
@@ -142,26 +141,23 @@ begin
 
       -- Lock their turns: find the newest version first, then lock that place, so that nobody walks over dead ones.
       if v_channels is not null then
-        select array_agg(f.tid) filter (where f.tid is not null), array_agg(f.id) filter (where f.tid is null)
-        into v_found, v_unborn
+        select array_agg(s.ctid), min(greatest(s.last_at, v_at * 1000)) into v_turns, v_min
         from (
-          select c.id, (select t.ctid from turn t where t.channel_id = c.id order by t.version desc limit 1) as tid
-          from unnest(v_channels) c(id)
-        ) f;
-        if v_found is not null then
-          select array_agg(s.ctid), min(greatest(s.last_at, v_at * 1000)) into v_turns, v_min
-          from (select ctid, last_at from turn where ctid = any(v_found) for update skip locked) s;
-          v_turn := least(v_turn, v_min);
-          v_is_busy := v_is_busy or v_turns is null;
-        end if;
-        if v_unborn is not null then
-          v_found := turn_birth(v_unborn);
-          if v_found is null then
-            v_is_busy := true;
-          else
+          select ctid, last_at from turn
+          where ctid = any(array(
+            select (select t.ctid from turn t where t.channel_id = c.id order by t.version desc limit 1)
+            from unnest(v_channels) c(id)
+          ))
+          for update skip locked
+        ) s;
+        v_turn := least(v_turn, v_min);
+        if coalesce(cardinality(v_turns), 0) < cardinality(v_channels) then
+          v_found := turn_birth(v_channels);
+          if v_found is not null then
             v_turns := coalesce(v_turns, '{}') || v_found;
             v_turn := least(v_turn, 0);
           end if;
+          v_is_busy := v_is_busy or v_turns is null;
         end if;
       end if;
     end if;

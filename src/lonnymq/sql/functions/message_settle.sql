@@ -1,6 +1,8 @@
 -- message_settle: for turns that this transaction has locked in an earlier statement: fold their wakes, read their
 -- policy, lease their next messages, and say when to look at them again. Part of message_dequeue.
--- One statement, so that it deletes exactly the wakes it has read; its snapshot is younger than the locks.
+-- Its statements are many and small: each reads one table by one index, so that no plan can go wrong, and starting them
+-- is cheap. The order matters: wakes are read before messages, so that every folded wake's message is seen; and the
+-- wakes that are deleted are those that were read.
 -- Locks:  nothing more.
 -- Writes: turn, lease (insert), wake (delete).
 create or replace function message_settle(
@@ -15,167 +17,273 @@ as $$
 #variable_conflict use_column
 declare
   v_now constant bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
+  t record;
+  n record;
+  v_count integer := 0;
+  v_ready integer := 0;
+  v_weights bigint := 0;
+  v_left integer := p_limit;
+  v_has_late boolean := false;
+  v_has_rounds boolean := false;
+  v_bytes bigint := 0;
+  v_wakes tid[] := '{}';
+  -- By turn, in the order of waiting.
+  t_tid tid[]; t_channel_id bigint[]; t_name text[]; t_weight integer[]; t_room bigint[]; t_share bigint[];
+  t_due_at bigint[]; t_next_at bigint[]; t_last_at bigint[]; t_release_at bigint[]; t_interval bigint[]; t_spare bigint[];
+  t_free bigint[]; t_is_paused boolean[]; t_cap_xid bigint[]; t_in_flight bigint[]; t_size bigint[]; t_wake_id bigint[];
+  t_mark_at bigint[]; t_mark_id bigint[]; t_late_at bigint[]; t_late_id bigint[]; t_late_to bigint[];
+  t_late_count integer[]; t_due_count integer[]; t_given integer[];
+  t_first integer[]; t_last integer[];  -- its messages in these:
+  m_id bigint[] := '{}'; m_at bigint[] := '{}'; m_tid tid[] := '{}';
+  -- By leased message: its place, its turn, and whether its content fits the reply.
+  l_tid tid[] := '{}'; l_turn integer[] := '{}'; l_fits boolean[];
+  v_given integer;
+  v_at integer;
 begin
+  -- Each turn after folding its wakes; those that may have something now first, least recently served first.
+  for t in
+    select h.*, h.room > 0 and h.due_at <= v_now as is_ready
+    from (
+      select t.ctid as tid, t.channel_id, t.last_at, t.mark_at, t.mark_id, t.late_at, t.late_id, t.late_to,
+        t.in_flight - coalesce(k.done, 0) as in_flight, t.size + coalesce(k.made, 0) as size,
+        c.name, c.weight, c.is_paused,
+        c.max_concurrency - t.in_flight + coalesce(k.done, 0) as free,
+        case when c.is_paused then 0 else greatest(0, least(
+          c.max_concurrency - t.in_flight + coalesce(k.done, 0),
+          -- How many intervals fit between the next evenly spaced release, less what a burst may be ahead, and now.
+          (v_now + c.release_burst * c.release_interval_ms * 1000 - case
+            when t.release_at > v_now + c.release_burst * c.release_interval_ms * 1000 then v_now
+            else greatest(t.release_at, v_now)
+          end) / (c.release_interval_ms * 1000),
+          2147483647
+        )) end as room,
+        -- Stamps from the future are from before the clock stepped back.
+        greatest(least(t.last_at, v_now), least(
+          case when t.last_at > v_now then least(t.next_at, v_now) else t.next_at end,
+          k.at * 1000,
+          case when k.looks > 0 then least(t.last_at, v_now) end
+        )) as due_at,
+        t.release_at, c.release_interval_ms * 1000 as interval_us, (c.release_burst - 1) * c.release_interval_ms * 1000 as spare_us,
+        case when c.max_concurrency is not null then coalesce(t.cap_xid, (pg_snapshot_xmax(pg_current_snapshot())::text)::bigint)
+          end as cap_xid,
+        greatest(t.wake_id, k.last_id) as wake_id, k.wakes, k.at, k.first_id, k.to_at
+      from turn t
+      join channel c on c.id = t.channel_id
+      cross join lateral (
+        select sum(w.done) as done, sum(w.made) as made, min(w.at) as at, min(w.message_id) as first_id, max(w.to_at) as to_at,
+          count(*) - count(w.at) as looks, max(w.id) as last_id, array_agg(w.ctid) as wakes
+        from wake w
+        where w.channel_id = t.channel_id and w.id >= case when p_is_full then 0 else t.wake_id - 64 end
+      ) k
+      where t.ctid = any(p_turns)
+      offset 0
+    ) h
+    order by h.room > 0 and h.due_at <= v_now desc, h.due_at, h.channel_id
+  loop
+    v_count := v_count + 1;
+    t_tid[v_count] := t.tid; t_channel_id[v_count] := t.channel_id; t_name[v_count] := t.name;
+    t_weight[v_count] := t.weight; t_room[v_count] := t.room; t_share[v_count] := 0; t_given[v_count] := 0;
+    t_due_at[v_count] := t.due_at; t_last_at[v_count] := least(t.last_at, v_now);
+    t_free[v_count] := t.free; t_is_paused[v_count] := t.is_paused; t_cap_xid[v_count] := t.cap_xid;
+    t_in_flight[v_count] := t.in_flight; t_size[v_count] := t.size; t_wake_id[v_count] := t.wake_id;
+    t_mark_at[v_count] := t.mark_at; t_mark_id[v_count] := t.mark_id;
+    t_interval[v_count] := t.interval_us; t_spare[v_count] := t.spare_us;
+    t_release_at[v_count] := case
+      when t.interval_us is null then null
+      when t.release_at > v_now + t.spare_us + t.interval_us then v_now
+      else greatest(t.release_at, v_now)
+    end;
+    -- What woke below the mark came late.
+    if (t.at, t.first_id) <= (t.mark_at, t.mark_id) then
+      t.late_to := greatest(t.late_to, t.to_at);
+      if t.late_at is null or (t.at, t.first_id - 1) < (t.late_at, t.late_id) then
+        t.late_at := t.at;
+        t.late_id := t.first_id - 1;
+      end if;
+    end if;
+    t_late_at[v_count] := t.late_at; t_late_id[v_count] := t.late_id; t_late_to[v_count] := t.late_to;
+    if t.wakes is not null then
+      v_wakes := v_wakes || t.wakes;
+    end if;
+    if t.is_ready and v_ready < p_limit then
+      v_ready := v_ready + 1;
+      v_weights := v_weights + t.weight;
+      v_has_late := v_has_late or t.late_at is not null;
+    end if;
+  end loop;
+
+  if v_ready > 0 then
+    for i in 1..v_ready loop
+      t_share[i] := least(t_room[i], t_weight[i] * ((p_limit + v_weights - 1) / v_weights));
+    end loop;
+    -- The next messages, one more than the share: first those that came late, below the mark,
+    if v_has_late then
+      for n in
+        select u.turn, m.ids, m.ats, m.tids, m.late_count, m.due_count, m.bytes
+        from unnest(t_channel_id[1:v_ready], t_mark_at[1:v_ready], t_mark_id[1:v_ready], t_late_at[1:v_ready],
+          t_late_id[1:v_ready], t_late_to[1:v_ready], t_share[1:v_ready])
+          with ordinality u(channel_id, mark_at, mark_id, late_at, late_id, late_to, share, turn)
+        cross join lateral (
+          select array_agg(n.id) as ids, array_agg(n.dequeue_at) as ats, array_agg(n.tid) as tids,
+            count(*) filter (where n.is_late) as late_count,
+            count(*) filter (where n.dequeue_at * 1000 <= v_now) as due_count, sum(n.bytes) as bytes
+          from (
+            select * from (
+              (
+                select m.id, m.dequeue_at, m.ctid as tid, true as is_late,
+                  octet_length(m.content) + coalesce(octet_length(m.state), 0) as bytes
+                from message m
+                where u.late_at is not null and m.channel_id = u.channel_id
+                  and (m.dequeue_at, m.id) > (u.late_at, u.late_id)
+                  and (m.dequeue_at, m.id) <= (u.mark_at, u.mark_id) and m.dequeue_at <= u.late_to
+                  and (select true from lease l where l.message_id = m.id) is null
+                order by m.channel_id, m.dequeue_at, m.id
+                limit u.share + 1
+              )
+              union all
+              (
+                select m.id, m.dequeue_at, m.ctid as tid, false as is_late,
+                  octet_length(m.content) + coalesce(octet_length(m.state), 0) as bytes
+                from message m
+                where m.channel_id = u.channel_id and (m.dequeue_at, m.id) > (u.mark_at, u.mark_id)
+                order by m.channel_id, m.dequeue_at, m.id
+                limit u.share + 1
+              )
+            ) a
+            limit u.share + 1
+          ) n
+        ) m
+      loop
+        t_late_count[n.turn] := n.late_count; t_due_count[n.turn] := least(n.due_count, t_share[n.turn]);
+        t_first[n.turn] := cardinality(m_id);
+        m_id := m_id || n.ids; m_at := m_at || n.ats; m_tid := m_tid || n.tids;
+        t_last[n.turn] := cardinality(m_id);
+        v_bytes := v_bytes + coalesce(n.bytes, 0);
+      end loop;
+    else
+      -- or, if there is none, just those past it.
+      for n in
+        select u.turn, m.ids, m.ats, m.tids, m.due_count, m.bytes
+        from unnest(t_channel_id[1:v_ready], t_mark_at[1:v_ready], t_mark_id[1:v_ready], t_share[1:v_ready])
+          with ordinality u(channel_id, mark_at, mark_id, share, turn)
+        cross join lateral (
+          select array_agg(n.id) as ids, array_agg(n.dequeue_at) as ats, array_agg(n.tid) as tids,
+            count(*) filter (where n.dequeue_at * 1000 <= v_now) as due_count, sum(n.bytes) as bytes
+          from (
+            select m.id, m.dequeue_at, m.ctid as tid, octet_length(m.content) + coalesce(octet_length(m.state), 0) as bytes
+            from message m
+            where m.channel_id = u.channel_id and (m.dequeue_at, m.id) > (u.mark_at, u.mark_id)
+            order by m.channel_id, m.dequeue_at, m.id
+            limit u.share + 1
+          ) n
+        ) m
+      loop
+        t_late_count[n.turn] := 0; t_due_count[n.turn] := least(n.due_count, t_share[n.turn]);
+        t_first[n.turn] := cardinality(m_id);
+        m_id := m_id || n.ids; m_at := m_at || n.ats; m_tid := m_tid || n.tids;
+        t_last[n.turn] := cardinality(m_id);
+        v_bytes := v_bytes + coalesce(n.bytes, 0);
+      end loop;
+    end if;
+    -- Whole rounds for everybody, then what is left in order of waiting.
+    for i in 1..v_ready loop
+      t_given[i] := least(t_due_count[i], t_weight[i] * (p_limit / v_weights));
+      v_left := v_left - t_given[i];
+    end loop;
+    for i in 1..v_ready loop
+      exit when v_left = 0;
+      if t_due_count[i] > t_given[i] then
+        v_given := least(t_due_count[i] - t_given[i], v_left);
+        t_given[i] := t_given[i] + v_given;
+        v_left := v_left - v_given;
+      end if;
+    end loop;
+  end if;
+
+  for i in 1..v_count loop
+    v_given := t_given[i];
+    if v_given > 0 then
+      l_tid := l_tid || m_tid[t_first[i] + 1 : t_first[i] + v_given];
+      l_turn := l_turn || array_fill(i, array[v_given]);
+      v_has_rounds := v_has_rounds or v_given > t_weight[i];
+      t_last_at[i] := v_now;
+      t_in_flight[i] := t_in_flight[i] + v_given;
+      t_release_at[i] := t_release_at[i] + v_given * t_interval[i];
+    end if;
+    if t_share[i] = 0 then
+      t_next_at[i] := case when t_room[i] = 0 then greatest(t_due_at[i], t_release_at[i] - t_spare[i]) else t_due_at[i] end;
+    else
+      v_at := t_first[i] + v_given;  -- the last message given; the next one, if any, follows
+      t_next_at[i] := case when v_at < t_last[i] then
+        greatest(m_at[v_at + 1] * 1000, t_last_at[i], t_release_at[i] - t_spare[i]) end;
+      if v_given > t_late_count[i] then
+        t_mark_at[i] := m_at[v_at];
+        t_mark_id[i] := m_id[v_at];
+      end if;
+      if t_late_at[i] is not null then
+        if v_given >= t_late_count[i] then
+          t_late_at[i] := null; t_late_id[i] := null; t_late_to[i] := null;
+        elsif v_given > 0 then
+          t_late_at[i] := m_at[v_at]; t_late_id[i] := m_id[v_at];
+        end if;
+      end if;
+    end if;
+    if t_is_paused[i] then
+      t_next_at[i] := null;
+    elsif t_free[i] <= v_given then
+      -- Full. The completion's wake brings it back; but completers that began before the cap was known may not have
+      -- said so in the lane that is read at once. Until they are gone, look again.
+      t_next_at[i] := case when t_cap_xid[i] > (pg_snapshot_xmin(pg_current_snapshot())::text)::bigint then v_now + 20000 end;
+    end if;
+  end loop;
+
+  update turn t set version = t.version + 1, next_at = u.next_at, last_at = u.last_at, release_at = coalesce(u.release_at, 0),
+    mark_at = u.mark_at, mark_id = u.mark_id, late_at = u.late_at, late_id = u.late_id, late_to = u.late_to,
+    in_flight = u.in_flight, size = u.size, wake_id = u.wake_id, cap_xid = u.cap_xid
+  from unnest(t_tid, t_next_at, t_last_at, t_release_at, t_mark_at, t_mark_id, t_late_at, t_late_id, t_late_to, t_in_flight,
+    t_size, t_wake_id, t_cap_xid) u(tid, next_at, last_at, release_at, mark_at, mark_id, late_at, late_id, late_to, in_flight,
+    size, wake_id, cap_xid)
+  where t.ctid = u.tid;
+  if v_wakes <> '{}' then
+    delete from wake w where w.ctid = any(v_wakes);
+  end if;
+  if l_tid = '{}' then
+    return;
+  end if;
+
+  if v_has_rounds and l_turn[1] <> l_turn[cardinality(l_turn)] then
+    -- A turn is worked after the others' turn, also within the reply.
+    select array_agg(o.tid order by o.round, o.turn, o.place), array_agg(o.turn order by o.round, o.turn, o.place)
+    into l_tid, l_turn
+    from (
+      select u.tid, u.turn, u.place,
+        (row_number() over (partition by u.turn order by u.place) - 1) / t_weight[u.turn] as round
+      from unnest(l_tid, l_turn) with ordinality u(tid, turn, place)
+    ) o;
+  end if;
+  if v_bytes > 40000 then
+    l_fits := array(
+      select sum(octet_length(m.content) + coalesce(octet_length(m.state), 0)) over (order by u.place) <= 40000
+      from unnest(l_tid) with ordinality u(tid, place)
+      join message m on m.ctid = u.tid
+      order by u.place
+    );
+  end if;
   return query
-  -- Each turn after folding its wakes.
-  with held as materialized (
-    select t.ctid as tid, t.channel_id, t.version, t.mark_at, t.mark_id, t.cap_xid,
-      -- Stamps from the future are from before the clock stepped back.
-      least(t.last_at, v_now) as last_at,
-      case when t.last_at > v_now then least(t.next_at, v_now) else t.next_at end as next_at,
-      case
-        when c.release_interval_ms is null then 0
-        when t.release_at > v_now + c.release_burst * c.release_interval_ms * 1000 then v_now
-        else greatest(t.release_at, v_now)
-      end as release_at,
-      t.in_flight - k.done as in_flight,
-      t.size + k.made as size,
-      greatest(t.wake_id, k.last_id) as wake_id,
-      case when t.late_at is null or (k.late_at, k.late_id) < (t.late_at, t.late_id) then k.late_at else t.late_at
-        end as late_at,
-      case when t.late_at is null or (k.late_at, k.late_id) < (t.late_at, t.late_id) then k.late_id else t.late_id
-        end as late_id,
-      greatest(t.late_to, k.late_to) as late_to,
-      k.at, k.looks, k.wakes,
-      c.name, c.weight, c.is_paused, c.release_burst,
-      coalesce(c.max_concurrency, 9223372036854775807) as max_concurrency,
-      c.max_concurrency is not null as is_capped,
-      c.release_interval_ms * 1000 as interval_us
-    from turn t
-    join channel c on c.id = t.channel_id
-    cross join lateral (
-      select coalesce(sum(w.done), 0) as done, coalesce(sum(w.made), 0) as made,
-        min(w.at) as at, count(*) filter (where w.at is null) as looks, max(w.id) as last_id, array_agg(w.ctid) as wakes,
-        min(w.at) filter (where (w.at, w.message_id) <= (t.mark_at, t.mark_id)) as late_at,
-        min(w.message_id) filter (where (w.at, w.message_id) <= (t.mark_at, t.mark_id)) - 1 as late_id,
-        max(w.to_at) filter (where (w.at, w.message_id) <= (t.mark_at, t.mark_id)) as late_to
-      from wake w
-      where w.channel_id = t.channel_id and w.id >= case when p_is_full then 0 else t.wake_id - 64 end
-    ) k
-    where t.ctid = any(p_turns)
-  ),
-  -- How many it may have, and since when it has been waiting.
-  ready as materialized (
-    select h.*,
-      case when h.is_paused then 0 else greatest(0, least(
-        h.max_concurrency - h.in_flight,
-        h.release_burst - (h.release_at - v_now + h.interval_us - 1) / h.interval_us
-      )) end as room,
-      greatest(h.last_at, least(h.next_at, h.at * 1000, case when h.looks > 0 then h.last_at end)) as due_at
-    from held h
-  ),
-  ranked as (
-    select r.*, r.room > 0 and r.due_at <= v_now as is_ready,
-      row_number() over (order by (r.room > 0 and r.due_at <= v_now) desc, r.due_at, r.channel_id) as place,
-      sum(r.weight) filter (where r.room > 0 and r.due_at <= v_now) over () as weights
-    from ready r
-  ),
-  shared as (
-    select r.*, case when r.is_ready and r.place <= p_limit
-      then least(r.room, r.weight * ((p_limit + r.weights - 1) / r.weights)) else 0 end as share
-    from ranked r
-  ),
-  -- The next messages: first those that came late, below the mark, then those past it. One more than the share.
-  looked as (
-    select s.*, m.ids, m.ats, m.tids, m.late_count, least(s.share, m.due_count) as due_count
-    from shared s
-    cross join lateral (
-      select array_agg(n.id) as ids, array_agg(n.dequeue_at) as ats, array_agg(n.tid) as tids,
-        count(*) filter (where n.is_late) as late_count, count(*) filter (where n.dequeue_at * 1000 <= v_now) as due_count
-      from (
-        select * from (
-          (
-            select m.id, m.dequeue_at, m.ctid as tid, true as is_late
-            from message m
-            where s.late_at is not null and m.channel_id = s.channel_id
-              and (m.dequeue_at, m.id) > (s.late_at, s.late_id)
-              and (m.dequeue_at, m.id) <= (s.mark_at, s.mark_id) and m.dequeue_at <= s.late_to
-              and (select true from lease l where l.message_id = m.id) is null
-            order by m.channel_id, m.dequeue_at, m.id
-            limit s.share + 1
-          )
-          union all
-          (
-            select m.id, m.dequeue_at, m.ctid as tid, false as is_late
-            from message m
-            where m.channel_id = s.channel_id and (m.dequeue_at, m.id) > (s.mark_at, s.mark_id)
-            order by m.channel_id, m.dequeue_at, m.id
-            limit s.share + 1
-          )
-        ) u
-        limit case when s.share > 0 then s.share + 1 else 0 end
-      ) n
-    ) m
-  ),
-  -- Whole rounds for everybody, then what is left in order of waiting.
-  dealt as (
-    select l.*, least(l.due_count, l.weight * (p_limit / l.weights)) as whole from looked l
-  ),
-  given as materialized (
-    select d.*, (d.whole + greatest(0, least(d.due_count - d.whole,
-      p_limit - sum(d.whole) over () - (sum(d.due_count - d.whole) over (order by d.place) - (d.due_count - d.whole))
-    )))::integer as given
-    from dealt d
-  ),
-  leased as materialized (
-    select m.id, g.channel_id, coalesce(m.channel_name, g.name) as name, m.attempts + 1 as attempt, m.max_attempts, m.dequeue_at, m.created_at, m.key,
-      m.content, m.state, octet_length(m.content) as content_bytes,
+  with leased as materialized (
+    select m.*, coalesce(m.channel_name, t_name[u.turn]) as name, coalesce(u.fits, true) as fits,
       -- Never issued twice: random, and of this microsecond.
-      (random() * 4611686018427387904)::bigint # v_now as token,
-      (u.ordinal - 1) / g.weight as round, g.place, u.ordinal
-    from given g
-    cross join lateral unnest(g.tids[1:g.given]) with ordinality u(tid, ordinal)
+      (random() * 4611686018427387904)::bigint # v_now as token
+    from unnest(l_tid, l_turn, l_fits) u(tid, turn, fits)
     join message m on m.ctid = u.tid
-    where g.given > 0
   ),
   inserted as (
     insert into lease (message_id, channel_id, token, attempt, leased_at, unlock_at, worker)
-    select l.id, l.channel_id, l.token, l.attempt, v_now, v_now + p_lease_us, p_worker from leased l
-  ),
-  updated as (
-    update turn t set
-      version = g.version + 1,
-      last_at = case when g.given > 0 then v_now else g.last_at end,
-      release_at = g.release_at + coalesce(g.given * g.interval_us, 0),
-      next_at = case
-        when g.is_paused then null
-        -- Full. The completion's wake brings it back; but completers that began before the cap was known may not have
-        -- said so in the lane that is read at once. Until they are gone, look again.
-        when g.in_flight + g.given >= g.max_concurrency then
-          case when g.cap_xid <= (pg_snapshot_xmin(pg_current_snapshot())::text)::bigint then null else v_now + 20000 end
-        when g.share = 0 and g.room = 0 then greatest(g.due_at, g.release_at - (g.release_burst - 1) * g.interval_us)
-        when g.share = 0 then g.due_at
-        when g.ids[g.given + 1] is null then null
-        else greatest(g.ats[g.given + 1] * 1000, case when g.given > 0 then v_now else g.last_at end,
-          g.release_at + (g.given - g.release_burst + 1) * g.interval_us)
-      end,
-      mark_at = case when g.given > g.late_count then g.ats[g.given] else g.mark_at end,
-      mark_id = case when g.given > g.late_count then g.ids[g.given] else g.mark_id end,
-      late_at = case when g.share = 0 or g.given = 0 and g.late_count > 0 then g.late_at
-        when g.given < g.late_count then g.ats[g.given] end,
-      late_id = case when g.share = 0 or g.given = 0 and g.late_count > 0 then g.late_id
-        when g.given < g.late_count then g.ids[g.given] end,
-      late_to = case when g.share = 0 or g.given < g.late_count then g.late_to end,
-      in_flight = g.in_flight + g.given,
-      size = g.size,
-      wake_id = g.wake_id,
-      cap_xid = case when g.is_capped then coalesce(g.cap_xid, (pg_snapshot_xmax(pg_current_snapshot())::text)::bigint)
-        end
-    from given g
-    where t.ctid = g.tid
-  ),
-  deleted as (
-    delete from wake w using (select unnest(h.wakes) as tid from held h) k where w.ctid = k.tid
+    select l.id, l.channel_id, l.token, l.attempts + 1, v_now, v_now + p_lease_us, p_worker from leased l
   )
-  select 'leased', null::bigint, l.id, l.name, l.token, l.attempt, l.max_attempts, l.dequeue_at, l.created_at,
-    v_now, v_now + p_lease_us, l.key, l.content_bytes,
-    case when l.total_bytes <= 40000 then l.content end,
-    case when l.total_bytes <= 40000 then l.state end
-  from (
-    select l.*,
-      sum(l.content_bytes + coalesce(octet_length(l.state), 0)) over (order by l.round, l.place, l.ordinal) as total_bytes
-    from leased l
-  ) l
-  order by l.round, l.place, l.ordinal;
+  select 'leased', null::bigint, l.id, l.name, l.token, l.attempts + 1, l.max_attempts, l.dequeue_at, l.created_at,
+    v_now, v_now + p_lease_us, l.key, octet_length(l.content),
+    case when l.fits then l.content end, case when l.fits then l.state end
+  from leased l;
 end
 $$;

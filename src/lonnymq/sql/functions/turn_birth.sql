@@ -1,4 +1,4 @@
--- turn_birth: give channels that woke for the first time their rows. Part of message_dequeue.
+-- turn_birth: give those of these channels that have none a turn, and a channel row. Part of message_dequeue.
 -- Returns the new turns. Channels that somebody else is making or deleting just now are left for the next call.
 -- Locks:  channel_lock of each.
 -- Writes: channel, turn (insert).
@@ -6,9 +6,15 @@ create or replace function turn_birth(p_channel_ids bigint[]) returns tid[]
 language plpgsql
 as $$
 declare
-  v_channel_ids bigint[] := array(select c from unnest(p_channel_ids) c where channel_lock(c));
+  v_channel_ids bigint[] := array(
+    select c from unnest(p_channel_ids) c where (select true from turn t where t.channel_id = c limit 1) is null
+  );
   v_turns tid[];
 begin
+  if v_channel_ids = '{}' then
+    return null;
+  end if;
+  v_channel_ids := array(select c from unnest(v_channel_ids) c where channel_lock(c));
   -- In a new statement, which sees what the last holder of the lock has committed.
   insert into channel (id, name)
   select distinct on (w.channel_id) w.channel_id, w.channel_name
