@@ -24,15 +24,21 @@ class Effort:
     before: int
     large_backlogs: tuple[int, ...]
     bulk: int
+    # Of which 1,000 are active.
+    channels: int
     wakeups: int
     drained_for_memory: int
 
 
 EFFORTS = {
-    "quick": Effort("quick", 1, 2.5, 250_000, 200_000, (1_000_000,), 1_000_000, 200, 200_000),
-    "standard": Effort("standard", 3, 5.0, 500_000, 200_000, (1_000_000,), 1_000_000, 500, 1_000_000),
-    "full": Effort("full", 5, 8.0, 800_000, 200_000, (1_000_000, 10_000_000), 1_000_000, 1_000, 1_000_000),
-    "smoke": Effort("smoke", 1, 0.3, 30_000, 2_000, (20_000,), 2_000, 10, 3_000),
+    "quick": Effort("quick", 1, 2.5, 350_000, 200_000, (1_000_000,), 1_000_000, 100_000, 200, 200_000),
+    "standard": Effort(
+        "standard", 3, 5.0, 700_000, 200_000, (1_000_000,), 1_000_000, 100_000, 500, 1_000_000
+    ),
+    "full": Effort(
+        "full", 5, 8.0, 1_100_000, 200_000, (1_000_000, 10_000_000), 1_000_000, 100_000, 1_000, 1_000_000
+    ),
+    "smoke": Effort("smoke", 1, 0.3, 30_000, 2_000, (20_000,), 2_000, 2_000, 10, 3_000),
 }
 
 
@@ -81,14 +87,17 @@ class Bench:
             if self.server.is_profiled:
                 self.progress(report(dsn, contender.name))
 
-    def interleaved(self, case: str, measurements: dict[str, Callable[[], float]]) -> dict[str, float]:
+    def interleaved(
+        self, case: str, measurements: dict[str, Callable[[], float]], rounds: int | None = None
+    ) -> dict[str, float]:
         """The median of each, taken in turns, because the machine's mood changes."""
+        rounds = rounds or self.effort.rounds
         figures: dict[str, list[float]] = {name: [] for name in measurements}
-        for number in range(self.effort.rounds):
+        for number in range(rounds):
             for name, measure in measurements.items():
                 figure = measure()
                 figures[name].append(figure)
-                self.progress(f"  {case} {number + 1}/{self.effort.rounds} {name}: {figure:,.0f}")
+                self.progress(f"  {case} {number + 1}/{rounds} {name}: {figure:,.0f}")
         return {name: statistics.median(values) for name, values in figures.items()}
 
 

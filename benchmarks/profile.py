@@ -4,11 +4,11 @@ import psycopg
 
 FUNCTIONS = """
     select schemaname || '.' || funcname, calls, total_time, self_time
-    from pg_stat_user_functions where calls > 0 order by self_time desc limit 14"""
+    from pg_stat_user_functions where calls > 20 order by self_time desc limit 14"""
 STATEMENTS = """
     select calls, rows, total_exec_time, toplevel, regexp_replace(left(query, 400), '\\s+', ' ', 'g')
     from pg_stat_statements s join pg_database d on d.oid = s.dbid
-    where d.datname = current_database() order by total_exec_time desc limit 24"""
+    where d.datname = current_database() and s.calls > 20 order by total_exec_time desc limit 24"""
 
 
 def report(dsn: str, name: str) -> str:

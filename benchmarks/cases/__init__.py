@@ -2,15 +2,33 @@
 
 from benchmarks.bench import Case
 from benchmarks.cases import (
+    bulk_create,
+    create_one_by_one,
     drain_many_channels,
     drain_one_channel,
+    fairness,
     held_snapshot,
+    history,
+    idle_channels,
+    large_backlog,
+    open_creator,
     single_message,
+    wake_up,
+    worker_memory,
 )
 
 CASES: list[Case] = [
     drain_one_channel.CASE,
     drain_many_channels.CASE,
+    idle_channels.CASE,
     single_message.CASE,
+    create_one_by_one.CASE,
+    bulk_create.CASE,
     *held_snapshot.CASES,
+    large_backlog.CASE,
+    open_creator.CASE,
+    fairness.CASE,
+    history.CASE,
+    wake_up.CASE,
+    worker_memory.CASE,
 ]

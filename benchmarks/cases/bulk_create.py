@@ -1,0 +1,61 @@
+"""A million messages at once: COPY to the stage and publish, against COPY straight into the bare table."""
+
+import time
+import uuid
+from functools import partial
+
+import psycopg
+
+from benchmarks.bench import Bench, Case, Row
+from benchmarks.contenders import Bare, Ours
+from benchmarks.copying import bare_blocks, copy_in, stage_blocks
+from benchmarks.load import channel_names
+
+TITLE = "bulk create of 1M messages in 1,000 channels (COPY path, visible and fair at the end)"
+NAME = "bulk-create"
+CHANNELS = channel_names(1_000)
+COPY_BARE = b"copy bare.message (content) from stdin (format binary)"
+COPY_STAGE = b"copy lonnymq.stage (publication, part, ordinal, channel, content) from stdin (format binary)"
+
+
+def run(bench: Bench) -> list[Row]:
+    rates = bench.interleaved(
+        NAME, {"lonnymq": partial(measure_ours, bench), "bare": partial(measure_bare, bench)}
+    )
+    return [Row(NAME, TITLE, "bare", "messages/s", rates["lonnymq"], rates["bare"], at_least=0.5)]
+
+
+def measure_bare(bench: Bench) -> float:
+    blocks = bare_blocks(bench.effort.bulk)
+    with bench.installed(Bare()) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+        began_at = time.monotonic()
+        copy_in(connection, COPY_BARE, blocks)
+        return bench.effort.bulk / (time.monotonic() - began_at)
+
+
+def measure_ours(bench: Bench) -> float:
+    messages, publication, part = bench.effort.bulk, str(uuid.uuid4()), uuid.uuid4()
+    blocks = stage_blocks(messages, CHANNELS, publication, part)
+    with bench.installed(Ours()) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+        began_at = time.monotonic()
+        copy_in(connection, COPY_STAGE, blocks)
+        connection.execute(
+            "select * from lonnymq.message_publish(%s, %s, %s::bigint[])", (publication, [part], [messages])
+        )
+        took_s = time.monotonic() - began_at
+        check_visible_and_fair(dsn, connection, messages)
+        return messages / took_s
+
+
+def check_visible_and_fair(
+    dsn: str, connection: psycopg.Connection[tuple[object, ...]], messages: int
+) -> None:
+    row = connection.execute("select count(*) from lonnymq.message").fetchone()
+    assert row == (messages,), row
+    session = Ours().session(dsn)
+    served = {lease[2] for lease in session.dequeue(100)}
+    assert len(served) == 100, f"100 messages came from {len(served)} channels"
+    session.close()
+
+
+CASE = Case(NAME, TITLE, run)

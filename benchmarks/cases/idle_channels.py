@@ -1,0 +1,40 @@
+"""100,000 tenants that have been served once, of which 1,000 have work."""
+
+from functools import partial
+
+import psycopg
+
+from benchmarks.bench import Bench, Case, Row
+from benchmarks.contenders import Ours
+from benchmarks.load import channel_names, drained
+
+TITLE = "dequeue + complete, batch 100, 4 connections, 1,000 active channels of 100,000"
+NAME = "idle-channels"
+ACTIVE = 1_000
+
+
+def run(bench: Bench) -> list[Row]:
+    rates = bench.interleaved(
+        NAME,
+        {
+            "1,000 channels": partial(measure, bench, ACTIVE),
+            "100,000 channels": partial(measure, bench, bench.effort.channels),
+        },
+    )
+    few, many = rates.values()
+    return [Row(NAME, TITLE, "1,000", "messages/s", many, few, at_least=0.9)]
+
+
+def measure(bench: Bench, count: int) -> float:
+    contender = Ours()
+    channels = channel_names(count)
+    with bench.installed(contender) as dsn:
+        contender.fill(dsn, channels, count)
+        drained(contender, dsn, workers=4, batch=500, window_s=600)
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute("vacuum analyze")
+        contender.fill(dsn, channels[:: count // ACTIVE], bench.effort.backlog)
+        return drained(contender, dsn, workers=4, batch=100, window_s=bench.effort.window_s)
+
+
+CASE = Case(NAME, TITLE, run)
