@@ -24,7 +24,7 @@
 \ir functions/from_epoch.sql
 \ir functions/bytes_as_json.sql
 \ir functions/channel_id.sql
-\ir functions/channel_size.sql
+\ir functions/channel_waiting.sql
 \ir functions/channel_lock.sql
 
 -- It enters.

@@ -29,12 +29,11 @@ begin
       return 'busy';
     end if;
   end if;
-  -- Under the turn's lock, in one snapshot: nothing waits, nothing is leased, and the wakes say nothing else.
+  -- Under the turn's lock, in one snapshot: no message, and messages less leases are none either.
   with bare as (
     select v_id as id
     where not exists (select from message m where m.channel_id = v_id)
-      and coalesce((select t.in_flight from turn t where t.ctid = v_turn), 0)
-        = coalesce((select sum(w.done) from wake w where w.channel_id = v_id), 0)
+      and channel_waiting(v_id) = 0
   ),
   wakes as (
     delete from wake w using bare b where w.channel_id = b.id

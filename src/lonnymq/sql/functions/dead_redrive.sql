@@ -36,7 +36,7 @@ begin
     returning id, channel_id, dequeue_at
   ),
   woken as (
-    insert into wake (channel_id, channel_name, at, message_id, to_at, made)
+    insert into wake (channel_id, channel_name, at, message_id, to_at, waiting)
     select m.channel_id, min(d.channel), min(m.dequeue_at), min(m.id), max(m.dequeue_at), count(*)
     from made m
     join dead d on d.message_id = m.id

@@ -11,6 +11,7 @@ declare
   v_messages tid[];
   v_errors text[];
   v_is_spent boolean[];
+  v_is_capped boolean[];
   v_ids bigint[];
   v_channel_ids bigint[];
   v_dequeue_ats bigint[];
@@ -20,15 +21,16 @@ begin
     delete from lease l
     where l.ctid = any(p_leases) and l.unlock_at <= p_now
       and (select true from message m where m.id = l.message_id) is null
-    returning l.channel_id
+    returning l.channel_id, l.is_capped
   )
-  insert into wake (channel_id, done) select e.channel_id, count(*) from ended e group by e.channel_id;
+  insert into wake (channel_id, done, waiting)
+  select e.channel_id, count(*) filter (where e.is_capped), count(*) from ended e group by e.channel_id;
 
-  select array_agg(s.lease), array_agg(s.message), array_agg(s.error), array_agg(s.is_spent), array_agg(s.id),
+  select array_agg(s.lease), array_agg(s.message), array_agg(s.error), array_agg(s.is_spent), array_agg(s.is_capped), array_agg(s.id),
     array_agg(s.channel_id), array_agg(s.dequeue_at)
-  into v_leases, v_messages, v_errors, v_is_spent, v_ids, v_channel_ids, v_dequeue_ats
+  into v_leases, v_messages, v_errors, v_is_spent, v_is_capped, v_ids, v_channel_ids, v_dequeue_ats
   from (
-    select l.ctid as lease, m.ctid as message, m.id, m.channel_id, m.dequeue_at,
+    select l.ctid as lease, m.ctid as message, m.id, m.channel_id, m.dequeue_at, l.is_capped,
       coalesce(l.attempt >= coalesce(m.max_attempts, c.max_attempts), false) as is_spent,
       format('the lease of attempt %s expired%s', l.attempt, ' (worker ' || l.worker || ')') as error
     from lease l
@@ -50,10 +52,11 @@ begin
   from unnest(v_messages, v_errors) u(tid, error)
   where m.ctid = u.tid;
   delete from lease l where l.ctid = any(v_leases);
-  insert into wake (channel_id, at, message_id, to_at, done, made)
+  insert into wake (channel_id, at, message_id, to_at, done, waiting)
   select u.channel_id, min(u.dequeue_at) filter (where not u.is_spent), min(u.id) filter (where not u.is_spent),
-    max(u.dequeue_at) filter (where not u.is_spent), count(*), -count(*) filter (where u.is_spent)
-  from unnest(v_channel_ids, v_dequeue_ats, v_ids, v_is_spent) u(channel_id, dequeue_at, id, is_spent)
+    max(u.dequeue_at) filter (where not u.is_spent), count(*) filter (where u.is_capped),
+    count(*) filter (where not u.is_spent)
+  from unnest(v_channel_ids, v_dequeue_ats, v_ids, v_is_spent, v_is_capped) u(channel_id, dequeue_at, id, is_spent, is_capped)
   group by u.channel_id;
 end
 $$;

@@ -52,9 +52,10 @@ begin
     with ended as (
       delete from lease l
       where l.ctid = any(v_orphans) and (select true from message m where m.id = l.message_id) is null
-      returning l.channel_id
+      returning l.channel_id, l.is_capped
     )
-    insert into wake (channel_id, done) select e.channel_id, count(*) from ended e group by e.channel_id;
+    insert into wake (channel_id, done, waiting)
+    select e.channel_id, count(*) filter (where e.is_capped), count(*) from ended e group by e.channel_id;
     perform sleepers_notify();
   end if;
 end

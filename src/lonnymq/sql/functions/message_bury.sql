@@ -29,14 +29,13 @@ begin
     perform history_record(v_leases, v_messages, 'buried', v_errors);
     perform dead_insert(v_messages, v_errors);
     with ended as (
-      delete from lease l where l.ctid = any(v_leases) returning l.channel_id
+      delete from lease l where l.ctid = any(v_leases) returning l.channel_id, l.is_capped
     ),
     woken as (
-      insert into wake (channel_id, done, made)
-      select e.channel_id, count(*), -count(*) from ended e group by e.channel_id
-      returning done
+      insert into wake (channel_id, done)
+      select e.channel_id, count(*) from ended e where e.is_capped group by e.channel_id
     )
-    select sum(w.done) into v_count from woken w;
+    select count(*) into v_count from ended e;
     if v_count <> cardinality(v_leases) then
       perform reject('ids', 'repeated ids', 'without repetition');
     end if;

@@ -28,7 +28,7 @@ begin
     delete from message m where m.ctid = any(v_messages) returning m.id, m.channel_id
   ),
   woken as (
-    insert into wake (lane, channel_id, made) select 2, g.channel_id, -count(*) from gone g group by g.channel_id
+    insert into wake (lane, channel_id, waiting) select 2, g.channel_id, -count(*) from gone g group by g.channel_id
   )
   select array_agg(g.id) into v_gone from gone g;
   return query

@@ -1,12 +1,15 @@
 -- message_complete: end the life of messages whose work is done.
 -- Returns per message, in the order given: 'completed', or 'lease_lost' (a later attempt owns it, or it ended),
 -- 'cancelled' (it was cancelled meanwhile), 'busy' (locked by another transaction: ask again).
--- Locks:  its own leases and messages, skipping locked ones.
+-- It first tries to delete at once; whoever has a lease locked is the same worker's heartbeat and about to commit. If
+-- that takes longer than the blink of lock_timeout, it starts again and passes over what is locked.
+-- Locks:  its own leases and messages.
 -- Writes: lease, message (delete), wake, history (insert).
 create or replace function message_complete(p_ids bigint[], p_tokens bigint[])
 returns table (message_id bigint, outcome text)
 language plpgsql security definer
 set search_path from current
+set lock_timeout = '2ms'
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
@@ -16,41 +19,74 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
+  v_count constant integer := cardinality(p_ids);
   v_leases tid[];
   v_messages tid[];
-  v_ordinals integer[];
   v_outcomes text[];
-  v_count bigint;
-  v_has_cap boolean;
+  v_ended bigint[];
+  v_channel_ids bigint[];
+  v_gone bigint[];
+  v_capped bigint[];
 begin
-  select * into v_leases, v_messages, v_ordinals, v_outcomes from lease_hold(p_ids, p_tokens, true);
+  if p_ids is null or p_tokens is null or v_count <> cardinality(p_tokens) or v_count > 10000
+      or current_setting('transaction_isolation') <> 'read committed' then
+    perform lease_hold(p_ids, p_tokens, false);
+  end if;
+  if (select s.history = 'off' from setting s where s.is_only) then
+    begin
+      with ended as (
+        delete from lease l using unnest(p_ids, p_tokens) u(id, token)
+        where l.message_id = u.id and l.token = u.token
+        returning l.message_id, l.channel_id, l.is_capped
+      ),
+      gone as (
+        delete from message m using ended e where m.id = e.message_id returning m.id
+      )
+      select e.ids, e.channel_ids, e.capped, (select array_agg(g.id) from gone g)
+      into v_ended, v_channel_ids, v_capped, v_gone
+      from (
+        select array_agg(e.message_id) as ids, array_agg(e.channel_id) as channel_ids,
+          array_agg(e.channel_id) filter (where e.is_capped) as capped
+        from ended e
+      ) e;
+    exception when lock_not_available then
+      v_ended := null;
+      v_leases := '{}';
+    end;
+  else
+    v_leases := '{}';
+  end if;
   if v_leases is not null then
-    perform history_record(v_leases, v_messages, 'completed', null);
-    -- A channel without a cap is not waiting for this: its wake stays out of everybody's way (lane 2).
-    with ended as (
-      delete from lease l where l.ctid = any(v_leases) returning l.channel_id
-    ),
-    gone as (
-      delete from message m where m.ctid = any(v_messages)
-    ),
-    woken as (
-      insert into wake (lane, channel_id, done, made)
-      select case when (select c.max_concurrency from channel c where c.id = e.channel_id) is null then 2 else 0 end,
-        e.channel_id, count(*), -count(*)
-      from ended e
-      group by e.channel_id
-      returning done, lane
-    )
-    select sum(w.done), bool_or(w.lane = 0) into v_count, v_has_cap from woken w;
-    if v_count <> cardinality(v_leases) then
-      perform reject('ids', 'repeated ids', 'without repetition');
-    end if;
-    if v_has_cap then
-      perform sleepers_notify();
+    select h.leases, h.messages, h.outcomes into v_leases, v_messages, v_outcomes from lease_hold(p_ids, p_tokens, true) h;
+    if v_leases is not null then
+      perform history_record(v_leases, v_messages, 'completed', null);
+      with ended as (
+        delete from lease l where l.ctid = any(v_leases) returning l.message_id, l.channel_id, l.is_capped
+      ),
+      gone as (
+        delete from message m where m.ctid = any(v_messages)
+      )
+      select array_agg(e.message_id), array_agg(e.channel_id) filter (where e.is_capped) into v_ended, v_capped from ended e;
+      v_gone := v_ended;
     end if;
   end if;
+  if v_capped is not null then
+    insert into wake (channel_id, done) select u.id, count(*) from unnest(v_capped) u(id) group by u.id;
+    perform sleepers_notify();
+  end if;
+  if cardinality(v_gone) = v_count then
+    return query select u.id, 'completed' from unnest(p_ids) u(id);
+    return;
+  end if;
+  if cardinality(v_ended) > coalesce(cardinality(v_gone), 0) then
+    -- Cancelled while they were worked: a lease less, and no message to it.
+    insert into wake (lane, channel_id, waiting)
+    select 2, u.channel_id, count(*) from unnest(v_ended, v_channel_ids) u(id, channel_id)
+    where u.id <> all(coalesce(v_gone, '{}')) group by u.channel_id;
+  end if;
   return query
-  select u.id, coalesce(v_outcomes[u.ordinal], 'completed')
+  select u.id, case when u.id = any(v_gone) then 'completed' when u.id = any(v_ended) then 'cancelled'
+    else coalesce(v_outcomes[u.ordinal], 'lease_lost') end
   from unnest(p_ids) with ordinality u(id, ordinal);
 end
 $$;

@@ -55,7 +55,7 @@ begin
       return;
     end if;
   end if;
-  if v_max_size is not null and channel_size(v_channel_id) >= v_max_size then
+  if v_max_size is not null and channel_waiting(v_channel_id) >= v_max_size then
     outcome := 'dropped';
     return;
   end if;
@@ -80,7 +80,7 @@ begin
       end if;
     end loop;
   end if;
-  insert into wake (channel_id, channel_name, at, message_id, to_at, made)
+  insert into wake (channel_id, channel_name, at, message_id, to_at, waiting)
   values (v_channel_id, p_channel, v_at, message_id, v_at, 1);
   perform sleepers_notify();
   outcome := 'created';

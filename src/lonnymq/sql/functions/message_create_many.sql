@@ -75,7 +75,7 @@ begin
   if (select bool_or(m is not null) from unnest(v_max_sizes) m) then
     select array_agg(case when r.place <= r.room then nextval('message_id_seq') end order by r.ordinal) into v_ids
     from (
-      select u.ordinal, coalesce(u.max_size - channel_size(u.id), 9223372036854775807) as room,
+      select u.ordinal, coalesce(u.max_size - channel_waiting(u.id), 9223372036854775807) as room,
         row_number() over (partition by u.id order by u.ordinal) as place
       from unnest(v_channel_ids, v_max_sizes) with ordinality u(id, max_size, ordinal)
       order by u.ordinal
@@ -95,7 +95,7 @@ begin
     returning id, channel_id, dequeue_at
   ),
   woken as (
-    insert into wake (channel_id, channel_name, at, message_id, to_at, made)
+    insert into wake (channel_id, channel_name, at, message_id, to_at, waiting)
     select m.channel_id, coalesce((select c.name from channel c where c.id = m.channel_id),
       p_channels[array_position(v_channel_ids, m.channel_id)]), min(m.dequeue_at), min(m.id), max(m.dequeue_at), count(*)
     from made m

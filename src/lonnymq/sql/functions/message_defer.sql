@@ -53,7 +53,7 @@ begin
     from unnest(v_spent) p
     having count(*) > 0;
     with ended as (
-      delete from lease l where l.ctid = any(v_leases) returning l.channel_id
+      delete from lease l where l.ctid = any(v_leases) returning l.channel_id, l.is_capped
     ),
     kept as (
       update message m set
@@ -66,16 +66,15 @@ begin
       returning m.id, m.channel_id, m.dequeue_at
     ),
     changes as (
-      select e.channel_id, 1 as done, -1 as made, null::bigint as id, null::bigint as at from ended e
+      select e.channel_id, e.is_capped::integer as done, 0 as waiting, null::bigint as id, null::bigint as at from ended e
       union all
       select k.channel_id, 0, 1, k.id, k.dequeue_at from kept k
     ),
     woken as (
-      insert into wake (channel_id, at, message_id, to_at, done, made)
-      select c.channel_id, min(c.at), min(c.id), max(c.at), sum(c.done), sum(c.made) from changes c group by c.channel_id
-      returning done
+      insert into wake (channel_id, at, message_id, to_at, done, waiting)
+      select c.channel_id, min(c.at), min(c.id), max(c.at), sum(c.done), sum(c.waiting) from changes c group by c.channel_id
     )
-    select sum(w.done) into v_count from woken w;
+    select count(*) into v_count from ended e;
     if v_count <> cardinality(v_leases) then
       perform reject('ids', 'repeated ids', 'without repetition');
     end if;

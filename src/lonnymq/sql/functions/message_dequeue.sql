@@ -50,11 +50,15 @@ declare
     or v_now - v_full_at >= least(greatest(20 * v_full_cost, 1000), 5000000);
   v_was_full boolean := v_is_full;
   v_is_busy boolean := false;
+  v_setting text;
   v_channels bigint[];
   v_bulk_channels bigint[];
   v_firsts bigint[];
   v_found tid[];
   v_turns tid[];
+  v_names text[];
+  v_is_capped boolean[];
+  v_fits boolean[];
   v_at bigint;
   v_min bigint;
   v_max bigint;
@@ -70,11 +74,11 @@ begin
     perform require_read_committed('message_dequeue');
   end if;
   if not p_is_durable then
-    perform set_config('synchronous_commit', 'off', true);
+    v_setting := set_config('synchronous_commit', 'off', true);
   end if;
   -- A caller that stalls inside its own transaction holds its tenants back no longer than its lease.
   if current_setting('idle_in_transaction_session_timeout') = '0' then
-    perform set_config('idle_in_transaction_session_timeout', greatest(p_lease_ms, 1000)::text, true);
+    v_setting := set_config('idle_in_transaction_session_timeout', greatest(p_lease_ms, 1000)::text, true);
   end if;
 
   for v_round in 1..8 loop
@@ -181,9 +185,27 @@ begin
 
     -- Settle what is locked, in a statement that sees what the lock protects.
     if v_turns is not null then
-      return query select * from message_settle(v_turns, v_left, p_lease_ms * 1000, p_worker, v_is_full);
-      get diagnostics v_count = row_count;
-      v_left := v_left - v_count;
+      select * into v_at, v_found, v_names, v_is_capped, v_fits from message_settle(v_turns, v_left, v_is_full);
+      if v_found is not null then
+        v_left := v_left - cardinality(v_found);
+        return query
+        with leased as materialized (
+          select m.*, coalesce(m.channel_name, u.name) as name, coalesce(u.fits, true) as fits, u.is_capped,
+            -- Never issued twice: random, and of this microsecond.
+            (random() * 4611686018427387904)::bigint # v_at as token
+          from unnest(v_found, v_names, v_is_capped, v_fits) u(tid, name, is_capped, fits)
+          join message m on m.ctid = u.tid
+        ),
+        inserted as (
+          insert into lease (message_id, channel_id, token, attempt, is_capped, leased_at, unlock_at, worker)
+          select l.id, l.channel_id, l.token, l.attempts + 1, l.is_capped, v_at, v_at + p_lease_ms * 1000, p_worker
+          from leased l
+        )
+        select 'leased', null::bigint, l.id, l.name, l.token, l.attempts + 1, l.max_attempts, l.dequeue_at, l.created_at,
+          v_at, v_at + p_lease_ms * 1000, l.key, octet_length(l.content),
+          case when l.fits then l.content end, case when l.fits then l.state end
+        from leased l;
+      end if;
     end if;
     exit when v_left = 0;
     v_now := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
@@ -204,7 +226,7 @@ begin
         + 999) / 1000 else 0 end;
     return next;
   end if;
-  perform set_config(c_hints, array_to_string(array[v_full_at, v_full_cost, v_wake, v_wake_min, v_bulk, v_bulk_min,
+  v_setting := set_config(c_hints, array_to_string(array[v_full_at, v_full_cost, v_wake, v_wake_min, v_bulk, v_bulk_min,
     v_turn, v_sweep_at, v_due_at], ',', '-'), false);
 end
 $$;

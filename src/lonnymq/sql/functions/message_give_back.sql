@@ -24,17 +24,18 @@ begin
   select * into v_leases, v_messages, v_ordinals, v_outcomes from lease_hold(p_ids, p_tokens, true);
   if v_leases is not null then
     with ended as (
-      delete from lease l where l.ctid = any(v_leases)
+      delete from lease l where l.ctid = any(v_leases) returning l.channel_id, l.is_capped
+    ),
+    changes as (
+      select e.channel_id, e.is_capped::integer as done, 0 as waiting, null::bigint as id, null::bigint as at from ended e
+      union all
+      select m.channel_id, 0, 1, m.id, m.dequeue_at from message m where m.ctid = any(v_messages)
     ),
     woken as (
-      insert into wake (channel_id, at, message_id, to_at, done)
-      select m.channel_id, min(m.dequeue_at), min(m.id), max(m.dequeue_at), count(*)
-      from message m
-      where m.ctid = any(v_messages)
-      group by m.channel_id
-      returning done
+      insert into wake (channel_id, at, message_id, to_at, done, waiting)
+      select c.channel_id, min(c.at), min(c.id), max(c.at), sum(c.done), sum(c.waiting) from changes c group by c.channel_id
     )
-    select sum(w.done) into v_count from woken w;
+    select count(*) into v_count from ended e;
     if v_count <> cardinality(v_leases) then
       perform reject('ids', 'repeated ids', 'without repetition');
     end if;

@@ -82,7 +82,7 @@ begin
   on conflict (channel_id, key) where key is not null do nothing;
   get diagnostics created = row_count;
   duplicates := v_staged - created;
-  insert into wake (lane, channel_id, channel_name, at, message_id, to_at, made)
+  insert into wake (lane, channel_id, channel_name, at, message_id, to_at, waiting)
   select 1, channel_id(v_salt, g.channel), g.channel, g.at, v_first_id, g.to_at, g.made
   from (
     select t.channel, min(coalesce(t.dequeue_at, v_now + t.delay_ms, v_now)) as at,
@@ -91,7 +91,7 @@ begin
   ) g;
   if duplicates > 0 then
     -- The wakes counted them; take them off again.
-    insert into wake (lane, channel_id, made)
+    insert into wake (lane, channel_id, waiting)
     select 2, g.channel_id, g.made - g.staged from (
       select channel_id(v_salt, t.channel) as channel_id, count(*) as staged, (
         select count(*) from message m where m.channel_id = channel_id(v_salt, t.channel) and m.id > v_first_id

@@ -1,16 +1,15 @@
 -- message_settle: for turns that this transaction has locked in an earlier statement: fold their wakes, read their
--- policy, lease their next messages, and say when to look at them again. Part of message_dequeue.
+-- policy, choose their next messages, and say when to look at them again. Part of message_dequeue.
+-- Returns the messages to lease, in the order to work them, with the names of their channels, whether those have a cap,
+-- and whether their contents fit the reply (null: all do).
 -- Its statements are many and small: each reads one table by one index, so that no plan can go wrong, and starting them
 -- is cheap. The order matters: wakes are read before messages, so that every folded wake's message is seen; and the
 -- wakes that are deleted are those that were read.
 -- Locks:  nothing more.
--- Writes: turn, lease (insert), wake (delete).
+-- Writes: turn, wake (delete).
 create or replace function message_settle(
-  p_turns tid[], p_limit integer, p_lease_us bigint, p_worker text, p_is_full boolean
-) returns table (
-  outcome text, wait_ms bigint, message_id bigint, channel text, token bigint, attempt integer, max_attempts integer,
-  dequeue_at bigint, created_at bigint, leased_at bigint, unlock_at bigint, key text,
-  content_bytes integer, content bytea, state bytea
+  p_turns tid[], p_limit integer, p_is_full boolean,
+  out leased_at bigint, out messages tid[], out channels text[], out is_capped boolean[], out fits boolean[]
 )
 language plpgsql
 as $$
@@ -30,13 +29,14 @@ declare
   -- By turn, in the order of waiting.
   t_tid tid[]; t_channel_id bigint[]; t_name text[]; t_weight integer[]; t_room bigint[]; t_share bigint[];
   t_due_at bigint[]; t_next_at bigint[]; t_last_at bigint[]; t_release_at bigint[]; t_interval bigint[]; t_spare bigint[];
-  t_free bigint[]; t_is_paused boolean[]; t_cap_xid bigint[]; t_in_flight bigint[]; t_size bigint[]; t_wake_id bigint[];
+  t_free bigint[]; t_is_paused boolean[]; t_is_capped boolean[]; t_has_uncapped boolean[]; t_in_flight bigint[];
+  t_waiting bigint[]; t_wake_id bigint[];
   t_mark_at bigint[]; t_mark_id bigint[]; t_late_at bigint[]; t_late_id bigint[]; t_late_to bigint[];
   t_late_count integer[]; t_due_count integer[]; t_given integer[];
   t_first integer[]; t_last integer[];  -- its messages in these:
   m_id bigint[] := '{}'; m_at bigint[] := '{}'; m_tid tid[] := '{}';
-  -- By leased message: its place, its turn, and whether its content fits the reply.
-  l_tid tid[] := '{}'; l_turn integer[] := '{}'; l_fits boolean[];
+  -- By message to lease: its place and its turn.
+  l_tid tid[] := '{}'; l_turn integer[] := '{}';
   v_given integer;
   v_at integer;
 begin
@@ -45,11 +45,13 @@ begin
     select h.*, h.room > 0 and h.due_at <= v_now as is_ready
     from (
       select t.ctid as tid, t.channel_id, t.last_at, t.mark_at, t.mark_id, t.late_at, t.late_id, t.late_to,
-        t.in_flight - coalesce(k.done, 0) as in_flight, t.size + coalesce(k.made, 0) as size,
+        t.in_flight - coalesce(k.done, 0) as in_flight, t.waiting + coalesce(k.waiting, 0) as waiting,
         c.name, c.weight, c.is_paused,
-        c.max_concurrency - t.in_flight + coalesce(k.done, 0) as free,
+        c.max_concurrency is not null as is_capped,
+        k.uncapped > 0 or c.max_concurrency is null and t.has_uncapped as has_uncapped,
+        c.max_concurrency - t.in_flight + coalesce(k.done, 0) - k.uncapped as free,
         case when c.is_paused then 0 else greatest(0, least(
-          c.max_concurrency - t.in_flight + coalesce(k.done, 0),
+          c.max_concurrency - t.in_flight + coalesce(k.done, 0) - k.uncapped,
           -- How many intervals fit between the next evenly spaced release, less what a burst may be ahead, and now.
           (v_now + c.release_burst * c.release_interval_ms * 1000 - case
             when t.release_at > v_now + c.release_burst * c.release_interval_ms * 1000 then v_now
@@ -64,14 +66,15 @@ begin
           case when k.looks > 0 then least(t.last_at, v_now) end
         )) as due_at,
         t.release_at, c.release_interval_ms * 1000 as interval_us, (c.release_burst - 1) * c.release_interval_ms * 1000 as spare_us,
-        case when c.max_concurrency is not null then coalesce(t.cap_xid, (pg_snapshot_xmax(pg_current_snapshot())::text)::bigint)
-          end as cap_xid,
         greatest(t.wake_id, k.last_id) as wake_id, k.wakes, k.at, k.first_id, k.to_at
       from turn t
       join channel c on c.id = t.channel_id
       cross join lateral (
-        select sum(w.done) as done, sum(w.made) as made, min(w.at) as at, min(w.message_id) as first_id, max(w.to_at) as to_at,
-          count(*) - count(w.at) as looks, max(w.id) as last_id, array_agg(w.ctid) as wakes
+        select sum(w.done) as done, sum(w.waiting) as waiting, min(w.at) as at, min(w.message_id) as first_id, max(w.to_at) as to_at,
+          count(*) - count(w.at) as looks, max(w.id) as last_id, array_agg(w.ctid) as wakes,
+          -- A cap that was set while leases were out that nobody will report: count them, as long as there are any.
+          case when c.max_concurrency is not null and t.has_uncapped then
+            (select count(*) from lease l where l.channel_id = t.channel_id and not l.is_capped) else 0 end as uncapped
         from wake w
         where w.channel_id = t.channel_id and w.id >= case when p_is_full then 0 else t.wake_id - 64 end
       ) k
@@ -84,8 +87,9 @@ begin
     t_tid[v_count] := t.tid; t_channel_id[v_count] := t.channel_id; t_name[v_count] := t.name;
     t_weight[v_count] := t.weight; t_room[v_count] := t.room; t_share[v_count] := 0; t_given[v_count] := 0;
     t_due_at[v_count] := t.due_at; t_last_at[v_count] := least(t.last_at, v_now);
-    t_free[v_count] := t.free; t_is_paused[v_count] := t.is_paused; t_cap_xid[v_count] := t.cap_xid;
-    t_in_flight[v_count] := t.in_flight; t_size[v_count] := t.size; t_wake_id[v_count] := t.wake_id;
+    t_free[v_count] := t.free; t_is_paused[v_count] := t.is_paused; t_is_capped[v_count] := t.is_capped;
+    t_has_uncapped[v_count] := t.has_uncapped;
+    t_in_flight[v_count] := t.in_flight; t_waiting[v_count] := t.waiting; t_wake_id[v_count] := t.wake_id;
     t_mark_at[v_count] := t.mark_at; t_mark_id[v_count] := t.mark_id;
     t_interval[v_count] := t.interval_us; t_spare[v_count] := t.spare_us;
     t_release_at[v_count] := case
@@ -207,7 +211,12 @@ begin
       l_turn := l_turn || array_fill(i, array[v_given]);
       v_has_rounds := v_has_rounds or v_given > t_weight[i];
       t_last_at[i] := v_now;
-      t_in_flight[i] := t_in_flight[i] + v_given;
+      t_waiting[i] := t_waiting[i] - v_given;
+      if t_is_capped[i] then
+        t_in_flight[i] := t_in_flight[i] + v_given;
+      else
+        t_has_uncapped[i] := true;
+      end if;
       t_release_at[i] := t_release_at[i] + v_given * t_interval[i];
     end if;
     if t_share[i] = 0 then
@@ -231,18 +240,17 @@ begin
     if t_is_paused[i] then
       t_next_at[i] := null;
     elsif t_free[i] <= v_given then
-      -- Full. The completion's wake brings it back; but completers that began before the cap was known may not have
-      -- said so in the lane that is read at once. Until they are gone, look again.
-      t_next_at[i] := case when t_cap_xid[i] > (pg_snapshot_xmin(pg_current_snapshot())::text)::bigint then v_now + 20000 end;
+      -- Full. A completion's wake brings it back, except those that nobody reports.
+      t_next_at[i] := case when t_has_uncapped[i] then v_now + 200000 end;
     end if;
   end loop;
 
   update turn t set version = t.version + 1, next_at = u.next_at, last_at = u.last_at, release_at = coalesce(u.release_at, 0),
     mark_at = u.mark_at, mark_id = u.mark_id, late_at = u.late_at, late_id = u.late_id, late_to = u.late_to,
-    in_flight = u.in_flight, size = u.size, wake_id = u.wake_id, cap_xid = u.cap_xid
+    in_flight = u.in_flight, waiting = u.waiting, wake_id = u.wake_id, has_uncapped = u.has_uncapped
   from unnest(t_tid, t_next_at, t_last_at, t_release_at, t_mark_at, t_mark_id, t_late_at, t_late_id, t_late_to, t_in_flight,
-    t_size, t_wake_id, t_cap_xid) u(tid, next_at, last_at, release_at, mark_at, mark_id, late_at, late_id, late_to, in_flight,
-    size, wake_id, cap_xid)
+    t_waiting, t_wake_id, t_has_uncapped) u(tid, next_at, last_at, release_at, mark_at, mark_id, late_at, late_id, late_to,
+    in_flight, waiting, wake_id, has_uncapped)
   where t.ctid = u.tid;
   if v_wakes <> '{}' then
     delete from wake w where w.ctid = any(v_wakes);
@@ -250,7 +258,6 @@ begin
   if l_tid = '{}' then
     return;
   end if;
-
   if v_has_rounds and l_turn[1] <> l_turn[cardinality(l_turn)] then
     -- A turn is worked after the others' turn, also within the reply.
     select array_agg(o.tid order by o.round, o.turn, o.place), array_agg(o.turn order by o.round, o.turn, o.place)
@@ -262,28 +269,23 @@ begin
     ) o;
   end if;
   if v_bytes > 40000 then
-    l_fits := array(
+    fits := array(
       select sum(octet_length(m.content) + coalesce(octet_length(m.state), 0)) over (order by u.place) <= 40000
       from unnest(l_tid) with ordinality u(tid, place)
       join message m on m.ctid = u.tid
       order by u.place
     );
   end if;
-  return query
-  with leased as materialized (
-    select m.*, coalesce(m.channel_name, t_name[u.turn]) as name, coalesce(u.fits, true) as fits,
-      -- Never issued twice: random, and of this microsecond.
-      (random() * 4611686018427387904)::bigint # v_now as token
-    from unnest(l_tid, l_turn, l_fits) u(tid, turn, fits)
-    join message m on m.ctid = u.tid
-  ),
-  inserted as (
-    insert into lease (message_id, channel_id, token, attempt, leased_at, unlock_at, worker)
-    select l.id, l.channel_id, l.token, l.attempts + 1, v_now, v_now + p_lease_us, p_worker from leased l
-  )
-  select 'leased', null::bigint, l.id, l.name, l.token, l.attempts + 1, l.max_attempts, l.dequeue_at, l.created_at,
-    v_now, v_now + p_lease_us, l.key, octet_length(l.content),
-    case when l.fits then l.content end, case when l.fits then l.state end
-  from leased l;
+  leased_at := v_now;
+  messages := l_tid;
+  if v_count = 1 then
+    channels := array_fill(t_name[1], array[cardinality(l_tid)]);
+    is_capped := array_fill(t_is_capped[1], array[cardinality(l_tid)]);
+  else
+    foreach v_at in array l_turn loop
+      channels := channels || t_name[v_at];
+      is_capped := is_capped || t_is_capped[v_at];
+    end loop;
+  end if;
 end
 $$;

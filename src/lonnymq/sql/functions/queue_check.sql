@@ -18,9 +18,9 @@ begin
   return query
   with facts as materialized (
     select c.id, coalesce(c.name, a.channel_id::text) as name, c.id is not null as has_channel, t.turns, t.tid, t.next_at, t.last_at,
-      t.in_flight, t.size, t.mark_at, t.mark_id, t.late_at, t.late_id, t.late_to, a.channel_id,
-      coalesce(l.leases, 0) as leases, coalesce(m.messages, 0) as messages,
-      coalesce(w.done, 0) as done, coalesce(w.made, 0) as made, coalesce(w.soon, 0) as soon, w.has_name,
+      t.in_flight, t.waiting, t.has_uncapped, t.mark_at, t.mark_id, t.late_at, t.late_id, t.late_to, a.channel_id,
+      coalesce(l.leases, 0) as leases, coalesce(l.capped, 0) as capped, coalesce(m.messages, 0) as messages,
+      coalesce(w.done, 0) as done, coalesce(w.waiting, 0) as unfolded, coalesce(w.soon, 0) as soon, w.has_name,
       c.max_concurrency, c.is_paused, c.release_interval_ms, c.release_burst
     from (
       select t.channel_id from turn t union select m.channel_id from message m
@@ -31,10 +31,10 @@ begin
       select count(*) over () as turns, t.ctid as tid, t.* from turn t
       where t.channel_id = a.channel_id order by t.version desc limit 1
     ) t on true
-    left join (select l.channel_id, count(*) as leases from lease l group by l.channel_id) l on l.channel_id = a.channel_id
+    left join (select l.channel_id, count(*) as leases, count(*) filter (where l.is_capped) as capped from lease l group by l.channel_id) l on l.channel_id = a.channel_id
     left join (select m.channel_id, count(*) as messages from message m group by m.channel_id) m on m.channel_id = a.channel_id
     left join (
-      select w.channel_id, sum(w.done) as done, sum(w.made) as made, count(*) filter (where w.lane < 2) as soon,
+      select w.channel_id, sum(w.done) as done, sum(w.waiting) as waiting, count(*) filter (where w.lane < 2) as soon,
         bool_or(w.channel_name is not null) as has_name
       from wake w group by w.channel_id
     ) w on w.channel_id = a.channel_id
@@ -57,15 +57,16 @@ begin
       (h.turns is null and h.messages + h.leases > 0 and h.soon = 0, 'no turn and no wake', format('%s messages', h.messages)),
       (not h.has_channel and (h.turns is not null or h.messages + h.leases > 0 and not coalesce(h.has_name, false)), 'no channel',
         format('id %s', h.channel_id)),
-      (h.turns is not null and h.in_flight <> h.leases + h.done, 'in_flight is wrong',
-        format('in_flight %s, leases %s, unfolded done %s', h.in_flight, h.leases, h.done)),
-      (h.turns is not null and h.size + h.made <> h.messages, 'size is wrong',
-        format('size %s, unfolded made %s, messages %s', h.size, h.made, h.messages)),
-      (h.max_concurrency is not null and h.turns is not null and h.in_flight < 0, 'in_flight is negative', h.in_flight::text),
+      (h.turns is not null and h.in_flight <> h.capped + h.done, 'in_flight is wrong',
+        format('in_flight %s, leases that count %s, unfolded done %s', h.in_flight, h.capped, h.done)),
+      (h.turns is not null and h.leases > h.capped and not h.has_uncapped, 'has_uncapped is wrong',
+        format('%s leases do not count', h.leases - h.capped)),
+      (h.turns is not null and h.waiting + h.unfolded <> h.messages - h.leases, 'waiting is wrong',
+        format('waiting %s, unfolded %s, messages %s, leases %s', h.waiting, h.unfolded, h.messages, h.leases)),
       (h.head_id is not null and h.turns is not null and h.soon = 0 and not h.is_covered, 'a message below the mark is forgotten',
         format('message %s at %s, mark (%s, %s)', h.head_id, h.head_at, h.mark_at, h.mark_id)),
       (h.head_id is not null and h.turns is not null and h.soon = 0 and h.next_at is null and not h.is_paused
-        and (h.max_concurrency is null or h.in_flight < h.max_concurrency), 'parked although a message waits',
+        and (h.max_concurrency is null or h.leases < h.max_concurrency), 'parked although a message waits',
         format('message %s at %s', h.head_id, h.head_at)),
       (h.head_id is not null and h.soon = 0 and h.next_at > greatest(h.head_at * 1000, h.last_at)
         + coalesce(h.release_interval_ms * h.release_burst * 1000, 0) + 1000000, 'the turn comes too late',
@@ -95,10 +96,12 @@ begin
       version = t.version + 1,
       next_at = t.last_at,
       last_at = least(t.last_at, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
-      in_flight = (select count(*) from lease l where l.channel_id = t.channel_id)
+      in_flight = (select count(*) from lease l where l.channel_id = t.channel_id and l.is_capped)
         + (select coalesce(sum(w.done), 0) from wake w where w.channel_id = t.channel_id),
-      size = (select count(*) from message m where m.channel_id = t.channel_id)
-        - (select coalesce(sum(w.made), 0) from wake w where w.channel_id = t.channel_id),
+      waiting = (select count(*) from message m where m.channel_id = t.channel_id)
+        - (select count(*) from lease l where l.channel_id = t.channel_id)
+        - (select coalesce(sum(w.waiting), 0) from wake w where w.channel_id = t.channel_id),
+      has_uncapped = true,
       mark_at = greatest(t.mark_at, h.at),
       mark_id = case when h.at > t.mark_at then h.id when h.at = t.mark_at then greatest(h.id, t.mark_id) else t.mark_id end,
       late_at = -9000000000000000,

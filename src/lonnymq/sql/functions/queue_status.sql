@@ -2,14 +2,14 @@
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function queue_status(
-  out channels bigint, out messages bigint, out leased bigint, out expired bigint, out dead bigint, out unfolded_wakes bigint,
+  out channels bigint, out waiting bigint, out leased bigint, out expired bigint, out dead bigint, out unfolded_wakes bigint,
   out sleepers bigint, out history text, out history_overflow bigint, out oldest_transaction interval, out version integer
 )
 language sql stable security definer
 set search_path from current
 as $$
   select (select count(*) from channel),
-    (select coalesce(sum(t.size), 0) from turn t) + (select coalesce(sum(w.made), 0) from wake w),
+    (select coalesce(sum(t.waiting), 0) from turn t) + (select coalesce(sum(w.waiting), 0) from wake w),
     (select count(*) from lease),
     (select count(*) from lease l where l.unlock_at < extract(epoch from clock_timestamp()) * 1000000),
     (select count(*) from dead), (select count(*) from wake),

@@ -5,6 +5,8 @@ create table lease (
   channel_id bigint not null,
   token bigint not null,
   attempt integer not null,
+  -- The channel had a cap: the end of this lease must be reported (wake.done). Others cost nothing to end.
+  is_capped boolean not null,
   leased_at bigint not null,
   unlock_at bigint not null,
   worker text

@@ -11,9 +11,9 @@ create table wake (
   at bigint,
   message_id bigint,
   to_at bigint,
-  -- Attempts that ended; change in the number of messages.
+  -- Leases that ended, of those that count; change in messages less leases.
   done integer not null default 0,
-  made integer not null default 0
+  waiting integer not null default 0
 ) with (
   vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
   autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 2147483647

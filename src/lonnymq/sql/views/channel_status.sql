@@ -1,7 +1,7 @@
 -- channel_status: each channel with its policy, its numbers, its next message, and why that one waits.
 create or replace view channel_status as
 select c.name as channel, c.max_concurrency, c.release_interval_ms, c.release_burst, c.weight, c.max_size, c.max_attempts,
-  c.is_paused, n.size - n.leased as waiting, n.leased, h.id as head_id, h.dequeue_at as head_dequeue_at,
+  c.is_paused, n.waiting, n.leased, h.id as head_id, h.dequeue_at as head_dequeue_at,
   h.created_at as head_created_at,
   case when c.release_interval_ms is not null and n.release_at > n.now then from_epoch(n.release_at) end as next_release_at,
   from_epoch(nullif(t.last_at, 0)) as last_release_at,
@@ -18,11 +18,9 @@ from channel c
 left join lateral (
   select * from turn t where t.channel_id = c.id order by t.version desc limit 1
 ) t on true
+left join (select l.channel_id, count(*) as leased from lease l group by l.channel_id) l on l.channel_id = c.id
 cross join lateral (
-  select coalesce(sum(w.done), 0) as done, coalesce(sum(w.made), 0) as made from wake w where w.channel_id = c.id
-) w
-cross join lateral (
-  select coalesce(t.size, 0) + w.made as size, coalesce(t.in_flight, 0) - w.done as leased,
+  select channel_waiting(c.id) as waiting, coalesce(l.leased, 0) as leased,
     t.release_at - (c.release_burst - 1) * c.release_interval_ms * 1000 as release_at,
     (extract(epoch from clock_timestamp()) * 1000000)::bigint as now
 ) n
