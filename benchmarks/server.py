@@ -1,9 +1,9 @@
 """The PostgreSQL that is measured: the one place that knows how to start it."""
 
 import contextlib
+import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass
 
 import psycopg
 from psycopg.conninfo import make_conninfo
@@ -33,13 +33,11 @@ class Server:
 
     dsn: str
     is_profiled: bool = False
-    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     @contextlib.contextmanager
     def database(self) -> Iterator[str]:
-        name = f"lonnymq_bench_{next(self._numbers)}"
+        name = f"lonnymq_bench_{uuid.uuid4().hex[:12]}"
         with psycopg.connect(self.dsn, autocommit=True) as connection:
-            connection.execute(f"drop database if exists {name} with (force)".encode())
             # What was dirty before is not written during the measurement.
             connection.execute("checkpoint")
             connection.execute(f"create database {name}".encode())

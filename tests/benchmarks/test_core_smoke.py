@@ -1,0 +1,113 @@
+"""The benchmark's harness still runs: tiny versions of cases, without a word about their figures."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import core, fleet, results
+from benchmarks.bench import EFFORTS, Bench, Row
+from benchmarks.cases import CASES
+from benchmarks.server import Server
+
+# Small enough for seconds, and of every kind of load: drain, cycle, create, COPY, waiting.
+EFFORT = dataclasses.replace(
+    EFFORTS["smoke"],
+    window_s=0.1,
+    backlog=12_000,
+    before=300,
+    channels=1_000,
+    wakeups=3,
+    drained_for_memory=1_000,
+)
+MEASURED = [
+    "drain-one-channel",
+    "single-message",
+    "create-one-by-one",
+    "bulk-create",
+    "held-snapshot-capped",
+    "open-creator",
+    "wake-up",
+    "worker-memory",
+]
+
+
+@pytest.fixture
+def bench(server: Any) -> Bench:
+    return Bench(Server(server.dsn), EFFORT, progress=lambda line: None)
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_a_case_measures_something(bench: Bench, name: str) -> None:
+    [case] = [case for case in CASES if case.name == name]
+
+    rows = case.run(bench)
+
+    assert rows
+    for row in rows:
+        assert row.case == name
+        assert (row.at_least is None) != (row.at_most is None)
+        if row.reference is not None:
+            assert row.value > 0
+            assert row.reference > 0
+        assert results.line(row)
+
+
+def test_results_are_written_with_machine_versions_and_settings(bench: Bench, tmp_path: Path) -> None:
+    row = Row("a-case", "what it is", "bare", "messages/s", 90.0, 100.0, at_least=0.8)
+
+    path = results.write([row], bench, tmp_path / "core.json")
+
+    written = json.loads(path.read_text())
+    assert {"machine", "versions", "date", "settings", "rows"} <= written.keys()
+    [answer] = written["rows"]
+    assert answer | {"title": ""} == {
+        "case": "a-case",
+        "title": "",
+        "against": "bare",
+        "value": 90.0,
+        "reference": 100,
+        "ratio": 0.9,
+        "at_least": 0.8,
+        "holds": True,
+        "unit": "messages/s",
+        "note": "",
+    }
+
+
+@pytest.mark.parametrize(
+    ("bounds", "holds"),
+    [
+        ({"at_least": 0.9}, True),
+        ({"at_least": 0.91}, False),
+        ({"at_most": 0.9}, True),
+        ({"at_most": 0.89}, False),
+    ],
+)
+def test_a_bound_judges_the_ratio(bounds: dict[str, Any], holds: bool) -> None:
+    assert Row("a-case", "", "bare", "messages/s", 90.0, 100.0, **bounds).holds is holds
+
+
+def test_a_bound_judges_the_value_where_there_is_no_reference() -> None:
+    assert Row("a-case", "", None, "messages", 115, at_most=115).holds
+    assert not Row("a-case", "", None, "messages", 116, at_most=115).holds
+
+
+def test_a_reference_that_did_nothing_proves_nothing() -> None:
+    assert not Row("a-case", "", "bare", "messages/s", 90.0, 0.0, at_least=0.5).holds
+
+
+def fail(gate: fleet.Gate) -> None:
+    raise ValueError("on purpose")
+
+
+def test_a_failing_worker_process_fails_the_measurement() -> None:
+    with pytest.raises(RuntimeError, match="on purpose"):
+        fleet.run([fail, fail])
+
+
+def test_cases_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert core.main(["--list"]) == 0
+    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} == {case.name for case in CASES}
