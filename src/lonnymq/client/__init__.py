@@ -1,1 +1,5 @@
-"""How messages enter and leave: aio.py is written by hand, sync.py is generated from it."""
+"""How messages enter and leave: aio/ is written by hand, sync/ is generated from it."""
+
+from lonnymq.client.settings import ClientSettings
+
+__all__ = ["ClientSettings"]

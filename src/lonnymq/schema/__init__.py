@@ -1,6 +1,19 @@
 """Reads sql/ and brings it into a database: install, migrate, check, uninstall, or print the script."""
 
+from lonnymq.schema import files, steps
 from lonnymq.schema.run import check, install, migrate, uninstall
-from lonnymq.schema.steps import SchemaState, SchemaStatus, sql_text
+from lonnymq.schema.steps import SchemaState, SchemaStatus, Steps, require_schema, sql_text
 
-__all__ = ["SchemaState", "SchemaStatus", "check", "install", "migrate", "sql_text", "uninstall"]
+__all__ = [
+    "SchemaState",
+    "SchemaStatus",
+    "Steps",
+    "check",
+    "files",
+    "install",
+    "migrate",
+    "require_schema",
+    "sql_text",
+    "steps",
+    "uninstall",
+]

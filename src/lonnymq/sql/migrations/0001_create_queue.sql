@@ -55,13 +55,14 @@ create table turn (
   late_at bigint,
   late_id bigint,
   late_to bigint,
-  -- in_flight = leases + unfolded wake.done; size = messages - unfolded wake.made, in any one snapshot.
+  -- In any one snapshot: in_flight = leases that count (is_capped) + unfolded wake.done,
+  -- and waiting + unfolded wake.waiting = messages - leases.
   in_flight bigint not null default 0,
-  size bigint not null default 0,
+  waiting bigint not null default 0,
+  -- Leases may exist that do not count, because the channel had no cap when they were taken.
+  has_uncapped boolean not null default false,
   -- Highest wake folded so far: where the next fold starts.
-  wake_id bigint not null default 0,
-  -- The horizon of transactions at the time a cap was first seen (see message_settle); null without a cap.
-  cap_xid bigint
+  wake_id bigint not null default 0
 ) with (
   fillfactor = 50, vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
   autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 2147483647
@@ -100,6 +101,8 @@ create table lease (
   channel_id bigint not null,
   token bigint not null,
   attempt integer not null,
+  -- The channel had a cap: the end of this lease must be reported (wake.done). Others cost nothing to end.
+  is_capped boolean not null,
   leased_at bigint not null,
   unlock_at bigint not null,
   worker text
@@ -122,9 +125,9 @@ create table wake (
   at bigint,
   message_id bigint,
   to_at bigint,
-  -- Attempts that ended; change in the number of messages.
+  -- Leases that ended, of those that count; change in messages less leases.
   done integer not null default 0,
-  made integer not null default 0
+  waiting integer not null default 0
 ) with (
   vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
   autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 2147483647

@@ -1,0 +1,124 @@
+"""Arguments, checked before any round trip; every refusal names the argument, its value and what is right."""
+
+import math
+import unicodedata
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from lonnymq.errors import invalid
+
+MAX_CONTENT_BYTES = 67_108_864
+MAX_DELAY_MS = 3_155_760_000_000
+MAX_DEQUEUE_AT = 9_000_000_000_000_000
+MAX_LEASE_MS = 86_400_000
+MAX_INTEGER = 2_147_483_647
+MAX_BIGINT = 9_223_372_036_854_775_807
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
+
+
+def text(argument: str, value: Any, low: int = 0, high: int | None = None) -> str:
+    """Return a text that PostgreSQL can hold, of so many characters."""
+    span = f"{low} to {high} characters" if high is not None else "a string"
+    if not isinstance(value, str) or not low <= len(value) <= (high or len(value)):
+        raise invalid(argument, value, span)
+    if "\0" in value:
+        raise invalid(argument, value, f"{span} without NUL, which PostgreSQL cannot store")
+    if not value.isascii():
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise invalid(argument, value, f"{span} that UTF-8 can encode (no lone surrogates)") from None
+    return value
+
+
+def channel(value: Any) -> str:
+    name = text("channel", value, 1, 255)
+    if not name.isprintable() and any(unicodedata.category(character) == "Cc" for character in name):
+        raise invalid("channel", value, "1 to 255 characters without control characters")
+    return name
+
+
+def optional_text(argument: str, value: Any, low: int = 0, high: int | None = None) -> str | None:
+    return None if value is None else text(argument, value, low, high)
+
+
+def error_text(value: Any) -> str | None:
+    """Return an error as it can be stored: no strange character in it keeps a message from its grave."""
+    if value is None:
+        return None
+    shown = str(value).replace("\0", "\\x00")
+    return shown.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def whole(argument: str, value: Any, low: int, high: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise invalid(argument, value, f"a whole number between {low} and {high}")
+    return int(value)
+
+
+def optional_whole(argument: str, value: Any, low: int, high: int) -> int | None:
+    return None if value is None else whole(argument, value, low, high)
+
+
+def identifier(argument: str, value: Any) -> int:
+    return whole(argument, value, -MAX_BIGINT - 1, MAX_BIGINT)
+
+
+def seconds(argument: str, value: Any) -> float:
+    """Return a duration in seconds; numbers are seconds already."""
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or value < 0:
+        raise invalid(argument, value, "a timedelta or a number of seconds, not negative")
+    return float(value)
+
+
+def delay_ms(argument: str, value: Any) -> int | None:
+    """Return a delay in milliseconds, rounded up: never early."""
+    if value is None:
+        return None
+    if isinstance(value, timedelta):
+        milliseconds = -(-value // MILLISECOND)
+    else:
+        milliseconds = math.ceil(round(seconds(argument, value) * 1000, 6))
+    if not 0 <= milliseconds <= MAX_DELAY_MS:
+        raise invalid(argument, value, "between 0 and 100 years")
+    return milliseconds
+
+
+def epoch_ms(argument: str, value: Any) -> int:
+    """Return an instant as whole milliseconds since 1970, rounded down, as to_epoch() does."""
+    if not isinstance(value, datetime) or value.tzinfo is None or value.utcoffset() is None:
+        raise invalid(argument, value, "an aware datetime, such as datetime.now(UTC)")
+    return (value - EPOCH) // MILLISECOND
+
+
+def instant(milliseconds: int) -> datetime:
+    return EPOCH + timedelta(milliseconds=milliseconds)
+
+
+def instant_of_us(microseconds: int) -> datetime:
+    return EPOCH + timedelta(microseconds=microseconds)
+
+
+def word(argument: str, value: Any, kind: type[StrEnum]) -> str:
+    """Return one of an enumeration's words."""
+    words = [member.value for member in kind]
+    if value not in words:
+        raise invalid(argument, value, f"one of {', '.join(words)}")
+    return str(value)
+
+
+def spread(argument: str, value: Any, values: Sequence[Any] | None, count: int) -> Sequence[Any]:
+    """Return one value per message: the same for all, or those given, one each."""
+    if values is None:
+        return [value] * count
+    if value is not None:
+        raise invalid(argument, value, f"absent if {argument}s are given")
+    if len(values) != count:
+        raise invalid(f"{argument}s", f"{len(values)} values", f"as many as messages ({count})")
+    return values

@@ -1,0 +1,113 @@
+"""A channel's policy, and what can be seen of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lonnymq.calls.argument import MAX_BIGINT, MAX_INTEGER, whole
+from lonnymq.calls.statement import Call, Rows, Statement, call, function
+from lonnymq.errors import invalid
+from lonnymq.model import (
+    ChannelDeleteOutcome,
+    ChannelPolicy,
+    ChannelSetOutcome,
+    ChannelStatus,
+    Explanation,
+    Reason,
+)
+
+SET = function("channel_set", p_channel="text", p_policy="jsonb")
+PAUSE = function("channel_pause", p_channel="text")
+RESUME = function("channel_resume", p_channel="text")
+DELETE = function("channel_delete", p_channel="text")
+EXPLAIN = function("channel_explain", p_channel="text")
+COLUMNS = (
+    "channel, reason, waiting, leased, head_id, head_dequeue_at, next_release_at, last_release_at,"
+    " created_at, max_concurrency, release_interval_ms, release_burst, weight, max_size, max_attempts,"
+    " is_paused"
+)
+STATUS = Statement(
+    "channel_status",
+    f"select {COLUMNS} from {{schema}}.channel_status where channel = %t::text",
+    ("text",),
+)
+STATUSES = Statement(
+    "channel_status",
+    f"select {COLUMNS} from {{schema}}.channel_status where channel > %t::text order by channel"
+    " limit %t::bigint",
+    ("text", "bigint"),
+)
+
+LIMITS = {
+    "max_concurrency": (1, MAX_INTEGER),
+    "release_interval_ms": (1, 86_400_000),
+    "release_burst": (1, 10_000),
+    "weight": (1, 1000),
+    "max_size": (0, MAX_BIGINT),
+    "max_attempts": (1, MAX_INTEGER),
+}
+
+
+def set(channel: str, policy: Mapping[str, Any]) -> Call[ChannelSetOutcome]:  # noqa: A001
+    for name, value in policy.items():
+        if name == "is_paused":
+            if not isinstance(value, bool | None):
+                raise invalid(name, value, "True, False or None")
+        elif value is not None:
+            whole(name, value, *LIMITS[name])
+    return call(SET, channel, dict(policy), decode=_set)
+
+
+def pause(channel: str) -> Call[ChannelSetOutcome]:
+    return call(PAUSE, channel, decode=_set)
+
+
+def resume(channel: str) -> Call[ChannelSetOutcome]:
+    return call(RESUME, channel, decode=_set)
+
+
+def delete(channel: str) -> Call[ChannelDeleteOutcome]:
+    return call(
+        DELETE,
+        channel,
+        decode=lambda rows: ChannelDeleteOutcome(rows[0][0]),
+        is_unsure=lambda answer: answer is ChannelDeleteOutcome.UNKNOWN,
+    )
+
+
+def explain(channel: str) -> Call[Explanation]:
+    return call(EXPLAIN, channel, decode=lambda rows: Explanation(Reason(rows[0][0]), *rows[0][1:]))
+
+
+def status(channel: str) -> Call[ChannelStatus | None]:
+    return call(STATUS, channel, decode=lambda rows: _status(rows[0]) if rows else None)
+
+
+def statuses(after: str, limit: int) -> Call[list[ChannelStatus]]:
+    return call(STATUSES, after, limit, decode=lambda rows: [_status(row) for row in rows])
+
+
+def _set(rows: Rows) -> ChannelSetOutcome:
+    return ChannelSetOutcome(rows[0][0])
+
+
+def _status(row: tuple[Any, ...]) -> ChannelStatus:
+    return ChannelStatus(
+        channel=row[0],
+        reason=Reason(row[1]),
+        waiting=int(row[2]),
+        leased=int(row[3]),
+        head_id=row[4],
+        head_dequeue_at=row[5],
+        next_release_at=row[6],
+        last_release_at=row[7],
+        created_at=row[8],
+        policy=ChannelPolicy(
+            max_concurrency=row[9],
+            release_interval_ms=row[10],
+            release_burst=row[11],
+            weight=row[12],
+            max_size=row[13],
+            max_attempts=row[14],
+            is_paused=row[15],
+        ),
+    )

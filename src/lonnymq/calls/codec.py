@@ -1,0 +1,49 @@
+"""Payloads as bytes and back."""
+
+import json
+from typing import Any, Protocol
+
+from lonnymq.calls.argument import MAX_CONTENT_BYTES
+from lonnymq.errors import DecodeError, invalid
+
+
+class Codec(Protocol):
+    """Turns payloads into bytes and back; bytes never pass through it on their way in."""
+
+    def encode(self, payload: Any) -> bytes: ...
+    def decode(self, content: bytes) -> Any: ...
+
+
+class JsonCodec:
+    """JSON, compact, in UTF-8."""
+
+    def encode(self, payload: Any) -> bytes:
+        encoded = json.dumps(payload, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return encoded.encode("utf-8")
+
+    def decode(self, content: bytes) -> Any:
+        return json.loads(content.decode("utf-8"))
+
+
+JSON = JsonCodec()
+
+
+def encoded(argument: str, payload: Any, codec: Codec) -> bytes:
+    """Return bytes as they are, anything else through the codec."""
+    if isinstance(payload, bytes | bytearray | memoryview):
+        content = bytes(payload)
+    else:
+        try:
+            content = codec.encode(payload)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise invalid(argument, payload, f"bytes or what the codec can encode ({error})") from error
+    if len(content) > MAX_CONTENT_BYTES:
+        raise invalid(argument, f"{len(content)} bytes", f"at most {MAX_CONTENT_BYTES} bytes")
+    return content
+
+
+def decoded(content: bytes, codec: Codec, described: str) -> Any:
+    try:
+        return codec.decode(content)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DecodeError(f"{described} is not what the codec expects: {error}") from error

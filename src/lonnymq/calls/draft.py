@@ -1,0 +1,46 @@
+"""A new message as the queue takes it: bytes, and one number for its time and priority."""
+
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from lonnymq.calls import argument
+from lonnymq.calls.codec import Codec, encoded
+from lonnymq.errors import invalid
+from lonnymq.model import NewMessage
+
+
+class Draft(NamedTuple):
+    channel: str
+    content: bytes
+    dequeue_at: int | None
+    delay_ms: int | None
+    key: str | None
+    max_attempts: int | None
+
+
+def draft(message: NewMessage, codec: Codec) -> Draft:
+    """Check a new message and encode it."""
+    if not isinstance(message, NewMessage):
+        raise invalid("messages", message, "made of NewMessage values")
+    return Draft(
+        argument.channel(message.channel),
+        encoded("payload", message.payload, codec),
+        _dequeue_at(message.at, message.delay, message.priority),
+        argument.delay_ms("delay", message.delay),
+        argument.optional_text("key", message.key, 1, 255),
+        argument.optional_whole("max_attempts", message.max_attempts, 1, argument.MAX_INTEGER),
+    )
+
+
+def _dequeue_at(at: datetime | None, delay: timedelta | float | None, priority: Any) -> int | None:
+    if (at is not None) + (delay is not None) + (priority is not None) > 1:
+        given = {"at": at, "delay": delay, "priority": priority}
+        raise invalid(
+            "at, delay and priority",
+            {name: value for name, value in given.items() if value is not None},
+            "given one at a time: what is urgent cannot wait for later",
+        )
+    if priority is not None:
+        # There is no priority column: what sorts before every time comes first, the highest foremost.
+        return -argument.whole("priority", priority, 1, argument.MAX_DEQUEUE_AT)
+    return None if at is None else argument.epoch_ms("at", at)

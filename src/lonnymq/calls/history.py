@@ -1,0 +1,50 @@
+"""Partitions of history: made ahead, and dropped when they are old."""
+
+from lonnymq.calls.statement import Call, Rows, Statement, call, function
+from lonnymq.model import HistoryPartition
+
+PREPARE = function("history_prepare", p_days="integer")
+# From the catalog and not from the view: a prune that was cut off may have left a partition detached.
+PARTITIONS = Statement(
+    "history_partition",
+    "select c.relname::text, d.until_ms, d.until_ms <= extract(epoch from clock_timestamp()) * 1000,"
+    " i.inhrelid is not null, coalesce(i.inhdetachpending, false)"
+    " from pg_class h join pg_class c on c.relnamespace = h.relnamespace"
+    " cross join lateral (select"
+    " (extract(epoch from to_date(right(c.relname, 8), 'YYYYMMDD')) * 1000)::bigint + 86400000 as until_ms) d"
+    " left join pg_inherits i on i.inhrelid = c.oid and i.inhparent = h.oid"
+    " where h.oid = '{literal}.history'::regclass and c.relkind = 'r' and c.relname ~ '^history_[0-9]{{8}}$'"
+    " order by coalesce(i.inhdetachpending, false) desc, c.relname",
+)
+
+
+def prepare(days: int) -> Call[int]:
+    return call(PREPARE, days, decode=lambda rows: int(rows[0][0]))
+
+
+def partitions() -> Call[list[HistoryPartition]]:
+    return call(PARTITIONS, decode=_partitions)
+
+
+def detach(partition: str) -> Statement:
+    """Outside a transaction; leaves the partition detaching if it is cut off."""
+    return _alter(partition, "concurrently")
+
+
+def finalize(partition: str) -> Statement:
+    return _alter(partition, "finalize")
+
+
+def drop(partition: str) -> Statement:
+    return Statement("drop", f'drop table if exists {{schema}}."{partition}"')
+
+
+def _alter(partition: str, how: str) -> Statement:
+    # The name is ours: history_ and eight digits.
+    return Statement(
+        "detach", f'alter table {{schema}}.history detach partition {{schema}}."{partition}" {how}'
+    )
+
+
+def _partitions(rows: Rows) -> list[HistoryPartition]:
+    return [HistoryPartition(*row) for row in rows]

@@ -1,0 +1,190 @@
+"""A message's way: create, dequeue, read, then one of the acknowledgements; or cancel."""
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from lonnymq.calls.argument import instant, instant_of_us
+from lonnymq.calls.draft import Draft
+from lonnymq.calls.statement import Call, Rows, array, call, function
+from lonnymq.model import (
+    BuryOutcome,
+    CancelOutcome,
+    CompleteOutcome,
+    Created,
+    CreateOutcome,
+    DeferOutcome,
+    Dequeued,
+    DequeueOutcome,
+    GiveBackOutcome,
+    HeartbeatOutcome,
+    LeasedMessage,
+    Published,
+    PublishOutcome,
+)
+
+Outcome = TypeVar("Outcome", bound=StrEnum)
+
+CREATE = function(
+    "message_create",
+    p_channel="text",
+    p_content="bytea",
+    p_dequeue_at="bigint",
+    p_delay_ms="bigint",
+    p_key="text",
+    p_max_attempts="integer",
+)
+CREATE_MANY = function(
+    "message_create_many",
+    p_channels="text[]",
+    p_contents="bytea[]",
+    p_dequeue_ats="bigint[]",
+    p_delays_ms="bigint[]",
+    p_keys="text[]",
+    p_max_attempts="integer[]",
+)
+PUBLISH = function("message_publish", p_publication="text", p_parts="uuid[]", p_counts="bigint[]")
+DEQUEUE = function(
+    "message_dequeue", p_limit="integer", p_lease_ms="bigint", p_worker="text", p_is_durable="boolean"
+)
+READ = function("message_read", p_ids="bigint[]", p_tokens="bigint[]")
+COMPLETE = function("message_complete", p_ids="bigint[]", p_tokens="bigint[]")
+DEFER = function(
+    "message_defer",
+    p_ids="bigint[]",
+    p_tokens="bigint[]",
+    p_delays_ms="bigint[]",
+    p_states="bytea[]",
+    p_errors="text[]",
+)
+BURY = function("message_bury", p_ids="bigint[]", p_tokens="bigint[]", p_errors="text[]")
+GIVE_BACK = function("message_give_back", p_ids="bigint[]", p_tokens="bigint[]")
+HEARTBEAT = function("message_heartbeat", p_ids="bigint[]", p_tokens="bigint[]", p_lease_ms="bigint")
+CANCEL = function("message_cancel", p_ids="bigint[]")
+CANCEL_KEY = function("message_cancel_key", p_channel="text", p_key="text")
+
+
+def create(draft: Draft) -> Call[Created]:
+    """A key makes it safe to repeat: the second try finds the first one's message."""
+    return call(CREATE, *draft, decode=lambda rows: _created(rows[0]), is_repeatable=draft.key is not None)
+
+
+def create_many(drafts: Sequence[Draft]) -> Call[list[Created]]:
+    channels, contents, dequeue_ats, delays_ms, keys, max_attempts = zip(*drafts, strict=True)
+    return call(
+        CREATE_MANY,
+        channels,
+        contents,
+        array(dequeue_ats),
+        array(delays_ms),
+        array(keys),
+        array(max_attempts),
+        decode=lambda rows: [_created(row[1:]) for row in sorted(rows)],
+        is_repeatable=None not in keys,
+    )
+
+
+def publish(publication: str, part: str, count: int) -> Call[Published]:
+    def decode(rows: Rows) -> Published:
+        outcome, created, duplicates = rows[0]
+        return Published(PublishOutcome(outcome), created, duplicates, publication)
+
+    return call(PUBLISH, publication, [part], [count], decode=decode)
+
+
+def dequeue(limit: int, lease_ms: int, worker: str | None, is_durable: bool) -> Call[Dequeued]:
+    """A lease that is lost with the connection is only a redelivery, so it may be repeated."""
+    return call(DEQUEUE, limit, lease_ms, worker, is_durable, decode=_dequeued)
+
+
+def read(ids: Sequence[int], tokens: Sequence[int]) -> Call[dict[int, tuple[bytes, bytes | None]]]:
+    return call(READ, ids, tokens, decode=lambda rows: {row[0]: (row[1], row[2]) for row in rows})
+
+
+def complete(ids: Sequence[int], tokens: Sequence[int]) -> Call[list[CompleteOutcome]]:
+    return _acknowledgement(COMPLETE, CompleteOutcome, ids, tokens)
+
+
+def defer(
+    ids: Sequence[int],
+    tokens: Sequence[int],
+    delays_ms: Sequence[int | None],
+    states: Sequence[bytes | None],
+    errors: Sequence[str | None],
+) -> Call[list[DeferOutcome]]:
+    return _acknowledgement(DEFER, DeferOutcome, ids, tokens, array(delays_ms), array(states), array(errors))
+
+
+def bury(ids: Sequence[int], tokens: Sequence[int], errors: Sequence[str | None]) -> Call[list[BuryOutcome]]:
+    return _acknowledgement(BURY, BuryOutcome, ids, tokens, array(errors))
+
+
+def give_back(ids: Sequence[int], tokens: Sequence[int]) -> Call[list[GiveBackOutcome]]:
+    return _acknowledgement(GIVE_BACK, GiveBackOutcome, ids, tokens)
+
+
+def heartbeat(ids: Sequence[int], tokens: Sequence[int], lease_ms: int) -> Call[list[HeartbeatOutcome]]:
+    return call(HEARTBEAT, ids, tokens, lease_ms, decode=outcomes(HeartbeatOutcome))
+
+
+def cancel(ids: Sequence[int]) -> Call[list[CancelOutcome]]:
+    return call(
+        CANCEL,
+        ids,
+        decode=outcomes(CancelOutcome),
+        is_unsure=lambda answers: CancelOutcome.UNKNOWN in answers,
+    )
+
+
+def cancel_key(channel: str, key: str) -> Call[CancelOutcome]:
+    return call(
+        CANCEL_KEY,
+        channel,
+        key,
+        decode=lambda rows: CancelOutcome(rows[0][1]),
+        is_unsure=lambda answer: answer is CancelOutcome.UNKNOWN,
+    )
+
+
+def outcomes(kind: type[Outcome]) -> Callable[[Rows], list[Outcome]]:
+    """Return the decoder of replies that answer per message, in the order given."""
+    by_word = {member.value: member for member in kind}
+    return lambda rows: [by_word[row[1]] for row in rows]
+
+
+def _acknowledgement(statement: Any, kind: type[Outcome], *values: Any) -> Call[list[Outcome]]:
+    """If the connection is lost, the repetition finds no lease either way."""
+    return call(
+        statement,
+        *values,
+        decode=outcomes(kind),
+        is_unsure=lambda answers: "lease_lost" in answers,
+    )
+
+
+def _created(row: Sequence[Any]) -> Created:
+    return Created(CreateOutcome(row[0]), row[1])
+
+
+def _dequeued(rows: Rows) -> Dequeued:
+    if len(rows) == 1 and rows[0][2] is None:
+        return Dequeued(DequeueOutcome(rows[0][0]), rows[0][1])
+    unread = {row[2]: row[12] for row in rows if row[13] is None}
+    return Dequeued(DequeueOutcome.LEASED, 0, tuple(_leased(row) for row in rows), unread)
+
+
+def _leased(row: tuple[Any, ...]) -> LeasedMessage:
+    return LeasedMessage(
+        id=row[2],
+        channel=row[3],
+        token=row[4],
+        attempt=row[5],
+        max_attempts=row[6],
+        dequeue_at=row[7],
+        created_at=instant(row[8]),
+        leased_at=instant_of_us(row[9]),
+        unlock_at=instant_of_us(row[10]),
+        key=row[11],
+        content=row[13] or b"",
+        state_content=row[14],
+    )

@@ -1,0 +1,68 @@
+"""The queue as a whole: settings, figures, its own check, and who may use it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lonnymq.calls.statement import Call, Rows, call, function, nothing
+from lonnymq.model import HistoryMode, Horizon, Problem, QueueSettings, QueueStatus
+
+EVENT = function("queue_event")
+HORIZON = function("queue_horizon")
+SET = function("queue_set", p_settings="jsonb")
+STATUS = function("queue_status")
+CHECK = function("queue_check", p_repair="boolean")
+GRANT = function("queue_grant", p_role="text", p_kind="text")
+REVOKE = function("queue_revoke", p_role="text")
+
+
+def event() -> Call[str]:
+    return call(EVENT, decode=lambda rows: str(rows[0][0]))
+
+
+def horizon() -> Call[Horizon]:
+    return call(HORIZON, decode=lambda rows: Horizon(*rows[0]))
+
+
+def set(settings: Mapping[str, Any]) -> Call[QueueSettings]:  # noqa: A001
+    return call(SET, dict(settings), decode=_settings)
+
+
+def status() -> Call[QueueStatus]:
+    return call(STATUS, decode=_status)
+
+
+def check(repair: bool) -> Call[list[Problem]]:
+    return call(
+        CHECK, repair, decode=lambda rows: [Problem(row[0], row[1], row[2], bool(row[3])) for row in rows]
+    )
+
+
+def grant(role: str, kind: str) -> Call[None]:
+    return call(GRANT, role, kind, decode=nothing)
+
+
+def revoke(role: str) -> Call[None]:
+    return call(REVOKE, role, decode=nothing)
+
+
+def _settings(rows: Rows) -> QueueSettings:
+    settings = rows[0][0]
+    return QueueSettings(HistoryMode(settings["history"]), int(settings["max_content_bytes"]))
+
+
+def _status(rows: Rows) -> QueueStatus:
+    figures = [int(value) for value in rows[0][:7]]
+    history, history_overflow, oldest_transaction, version = rows[0][7:]
+    return QueueStatus(
+        channels=figures[0],
+        messages=figures[1],
+        leased=figures[2],
+        expired=figures[3],
+        dead=figures[4],
+        unfolded_wakes=figures[5],
+        sleepers=figures[6],
+        history=HistoryMode(history),
+        history_overflow=history_overflow,
+        oldest_transaction=oldest_transaction,
+        version=version,
+    )

@@ -1,0 +1,103 @@
+"""What a call is: a statement, its parameters as PostgreSQL wants them, and how to read the reply."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Generic, LiteralString, TypeVar
+
+from psycopg import sql
+
+Result = TypeVar("Result")
+Rows = list[tuple[Any, ...]]
+
+# Numbers go as text, whatever their size: a statement is then prepared once and not once per width.
+LITERAL_TYPES = {"bigint", "integer"}
+LITERAL_ARRAY_TYPES = {"bigint[]", "integer[]", "uuid[]"}
+BINARY_TYPES = {"bytea", "bytea[]"}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """SQL in which `{schema}` stands for the quoted schema, `{literal}` for the same inside a literal."""
+
+    name: str
+    template: str
+    types: tuple[str, ...] = ()
+
+    def text(self, schema: str) -> LiteralString:
+        return _text(self.template, schema)
+
+
+@dataclass(frozen=True)
+class Call(Generic[Result]):
+    """One operation, ready to be executed; repeating it after a lost connection may be safe or not."""
+
+    statement: Statement
+    values: tuple[Any, ...]
+    decode: Callable[[Rows], Result]
+    is_repeatable: bool = True
+    # Whether this answer, if it is that to a repetition, may be due to the first try.
+    is_unsure: Callable[[Result], bool] = lambda result: False
+
+
+def function(name: str, **parameters: str) -> Statement:
+    """Return the statement that calls a function of the queue, with its parameters' names and types."""
+    arguments = ", ".join(
+        f"{parameter} => {placeholder(kind)}::{kind}" for parameter, kind in parameters.items()
+    )
+    return Statement(name, f"select * from {{schema}}.{name}({arguments})", tuple(parameters.values()))
+
+
+def placeholder(kind: str) -> str:
+    return "%b" if kind in BINARY_TYPES else "%t"
+
+
+def call(
+    statement: Statement,
+    *values: Any,
+    decode: Callable[[Rows], Result],
+    is_repeatable: bool = True,
+    is_unsure: Callable[[Result], bool] = lambda result: False,
+) -> Call[Result]:
+    dumped = tuple(dump(kind, value) for kind, value in zip(statement.types, values, strict=True))
+    return Call(statement, dumped, decode, is_repeatable, is_unsure)
+
+
+def dump(kind: str, value: Any) -> Any:
+    """Return a value as psycopg shall send it for a parameter of that type."""
+    if value is None:
+        return None
+    if kind in LITERAL_TYPES:
+        return str(value)
+    if kind in LITERAL_ARRAY_TYPES:
+        return "{" + ",".join("NULL" if item is None else str(item) for item in value) + "}"
+    if kind == "jsonb":
+        return json.dumps(value)
+    if kind.endswith("[]"):
+        return list(value)
+    return value
+
+
+def array(values: Iterable[Any]) -> list[Any] | None:
+    """Return an optional array argument: absent if no element is there."""
+    items = list(values)
+    return items if any(item is not None for item in items) else None
+
+
+def picked(values: Sequence[Any], places: Iterable[int]) -> list[Any]:
+    return [values[place] for place in places]
+
+
+def nothing(rows: Rows) -> None:
+    return None
+
+
+def scalar(rows: Rows) -> Any:
+    return rows[0][0]
+
+
+@lru_cache(maxsize=1024)
+def _text(template: str, schema: str) -> LiteralString:
+    quoted = sql.Identifier(schema).as_string(None).replace("%", "%%")
+    return template.format(schema=quoted, literal=quoted.replace("'", "''"))

@@ -1,0 +1,9 @@
+"""The asyncio client: written by hand; sync/ is generated from it by tools/unasync.py."""
+
+from lonnymq.client.aio.channel import AsyncChannel
+from lonnymq.client.aio.dead import AsyncDeadLetters
+from lonnymq.client.aio.history import AsyncHistory
+from lonnymq.client.aio.message import AsyncMessage
+from lonnymq.client.aio.queue import AsyncQueue
+
+__all__ = ["AsyncChannel", "AsyncDeadLetters", "AsyncHistory", "AsyncMessage", "AsyncQueue"]

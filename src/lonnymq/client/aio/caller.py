@@ -1,0 +1,149 @@
+"""Executes calls: on the caller's connection as it is, on our own with repetition."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from enum import StrEnum
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.rows import tuple_row
+
+from lonnymq import schema as schemas
+from lonnymq.calls.statement import Call
+from lonnymq.client import failure
+from lonnymq.client.aio.source import AsyncSource
+from lonnymq.client.backoff import pauses
+from lonnymq.client.settings import ClientSettings
+from lonnymq.errors import ConnectionLost, SchemaMissing, SchemaTooOld, invalid
+
+Result = TypeVar("Result")
+Outcome = TypeVar("Outcome", bound=StrEnum)
+
+# The most an acknowledgement takes at once.
+MAX_BATCH = 10_000
+
+
+class AsyncCaller:
+    """The one place from which calls go to the database."""
+
+    def __init__(self, source: AsyncSource, schema: str, settings: ClientSettings) -> None:
+        self.source = source
+        self.schema = schema
+        self.settings = settings
+
+    async def perform(
+        self,
+        call: Call[Result],
+        connection: AsyncConnection[Any] | None = None,
+        execute: Callable[[Call[Result], AsyncConnection[Any]], Awaitable[Result]] | None = None,
+    ) -> Result:
+        """Execute a call; on our own connections, repeat it if the connection is lost and that is safe."""
+        execute = execute or self.execute
+        if connection is not None:
+            return await execute(call, required(connection))
+        may_have_happened = False
+        failed: ConnectionLost | None = None
+        for pause_s in pauses(0.05, 2.0, self.settings.retry_for_s):
+            try:
+                async with self.source.connection() as own:
+                    result = await execute(call, own)
+            except SchemaMissing as error:
+                raise await self._explained(error) from error
+            except ConnectionLost as error:
+                if error.may_have_happened and not call.is_repeatable:
+                    raise
+                may_have_happened = may_have_happened or error.may_have_happened
+                failed = error
+                await asyncio.sleep(pause_s)
+                continue
+            if may_have_happened and call.is_unsure(result):
+                raise ConnectionLost(
+                    f"the connection was lost during {call.statement.name}, and the repetition answers"
+                    f" {result}: the first try may have taken effect",
+                    may_have_happened=True,
+                ) from failed
+            return result
+        assert failed is not None
+        raise ConnectionLost(str(failed), may_have_happened=may_have_happened) from failed
+
+    async def perform_each(
+        self,
+        call_for: Callable[[Sequence[int]], Call[list[Outcome]]],
+        count: int,
+        connection: AsyncConnection[Any] | None = None,
+    ) -> list[Outcome]:
+        """Execute a call that answers per item, then ask again for those that are busy, for a short while."""
+        outcomes: list[Outcome] = []
+        for start in range(0, count, MAX_BATCH):
+            places = range(start, min(start + MAX_BATCH, count))
+            answers = await self.perform(call_for(places), connection)
+            outcomes.extend(answers)
+        for pause_s in pauses(0.002, 0.1, self.settings.busy_for_s):
+            busy = [place for place, outcome in enumerate(outcomes) if outcome == "busy"]
+            if not busy:
+                break
+            await asyncio.sleep(pause_s)
+            again = await self.perform(call_for(busy[:MAX_BATCH]), connection)
+            for place, outcome in zip(busy, again, strict=False):
+                outcomes[place] = outcome
+        return outcomes
+
+    async def perform_one(
+        self, call: Call[Outcome], connection: AsyncConnection[Any] | None = None
+    ) -> Outcome:
+        """Execute a call with one answer, and again while that is "busy", for a short while."""
+        outcome = await self.perform(call, connection)
+        for pause_s in pauses(0.002, 0.1, self.settings.busy_for_s):
+            if outcome != "busy":
+                break
+            await asyncio.sleep(pause_s)
+            outcome = await self.perform(call, connection)
+        return outcome
+
+    async def execute(self, call: Call[Result], connection: AsyncConnection[Any]) -> Result:
+        """Execute a call once, on this connection."""
+        commits = failure.is_outside_transaction(connection)
+        try:
+            async with connection.cursor(binary=True, row_factory=tuple_row) as cursor:
+                await cursor.execute(call.statement.text(self.schema), call.values)
+                rows = await cursor.fetchall()
+        except psycopg.Error as error:
+            ours = failure.translated(error, connection, self.schema, commits=commits)
+            raise ours from (None if ours is error else error)
+        return call.decode(rows)
+
+    async def run(
+        self, steps: "schemas.Steps[Result]", connection: AsyncConnection[Any] | None = None
+    ) -> Result:
+        """Run the steps of an installation in one transaction."""
+        if connection is None:
+            async with self.source.connection() as own:
+                return await self.run(steps, own)
+        async with required(connection).transaction(), connection.cursor(row_factory=tuple_row) as cursor:
+            rows: list[tuple[Any, ...]] | None = None
+            while True:
+                try:
+                    step = next(steps) if rows is None else steps.send(rows)
+                except StopIteration as end:
+                    result: Result = end.value
+                    return result
+                text = step.text.encode(connection.info.encoding)
+                await cursor.execute(text, step.parameters, prepare=False)
+                rows = await cursor.fetchall() if cursor.description else []
+
+    async def _explained(self, error: SchemaMissing) -> SchemaMissing | SchemaTooOld:
+        status = await self.run(schemas.steps.check(self.schema))
+        if status.version == 0 or status.version >= status.latest:
+            return error
+        return SchemaTooOld(
+            f"the queue in schema {self.schema!r} is of version {status.version}, this client needs"
+            f" {status.latest}: run migrate()"
+        )
+
+
+def required(connection: Any) -> AsyncConnection[Any]:
+    """Refuse what is no connection of this client's kind."""
+    if not isinstance(connection, AsyncConnection):
+        raise invalid("connection", connection, "a psycopg.AsyncConnection")
+    return connection

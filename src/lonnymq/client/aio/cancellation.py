@@ -1,0 +1,24 @@
+"""What becomes of work whose caller was cancelled. The blocking twin is written by hand too."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+PATIENCE_S = 5.0
+
+
+async def kept(work: Coroutine[Any, Any, Result], undo: Callable[[Result], Awaitable[object]]) -> Result:
+    """Run `work`; if the caller is cancelled meanwhile, let it finish, undo it, and only then give way."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if not task.cancelled():
+            await asyncio.wait({task}, timeout=PATIENCE_S)
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task}, timeout=PATIENCE_S)
+            elif not task.cancelled() and task.exception() is None:
+                await undo(task.result())
+        raise

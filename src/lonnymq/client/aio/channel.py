@@ -1,0 +1,118 @@
+"""A tenant's channel: its policy, and why it waits."""
+
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from psycopg import AsyncConnection
+
+from lonnymq.calls import argument
+from lonnymq.calls import channel as calls
+from lonnymq.errors import Busy
+from lonnymq.model import (
+    ChannelDeleteOutcome,
+    ChannelPolicy,
+    ChannelSetOutcome,
+    ChannelStatus,
+    Created,
+    Explanation,
+)
+
+if TYPE_CHECKING:
+    from lonnymq.client.aio.queue import AsyncQueue
+
+
+class Unchanged(Enum):
+    """Tells "leave it as it is" from None, which takes a limit away."""
+
+    UNCHANGED = "unchanged"
+
+
+UNCHANGED = Unchanged.UNCHANGED
+
+
+class AsyncChannel:
+    """A name and a queue; needs no round trip to make, and no channel to exist."""
+
+    def __init__(self, queue: "AsyncQueue", name: str) -> None:
+        self.queue = queue
+        self.name = argument.channel(name)
+
+    async def set(
+        self,
+        *,
+        max_concurrency: int | Unchanged | None = UNCHANGED,
+        release_interval_ms: int | Unchanged | None = UNCHANGED,
+        release_burst: int | Unchanged | None = UNCHANGED,
+        weight: int | Unchanged | None = UNCHANGED,
+        max_size: int | Unchanged | None = UNCHANGED,
+        max_attempts: int | Unchanged | None = UNCHANGED,
+        is_paused: bool | Unchanged | None = UNCHANGED,
+        connection: AsyncConnection[Any] | None = None,
+    ) -> None:
+        """Change what is given, leave the rest; None takes a limit away. Takes effect on the next dequeue."""
+        policy = {
+            "max_concurrency": max_concurrency,
+            "release_interval_ms": release_interval_ms,
+            "release_burst": release_burst,
+            "weight": weight,
+            "max_size": max_size,
+            "max_attempts": max_attempts,
+            "is_paused": is_paused,
+        }
+        given = {name: value for name, value in policy.items() if value is not UNCHANGED}
+        self._require_set(await self.queue.caller.perform_one(calls.set(self.name, given), connection))
+
+    async def set_policy(
+        self, policy: ChannelPolicy, *, connection: AsyncConnection[Any] | None = None
+    ) -> None:
+        """Make a whole policy the channel's."""
+        call = calls.set(self.name, vars(policy))
+        self._require_set(await self.queue.caller.perform_one(call, connection))
+
+    async def pause(self, *, connection: AsyncConnection[Any] | None = None) -> None:
+        """Release nothing until `resume()`; leased messages go on."""
+        self._require_set(await self.queue.caller.perform_one(calls.pause(self.name), connection))
+
+    async def resume(self, *, connection: AsyncConnection[Any] | None = None) -> None:
+        """End a pause."""
+        self._require_set(await self.queue.caller.perform_one(calls.resume(self.name), connection))
+
+    async def delete(self, *, connection: AsyncConnection[Any] | None = None) -> ChannelDeleteOutcome:
+        """Forget the channel and its policy, if it has no message."""
+        return await self.queue.caller.perform_one(calls.delete(self.name), connection)
+
+    async def explain(self, *, connection: AsyncConnection[Any] | None = None) -> Explanation:
+        """Say why the channel's next message is not being worked."""
+        return await self.queue.caller.perform(calls.explain(self.name), connection)
+
+    async def status(self, *, connection: AsyncConnection[Any] | None = None) -> ChannelStatus | None:
+        """Return policy and figures; None until a dequeue or a `set()` has seen the channel."""
+        return await self.queue.caller.perform(calls.status(self.name), connection)
+
+    async def enqueue(
+        self,
+        payload: Any,
+        *,
+        at: datetime | None = None,
+        delay: timedelta | float | None = None,
+        priority: int | None = None,
+        key: str | None = None,
+        max_attempts: int | None = None,
+        connection: AsyncConnection[Any] | None = None,
+    ) -> Created:
+        """Put a message into this channel; see `AsyncQueue.enqueue`."""
+        return await self.queue.enqueue(
+            self.name,
+            payload,
+            at=at,
+            delay=delay,
+            priority=priority,
+            key=key,
+            max_attempts=max_attempts,
+            connection=connection,
+        )
+
+    def _require_set(self, outcome: ChannelSetOutcome) -> None:
+        if outcome is ChannelSetOutcome.BUSY:
+            raise Busy(f"another transaction is changing channel {self.name!r}: try again")

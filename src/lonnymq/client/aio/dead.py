@@ -1,0 +1,71 @@
+"""Dead letters: of one channel, or of all."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from lonnymq.calls import argument
+from lonnymq.calls import dead as calls
+from lonnymq.calls.statement import picked
+from lonnymq.client.aio.caller import MAX_BATCH, AsyncCaller
+from lonnymq.errors import invalid
+from lonnymq.model import DeadLetter, PurgeOutcome, RedriveOutcome
+
+
+class AsyncDeadLetters:
+    """Look at them, try them again, or throw them away."""
+
+    def __init__(self, caller: AsyncCaller, channel: str | None) -> None:
+        self._caller = caller
+        self._channel = channel if channel is None else argument.channel(channel)
+
+    async def list(
+        self, *, limit: int = 100, after: int = 0, connection: AsyncConnection[Any] | None = None
+    ) -> Sequence[DeadLetter]:
+        """Return the oldest; for the next page pass the last one's id as `after`."""
+        argument.whole("limit", limit, 1, MAX_BATCH)
+        argument.identifier("after", after)
+        return await self._caller.perform(calls.list(self._channel, limit, after), connection)
+
+    async def redrive(
+        self, ids: Sequence[int], *, connection: AsyncConnection[Any] | None = None
+    ) -> Sequence[RedriveOutcome]:
+        """Put these back into their channels, attempts forgotten."""
+        ids = [argument.identifier("ids", id_) for id_ in ids]
+        return await self._caller.perform_each(
+            lambda places: calls.redrive(picked(ids, places)), len(ids), connection
+        )
+
+    async def redrive_all(self) -> int:
+        """Put back the whole channel, but for those whose key is live; return how many."""
+        channel = self._required_channel("redrive_all")
+        total = 0
+        while count := await self._caller.perform(calls.redrive_channel(channel, MAX_BATCH)):
+            total += count
+        return total
+
+    async def purge(
+        self, ids: Sequence[int], *, connection: AsyncConnection[Any] | None = None
+    ) -> Sequence[PurgeOutcome]:
+        """Delete these for good."""
+        ids = [argument.identifier("ids", id_) for id_ in ids]
+        return await self._caller.perform_each(
+            lambda places: calls.purge(picked(ids, places)), len(ids), connection
+        )
+
+    async def purge_all(self, *, before: datetime | None = None) -> int:
+        """Delete the whole channel's, or those buried before an instant; return how many."""
+        channel = self._required_channel("purge_all")
+        if before is not None:
+            argument.epoch_ms("before", before)
+        total = 0
+        while count := await self._caller.perform(calls.purge_channel(channel, MAX_BATCH, before)):
+            total += count
+        return total
+
+    def _required_channel(self, what: str) -> str:
+        if self._channel is None:
+            raise invalid("channel", None, f"given for {what}(): dead(channel).{what}()")
+        return self._channel

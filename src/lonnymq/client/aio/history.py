@@ -1,0 +1,83 @@
+"""Partitions of history: make them ahead, drop old ones, and let nobody wait for either."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+
+from lonnymq.calls import argument
+from lonnymq.calls import history as calls
+from lonnymq.calls.statement import Statement
+from lonnymq.client import failure
+from lonnymq.client.aio.caller import AsyncCaller
+from lonnymq.client.backoff import pauses
+from lonnymq.errors import Busy
+from lonnymq.model import HistoryPartition
+
+
+class AsyncHistory:
+    """Needs the owner of the queue's tables, or a superuser, to prune."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    async def prepare(self, *, days: int = 14) -> int:
+        """Have a partition for today and each of the next days; return how many were made."""
+        return await self._caller.perform(calls.prepare(argument.whole("days", days, 0, 366)))
+
+    async def partitions(self) -> list[HistoryPartition]:
+        """Return all partitions, oldest first."""
+        return await self._caller.perform(calls.partitions())
+
+    async def prune(self, older_than: timedelta | datetime, *, retry_for_s: float = 60.0) -> list[str]:
+        """Drop the partitions that hold nothing younger; return their names.
+
+        Never makes a worker wait: it gives up each attempt at a lock after a moment and tries again.
+        Raises Busy after `retry_for_s`; calling it again goes on where it stopped.
+        """
+        if isinstance(older_than, timedelta):
+            argument.seconds("older_than", older_than)
+            older_than = datetime.now(UTC) - older_than
+        limit_ms = argument.epoch_ms("older_than", older_than)
+        retry_for_s = argument.seconds("retry_for_s", retry_for_s)
+        pruned = []
+        async with self._caller.source.dedicated() as connection:
+            await connection.execute("set lock_timeout = '100ms'")
+            for partition in await self._caller.execute(calls.partitions(), connection):
+                # One that is detaching must be finished, whatever its age, before another can be detached.
+                if partition.is_detaching or (partition.is_over and partition.until_ms <= limit_ms):
+                    await self._drop(connection, partition.name, retry_for_s)
+                    pruned.append(partition.name)
+        return pruned
+
+    async def _drop(self, connection: AsyncConnection[Any], name: str, retry_for_s: float) -> None:
+        for pause_s in pauses(0.02, 1.0, retry_for_s):
+            found = await self._caller.execute(calls.partitions(), connection)
+            partition = next((one for one in found if one.name == name), None)
+            if partition is None:
+                return
+            if await self._run(connection, _next_step(partition)):
+                continue
+            await asyncio.sleep(pause_s)
+        raise Busy(f"partition {name} is in use: prune() again later")
+
+    async def _run(self, connection: AsyncConnection[Any], statement: Statement) -> bool:
+        """Execute outside a transaction, since that is what detaching concurrently needs."""
+        try:
+            await connection.execute(statement.text(self._caller.schema), (), prepare=False)
+        except psycopg.errors.LockNotAvailable:
+            return False
+        except psycopg.Error as error:
+            ours = failure.translated(error, connection, self._caller.schema, commits=True)
+            raise ours from (None if ours is error else error)
+        return True
+
+
+def _next_step(partition: HistoryPartition) -> Statement:
+    if partition.is_detaching:
+        return calls.finalize(partition.name)
+    if partition.is_attached:
+        return calls.detach(partition.name)
+    return calls.drop(partition.name)

@@ -1,0 +1,100 @@
+"""How messages come out: one dequeue, the contents it left out, and waiting for the next."""
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+
+from lonnymq.calls import message as calls
+from lonnymq.calls.statement import Call
+from lonnymq.client.aio.caller import AsyncCaller
+from lonnymq.client.aio.cancellation import kept
+from lonnymq.client.aio.sleeper import AsyncSleeper
+from lonnymq.errors import LonnyError
+from lonnymq.model import Dequeued, LeasedMessage
+
+# Contents that a reply left out are read so many bytes at a time.
+READ_BYTES = 16 * 1024 * 1024
+
+
+class AsyncReceiver:
+    """Leases are never lost to a cancelled caller: what came too late is given back."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+        # Each waiting call takes one, and leaves it, still listening, for the next.
+        self._sleepers: list[AsyncSleeper] = []
+
+    async def receive(
+        self, call: Call[Dequeued], wait_s: float, connection: AsyncConnection[Any] | None
+    ) -> Dequeued:
+        """Ask once, or until something comes or the time is over."""
+        if not wait_s:
+            return await self._caller.perform(call, connection, self._leased)
+        deadline = time.monotonic() + wait_s
+        sleeper = self._sleepers.pop() if self._sleepers else AsyncSleeper(self._caller)
+        try:
+            reply = await sleeper.ask(call, self._leased)
+            while not reply.leases and time.monotonic() < deadline:
+                await sleeper.nap(reply, deadline)
+                reply = await sleeper.ask(call, self._leased)
+            sleeper.rest()
+        finally:
+            self._sleepers.append(sleeper)
+        return reply
+
+    async def close(self) -> None:
+        while self._sleepers:
+            await self._sleepers.pop().close()
+
+    async def _leased(self, call: Call[Dequeued], connection: AsyncConnection[Any]) -> Dequeued:
+        return await kept(self._lease(call, connection), self._give_back)
+
+    async def _lease(self, call: Call[Dequeued], connection: AsyncConnection[Any]) -> Dequeued:
+        reply = await self._caller.execute(call, connection)
+        return await self._read(reply, connection) if reply.unread else reply
+
+    async def _read(self, reply: Dequeued, connection: AsyncConnection[Any]) -> Dequeued:
+        contents: dict[int, tuple[bytes, bytes | None]] = {}
+        for part in _parts([lease for lease in reply.leases if lease.id in reply.unread], reply):
+            ids, tokens = [lease.id for lease in part], [lease.token for lease in part]
+            found = await self._caller.execute(calls.read(ids, tokens), connection)
+            contents.update(found)
+        # Cancelled before it could be read: nobody needs it, but its lease still holds a place.
+        gone = [lease for lease in reply.leases if lease.id in reply.unread and lease.id not in contents]
+        if gone:
+            ids, tokens = [lease.id for lease in gone], [lease.token for lease in gone]
+            await self._caller.execute(calls.give_back(ids, tokens), connection)
+        leases = [_with_content(lease, contents) for lease in reply.leases if lease not in gone]
+        return replace(reply, leases=tuple(leases), unread={})
+
+    async def _give_back(self, reply: Dequeued) -> None:
+        ids, tokens = [lease.id for lease in reply.leases], [lease.token for lease in reply.leases]
+        try:
+            if ids:
+                await self._caller.perform(calls.give_back(ids, tokens))
+        except (LonnyError, psycopg.Error):
+            # They come again when their leases end.
+            pass
+
+
+def _parts(leases: list[LeasedMessage], reply: Dequeued) -> list[list[LeasedMessage]]:
+    """Return the leases in groups whose contents are of bounded size."""
+    parts: list[list[LeasedMessage]] = []
+    room = 0
+    for lease in leases:
+        room -= reply.unread[lease.id]
+        if not parts or room < 0:
+            parts.append([])
+            room = READ_BYTES - reply.unread[lease.id]
+        parts[-1].append(lease)
+    return parts
+
+
+def _with_content(lease: LeasedMessage, contents: dict[int, tuple[bytes, bytes | None]]) -> LeasedMessage:
+    if lease.id not in contents:
+        return lease
+    content, state_content = contents[lease.id]
+    return replace(lease, content=content, state_content=state_content)

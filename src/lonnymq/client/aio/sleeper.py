@@ -1,0 +1,140 @@
+"""Waiting without asking all the time: LISTEN, and a registration that makes producers NOTIFY."""
+
+import asyncio
+import random
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection, sql
+
+from lonnymq.calls import queue as queue_calls
+from lonnymq.calls import sleeper as sleeper_calls
+from lonnymq.calls.statement import Call
+from lonnymq.client.aio.caller import AsyncCaller
+from lonnymq.errors import ConnectionLost
+from lonnymq.model import Dequeued, DequeueOutcome
+
+REGISTERED_FOR_MS = 5000
+SETTLE_S = 0.25
+BUSY_S = 0.05
+
+
+class AsyncSleeper:
+    """One waiting dequeue, with a connection of its own once it has had to wait.
+
+    Producers notify only if they see a registration, and one that began before it was committed may not.
+    So after registering this keeps asking until all those have ended, and only then trusts the notification.
+    """
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+        self._name = f"sleeper-{uuid.uuid4().hex[:16]}"
+        self._stack = AsyncExitStack()
+        self._connection: AsyncConnection[Any] | None = None
+        self._registered_until = 0.0
+        # Who began before this transaction may not have seen the registration; None: all those have ended.
+        self._newest: int | None = None
+        self._pause_s = 0.001
+
+    async def ask(
+        self,
+        call: Call[Dequeued],
+        execute: Callable[[Call[Dequeued], AsyncConnection[Any]], Awaitable[Dequeued]],
+    ) -> Dequeued:
+        """Dequeue, on the sleeper's own connection if it has one."""
+        if self._connection is not None:
+            try:
+                return await execute(call, self._connection)
+            except ConnectionLost:
+                await self.close()
+        return await self._caller.perform(call, execute=execute)
+
+    async def nap(self, reply: Dequeued, deadline: float) -> None:
+        """Return when asking again makes sense, at `deadline` (of the monotonic clock) at the latest."""
+        if reply.outcome is DequeueOutcome.BUSY:
+            await self._pause(BUSY_S, deadline)
+            return
+        longest_s = max(0.0, min(deadline - time.monotonic(), max(reply.wait_ms, 1) / 1000))
+        if not self._caller.settings.listen:
+            await asyncio.sleep(min(longest_s, self._caller.settings.poll_ms / 1000))
+            return
+        try:
+            await self._listen(longest_s)
+        except (ConnectionLost, psycopg.OperationalError):
+            # The wake-up is cut off. Asking goes on over other connections, at an interval.
+            await self.close()
+            await asyncio.sleep(min(longest_s, self._caller.settings.poll_ms / 1000))
+
+    def rest(self) -> None:
+        """A message came: the next wait starts with short pauses again."""
+        self._pause_s = 0.001
+
+    async def close(self) -> None:
+        """Withdraw the registration and close the connection, as far as that still works."""
+        connection, self._connection = self._connection, None
+        try:
+            if connection is not None and not connection.closed and self._is_registered():
+                await self._caller.execute(sleeper_calls.clear(self._name), connection)
+        except (ConnectionLost, psycopg.Error):
+            pass
+        finally:
+            self._registered_until = 0.0
+            await self._stack.aclose()
+
+    async def _listen(self, longest_s: float) -> None:
+        connection = await self._listening()
+        if not self._is_registered():
+            await self._register(connection)
+            self._newest = (await self._caller.execute(queue_calls.horizon(), connection)).newest
+            return
+        if self._newest is not None:
+            oldest = (await self._caller.execute(queue_calls.horizon(), connection)).oldest
+            if oldest >= self._newest:
+                self._newest = None
+                return
+            # An older transaction is open somewhere: it may create a message and not notify.
+            longest_s = min(longest_s, self._next_pause_s(SETTLE_S))
+        elif self._left_s() < REGISTERED_FOR_MS / 2000:
+            until = self._registered_until
+            await self._register(connection)
+            if time.monotonic() >= until:
+                # The old registration ran out before the new one was committed: start again.
+                self._registered_until = 0.0
+                return
+        await self._notified(connection, min(longest_s, self._left_s()))
+
+    async def _notified(self, connection: AsyncConnection[Any], longest_s: float) -> None:
+        async for _ in connection.notifies(timeout=max(0.0, longest_s), stop_after=1):
+            pass
+
+    async def _listening(self) -> AsyncConnection[Any]:
+        if self._connection is None:
+            self._registered_until = 0.0
+            connection = await self._stack.enter_async_context(self._caller.source.dedicated())
+            event = await self._caller.execute(queue_calls.event(), connection)
+            await connection.execute(sql.SQL("listen {}").format(sql.Identifier(event)))
+            self._connection = connection
+        return self._connection
+
+    async def _register(self, connection: AsyncConnection[Any]) -> None:
+        began = time.monotonic()
+        await self._caller.execute(sleeper_calls.register(self._name, REGISTERED_FOR_MS), connection)
+        self._registered_until = began + REGISTERED_FOR_MS / 1000
+
+    def _is_registered(self) -> bool:
+        return self._left_s() > 0
+
+    def _left_s(self) -> float:
+        return self._registered_until - time.monotonic()
+
+    def _next_pause_s(self, most_s: float) -> float:
+        pause_s = self._pause_s
+        self._pause_s = min(pause_s * 2, most_s)
+        return pause_s * random.uniform(0.5, 1.0)
+
+    async def _pause(self, most_s: float, deadline: float) -> None:
+        await asyncio.sleep(max(0.0, min(self._next_pause_s(most_s), deadline - time.monotonic())))

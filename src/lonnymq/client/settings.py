@@ -1,0 +1,56 @@
+"""How a client connects, repeats and waits."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg.conninfo import conninfo_to_dict
+
+from lonnymq.calls import argument
+from lonnymq.errors import invalid
+
+# A dead peer is noticed after half a minute, also by a worker that only waits. A DSN's own values win.
+CONNECTION_DEFAULTS: dict[str, Any] = {
+    "application_name": "lonnymq",
+    "client_encoding": "UTF8",
+    "connect_timeout": 10,
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientSettings:
+    """Behind PgBouncer in transaction mode: `prepare_threshold=None` and `listen=False`."""
+
+    pool_min_size: int = 1
+    pool_max_size: int = 10
+    # Statements are prepared after so many executions; None: never.
+    prepare_threshold: int | None = 5
+    # How long to look for a connection, and to repeat calls that are safe to repeat.
+    retry_for_s: float = 30.0
+    # How long to ask again while an answer is "busy".
+    busy_for_s: float = 1.0
+    # Whether a dequeue that waits is woken by NOTIFY; else, and while that is cut off, it polls.
+    listen: bool = True
+    poll_ms: int = 500
+
+    def __post_init__(self) -> None:
+        argument.whole("pool_min_size", self.pool_min_size, 0, 10_000)
+        argument.whole("pool_max_size", self.pool_max_size, max(1, self.pool_min_size), 10_000)
+        argument.optional_whole("prepare_threshold", self.prepare_threshold, 0, argument.MAX_INTEGER)
+        argument.seconds("retry_for_s", self.retry_for_s)
+        argument.seconds("busy_for_s", self.busy_for_s)
+        argument.whole("poll_ms", self.poll_ms, 1, 3_600_000)
+
+
+def connection_options(dsn: str, settings: ClientSettings) -> dict[str, Any]:
+    """Return what to pass to psycopg's connect beside the DSN."""
+    try:
+        given = conninfo_to_dict(dsn)
+    except Exception as error:
+        raise invalid("dsn", dsn, f"a libpq connection string or URL ({error})") from error
+    defaults = {name: value for name, value in CONNECTION_DEFAULTS.items() if name not in given}
+    return {**defaults, "autocommit": True, "prepare_threshold": settings.prepare_threshold}
