@@ -16,7 +16,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("\n".join(f"{case.name:32} {case.title}" for case in CASES))
         return 0
     cases = [case for case in CASES if not options.case or case.name in options.case]
-    with serve(options.dsn, options.server, options.profile) as server:
+    with serve(options.dsn, options.server, options.profile, options.effort != "smoke") as server:
         bench = Bench(server, EFFORTS[options.effort])
         print(results.HEADING, flush=True)
         rows = [row for case in cases for row in measured(case, bench)]

@@ -2,6 +2,7 @@
 
 import functools
 import multiprocessing
+import os
 import queue
 import traceback
 from collections.abc import Callable, Sequence
@@ -26,6 +27,8 @@ def run(jobs: list[Callable[[Gate], Result]]) -> list[Result]:
         context.Process(target=_work, args=(number, job, barrier, results), daemon=True)
         for number, job in enumerate(jobs)
     ]
+    # What was written before, such as the messages that wait, must not be written while the clock runs.
+    os.sync()
     for process in processes:
         process.start()
     try:

@@ -13,6 +13,7 @@ from lonnymq.embedded import embedded
 SETTINGS = {
     "shared_buffers": "1GB",
     "max_wal_size": "8GB",
+    "min_wal_size": "4GB",
     "checkpoint_timeout": "30min",
     "synchronous_commit": "on",
     # A benchmark shorter than two vacuum rounds proves nothing.
@@ -56,11 +57,23 @@ class Server:
 
 
 @contextlib.contextmanager
-def serve(dsn: str | None, binaries: str, is_profiled: bool = False) -> Iterator[Server]:
+def serve(
+    dsn: str | None, binaries: str, is_profiled: bool = False, is_warmed: bool = True
+) -> Iterator[Server]:
     """An existing server, or a private one with the settings above."""
     if dsn is not None:
         yield Server(dsn, is_profiled)
         return
     settings = SETTINGS | (PROFILE if is_profiled else {})
     with embedded(binaries=binaries, settings=settings, fsync=True) as server:
+        if is_warmed:
+            make_wal_files(server.dsn)
         yield Server(server.dsn, is_profiled)
+
+
+def make_wal_files(dsn: str, count: int = 100) -> None:
+    """Has WAL files to recycle, as any server that has run for a while: making one takes long."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for _ in range(count):
+            connection.execute("select pg_logical_emit_message(false, 'lonnymq', 'x'), pg_switch_wal()")
+        connection.execute("checkpoint")
