@@ -31,7 +31,7 @@ begin
       v_now, d.created_at, d.max_attempts, d.key, d.content, d.state, d.error
     from setting s, dead d
     where s.is_only and d.ctid = any(v_held)
-    order by d.key, d.message_id
+    order by d.key is null, channel_id(s.salt, d.channel), d.key, d.message_id
     on conflict (channel_id, key) where key is not null do nothing
     returning id, channel_id, dequeue_at
   ),

@@ -1,9 +1,9 @@
 -- lease_expire: end leases whose time is over, like a defer without delay: the normal turn releases the message again,
--- or it is buried if that was its last attempt. Part of message_dequeue, which has locked the leases.
--- A message that is locked (somebody is cancelling it) keeps its lease until the next look.
--- Locks:  the messages, skipping locked ones.
+-- or it is buried if that was its last attempt. Part of message_dequeue.
+-- A message that is locked (somebody is cancelling it) keeps its lease until a later look.
+-- Locks:  expired leases and their messages, 200 at the most, skipping locked ones.
 -- Writes: lease (delete), message, dead, history, wake (insert).
-create or replace function lease_expire(p_leases tid[], p_now bigint) returns void
+create or replace function lease_expire(p_now bigint) returns void
 language plpgsql
 as $$
 declare
@@ -17,27 +17,31 @@ declare
   v_dequeue_ats bigint[];
 begin
   -- Cancelled while leased: only the lease is left.
-  with ended as (
-    delete from lease l
-    where l.ctid = any(p_leases) and l.unlock_at <= p_now
-      and (select true from message m where m.id = l.message_id) is null
-    returning l.channel_id, l.is_capped
-  )
-  insert into wake (channel_id, done, waiting)
-  select e.channel_id, count(*) filter (where e.is_capped), count(*) from ended e group by e.channel_id;
+  select array_agg(s.ctid) into v_leases from (
+    select l.ctid from lease l
+    where l.unlock_at <= p_now and (select true from message m where m.id = l.message_id) is null
+    order by l.unlock_at limit 200 for update skip locked
+  ) s;
+  if v_leases is not null then
+    with ended as (
+      delete from lease l where l.ctid = any(v_leases) and l.unlock_at <= p_now returning l.channel_id, l.is_capped
+    )
+    insert into wake (channel_id, done, waiting)
+    select e.channel_id, count(*) filter (where e.is_capped), count(*) from ended e group by e.channel_id;
+  end if;
 
-  select array_agg(s.lease), array_agg(s.message), array_agg(s.error), array_agg(s.is_spent), array_agg(s.is_capped), array_agg(s.id),
-    array_agg(s.channel_id), array_agg(s.dequeue_at)
+  select array_agg(s.lease), array_agg(s.message), array_agg(s.error), array_agg(s.is_spent), array_agg(s.is_capped),
+    array_agg(s.id), array_agg(s.channel_id), array_agg(s.dequeue_at)
   into v_leases, v_messages, v_errors, v_is_spent, v_is_capped, v_ids, v_channel_ids, v_dequeue_ats
   from (
     select l.ctid as lease, m.ctid as message, m.id, m.channel_id, m.dequeue_at, l.is_capped,
-      coalesce(l.attempt >= coalesce(m.max_attempts, c.max_attempts), false) as is_spent,
+      coalesce(l.attempt >= coalesce(m.max_attempts, (select c.max_attempts from channel c where c.id = m.channel_id)), false)
+        as is_spent,
       format('the lease of attempt %s expired%s', l.attempt, ' (worker ' || l.worker || ')') as error
     from lease l
     join message m on m.id = l.message_id
-    join channel c on c.id = m.channel_id
-    where l.ctid = any(p_leases) and l.unlock_at <= p_now
-    for update of m skip locked
+    where l.unlock_at <= p_now
+    order by l.unlock_at limit 200 for update of l, m skip locked
   ) s;
   if v_leases is null then
     return;

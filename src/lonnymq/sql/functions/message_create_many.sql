@@ -90,7 +90,7 @@ begin
     from unnest(v_ids, v_channel_ids, v_names, p_dequeue_ats, p_delays_ms, p_max_attempts, p_keys, p_contents)
       with ordinality u(id, channel_id, name, at, delay, max, key, content, ordinal)
     where u.id is not null
-    order by u.key, u.ordinal
+    order by u.key is null, u.channel_id, u.key, u.ordinal
     on conflict (channel_id, key) where key is not null do nothing
     returning id, channel_id, dequeue_at
   ),

@@ -1,7 +1,8 @@
 -- message_dequeue: lease up to p_limit messages for p_lease_ms to p_worker, fairly, within caps and rate limits.
--- Returns one row per message, 'leased', in the order to work them. content and state are null where the reply would
--- grow too large (content_bytes is not): read those with message_read. If there is no message, one row says 'empty',
--- or 'busy' (others hold what is due), with the milliseconds after which asking again makes sense.
+-- Returns one row per message, 'leased', in the order to work them; fewer than p_limit where the reply would grow too
+-- large. key, content and state are null where they would make it too large (content_bytes is not): read those with
+-- message_read. If there is no message, one row says 'empty', or 'busy' (others hold what is due, or there is more to
+-- look at), with the milliseconds after which asking again makes sense.
 -- p_is_durable false: this transaction's commit does not wait for the disk. Right if it does nothing but dequeue,
 -- since a lease lost in a crash is only a redelivery.
 -- Locks:  turns and expired leases, O(p_limit) of them, always skipping locked ones.
@@ -34,15 +35,13 @@ declare
   -- What this session remembers between calls. Hints only: a full look starts without them.
   c_hints constant text := 'lonnymq.hints_' || 'turn'::regclass::oid;
   v_hints bigint[] := string_to_array(nullif(current_setting(c_hints, true), ''), ',', '-')::bigint[];
-  v_full_at bigint := v_hints[1];     -- when everything was last looked at from the start,
-  v_full_cost bigint := v_hints[2];   -- and how long that took
-  v_wake bigint := v_hints[3];        -- where to go on reading wakes of lane 0,
-  v_wake_min bigint := v_hints[4];    -- and the lowest one seen in this pass
-  v_bulk bigint := v_hints[5];        -- the same for lane 1
-  v_bulk_min bigint := v_hints[6];
-  v_turn bigint := v_hints[7];        -- no turn that is due has a lower next_at
-  v_sweep_at bigint := v_hints[8];    -- when to look for stamps from the future
-  v_due_at bigint := v_hints[9];      -- when something becomes due
+  v_full_at bigint := v_hints[1];       -- when everything was last looked at from the start,
+  v_full_cost bigint := v_hints[2];     -- and how long that took
+  v_turn bigint := v_hints[3];          -- no turn that is due has a lower next_at
+  v_sweep_at bigint := v_hints[4];      -- when to look for stamps from the future
+  v_due_at bigint := v_hints[5];        -- when something becomes due
+  v_cursors bigint[] := coalesce(v_hints[6:7], '{0,0}');   -- where to go on reading the wakes of lane 0 and 1,
+  v_lows bigint[] := coalesce(v_hints[8:9], '{null,null}');    -- and the lowest of this pass; null at its end
 
   v_now bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
   v_left integer := c_limit;
@@ -50,19 +49,18 @@ declare
     or v_now - v_full_at >= least(greatest(20 * v_full_cost, 1000), 5000000);
   v_was_full boolean := v_is_full;
   v_is_busy boolean := false;
-  v_setting text;
+  v_window integer := 256 + 2 * c_limit;
   v_channels bigint[];
-  v_bulk_channels bigint[];
+  v_woken bigint[];
   v_firsts bigint[];
-  v_found tid[];
   v_turns tid[];
-  v_names text[];
-  v_is_capped boolean[];
-  v_fits boolean[];
+  v_found tid[];
   v_at bigint;
   v_min bigint;
-  v_max bigint;
+  v_low bigint;  -- no turn that woke will have a lower next_at
   v_count bigint;
+  v_setting text;
+  v_settled record;
 begin
   if p_limit is null or p_limit not between 1 and 10000 then
     perform reject('limit', p_limit::text, 'between 1 and 10000');
@@ -73,7 +71,7 @@ begin
   elsif current_setting('transaction_isolation') <> 'read committed' then
     perform require_read_committed('message_dequeue');
   end if;
-  if not p_is_durable then
+  if p_is_durable is false then
     v_setting := set_config('synchronous_commit', 'off', true);
   end if;
   -- A caller that stalls inside its own transaction holds its tenants back no longer than its lease.
@@ -83,69 +81,62 @@ begin
 
   for v_round in 1..8 loop
     v_turns := null;
+    v_low := null;
     if v_is_full then
       v_full_at := v_now;
-      v_wake := c_lowest; v_wake_min := null; v_bulk := c_lowest; v_bulk_min := null; v_turn := c_lowest;
-      select array_agg(s.ctid) into v_found from (
-        select ctid from lease where unlock_at <= v_now order by unlock_at limit 200 for update skip locked
-      ) s;
-      if v_found is not null then
-        perform lease_expire(v_found, v_now);
+      v_turn := c_lowest;
+      -- A pass over the wakes that has not reached their end goes on, so that none can hide the others for good.
+      v_cursors := array[case when v_lows[1] is null then 0 else v_cursors[1] end,
+        case when v_lows[2] is null then 0 else v_cursors[2] end];
+      if exists (select from lease l where l.unlock_at <= v_now order by l.unlock_at limit 1) then
+        perform lease_expire(v_now);
       end if;
       if v_sweep_at is null or v_now >= v_sweep_at or v_now < v_sweep_at - 3600000000 then
         v_sweep_at := turn_sweep(v_now);
       end if;
     end if;
 
-    if v_is_full or v_round = 1 then
-      -- Find the channels that woke. A pass goes on where the last call stopped, and starts again at its end.
-      select array_agg(s.channel_id), array_agg(s.id), coalesce(min(s.at), -9000000000000000)
-      into v_channels, v_firsts, v_at
-      from (
-        select id, channel_id, at from wake where lane = 0 and id >= v_wake order by lane, id limit 256 + 2 * c_limit
-      ) s;
-      v_count := cardinality(v_channels);
-      v_max := v_firsts[v_count];
-      v_wake_min := least(v_wake_min, v_firsts[1]);
-      if v_count > 1 then
-        select array_agg(g.id order by g.first), array_agg(g.first order by g.first) into v_channels, v_firsts
-        from (select u.id, min(u.first) as first from unnest(v_channels, v_firsts) u(id, first) group by u.id) g;
-      end if;
-      if cardinality(v_channels) > c_limit + 8 then
-        v_wake := v_firsts[c_limit + 9];
-        v_channels := v_channels[1:c_limit + 8];
-      elsif v_count >= 256 + 2 * c_limit then
-        v_wake := v_max + 1;
-      elsif v_wake_min is not null then
-        v_wake := v_wake_min - 64;
-        v_wake_min := null;
-      end if;
-      if v_is_full or v_bulk_min is not null then
-        select array_agg(g.channel_id order by g.first_id), array_agg(g.first_id order by g.first_id)
-        into v_bulk_channels, v_firsts
+    -- Find the channels that woke, as long as there is nothing to lease, or at the first look.
+    if v_round = 1 or v_is_full or v_left = c_limit and (v_lows[1] is not null or v_lows[2] is not null) then
+      v_channels := null;
+      for v_lane in 1..2 loop
+        continue when v_lane = 2 and not v_is_full and v_lows[2] is null;
+        select array_agg(s.channel_id), array_agg(s.id), least(v_at, coalesce(min(s.at), -9000000000000000))
+        into v_woken, v_firsts, v_at
         from (
-          select s.channel_id, min(s.id) as first_id
-          from (
-            select id, channel_id from wake
-            where lane = 1 and id >= v_bulk
-            order by lane, id limit 256 + 2 * c_limit
-          ) s
-          group by s.channel_id
-        ) g;
-        if v_bulk_channels is not null then
-          v_bulk_min := least(v_bulk_min, v_firsts[1]);
-          v_bulk := v_firsts[least(cardinality(v_firsts), c_limit + 8)] + 1;
-          v_channels := coalesce(v_channels, '{}') || v_bulk_channels[1:c_limit + 8];
-          v_at := -9000000000000000;
-        elsif v_bulk_min is not null then
-          v_bulk := v_bulk_min;
-          v_bulk_min := null;
+          select id, channel_id, at from wake
+          where lane = v_lane - 1 and id >= v_cursors[v_lane]
+          order by lane, id limit v_window
+        ) s;
+        if v_woken is null then
+          -- The end of the pass.
+          v_cursors[v_lane] := coalesce(v_lows[v_lane] - 64, v_cursors[v_lane]);
+          v_lows[v_lane] := null;
+          continue;
         end if;
-      end if;
+        v_count := cardinality(v_woken);
+        v_min := v_firsts[v_count];
+        v_lows[v_lane] := least(v_lows[v_lane], v_firsts[1]);
+        if v_count > 1 then
+          select array_agg(g.id order by g.first), array_agg(g.first order by g.first) into v_woken, v_firsts
+          from (select u.id, min(u.first) as first from unnest(v_woken, v_firsts) u(id, first) group by u.id) g;
+        end if;
+        if cardinality(v_woken) > c_limit + 8 then
+          v_cursors[v_lane] := v_firsts[c_limit + 9];
+          v_woken := v_woken[1:c_limit + 8];
+        elsif v_count >= v_window then
+          v_cursors[v_lane] := v_min + 1;
+        else
+          v_cursors[v_lane] := v_lows[v_lane] - 64;
+          v_lows[v_lane] := null;
+        end if;
+        v_channels := case when v_channels is null then v_woken else v_channels || v_woken end;
+      end loop;
+      v_window := v_window * 2;
 
       -- Lock their turns: find the newest version first, then lock that place, so that nobody walks over dead ones.
       if v_channels is not null then
-        select array_agg(s.ctid), min(greatest(s.last_at, v_at * 1000)) into v_turns, v_min
+        select array_agg(s.ctid), min(greatest(s.last_at, v_at * 1000)) into v_turns, v_low
         from (
           select ctid, last_at from turn
           where ctid = any(array(
@@ -154,14 +145,13 @@ begin
           ))
           for update skip locked
         ) s;
-        v_turn := least(v_turn, v_min);
         if coalesce(cardinality(v_turns), 0) < cardinality(v_channels) then
           v_found := turn_birth(v_channels);
           if v_found is not null then
             v_turns := coalesce(v_turns, '{}') || v_found;
-            v_turn := least(v_turn, 0);
+            v_low := 0;
           end if;
-          v_is_busy := v_is_busy or v_turns is null;
+          v_is_busy := v_is_busy or coalesce(cardinality(v_turns), 0) < cardinality(v_channels);
         end if;
       end if;
     end if;
@@ -173,9 +163,9 @@ begin
       where next_at <= v_now and next_at >= v_turn
       order by next_at limit v_left for update skip locked
     ) s;
+    v_turn := least(coalesce(v_min, v_now), v_low);
     if v_turns is null then
       v_turns := v_found;
-      v_turn := coalesce(v_min, v_turn);
     elsif v_found is not null then
       v_turns := array(select distinct u from unnest(v_turns || v_found) u);
     end if;
@@ -183,50 +173,69 @@ begin
       v_full_cost := (extract(epoch from clock_timestamp()) * 1000000)::bigint - v_full_at;
     end if;
 
-    -- Settle what is locked, in a statement that sees what the lock protects.
+    -- Settle what is locked, in statements that see what the locks protect; then lease what was chosen.
     if v_turns is not null then
-      select * into v_at, v_found, v_names, v_is_capped, v_fits from message_settle(v_turns, v_left, v_is_full);
-      if v_found is not null then
-        v_left := v_left - cardinality(v_found);
+      select * into v_settled from message_settle(v_turns, v_left, v_is_full);
+      if v_settled.messages is not null then
         return query
         with leased as materialized (
           select m.*, coalesce(m.channel_name, u.name) as name, coalesce(u.fits, true) as fits, u.is_capped,
             -- Never issued twice: random, and of this microsecond.
-            (random() * 4611686018427387904)::bigint # v_at as token
-          from unnest(v_found, v_names, v_is_capped, v_fits) u(tid, name, is_capped, fits)
+            (random() * 4611686018427387904)::bigint # v_settled.leased_at as token
+          from unnest(v_settled.messages, v_settled.channels, v_settled.is_capped, v_settled.fits) u(tid, name, is_capped, fits)
           join message m on m.ctid = u.tid
         ),
         inserted as (
           insert into lease (message_id, channel_id, token, attempt, is_capped, leased_at, unlock_at, worker)
-          select l.id, l.channel_id, l.token, l.attempts + 1, l.is_capped, v_at, v_at + p_lease_ms * 1000, p_worker
+          select l.id, l.channel_id, l.token, l.attempts + 1, l.is_capped, v_settled.leased_at,
+            v_settled.leased_at + p_lease_ms * 1000, p_worker
           from leased l
         )
         select 'leased', null::bigint, l.id, l.name, l.token, l.attempts + 1, l.max_attempts, l.dequeue_at, l.created_at,
-          v_at, v_at + p_lease_ms * 1000, l.key, octet_length(l.content),
-          case when l.fits then l.content end, case when l.fits then l.state end
+          v_settled.leased_at, v_settled.leased_at + p_lease_ms * 1000, case when l.fits then l.key end,
+          octet_length(l.content), case when l.fits then l.content end, case when l.fits then l.state end
         from leased l;
+        get diagnostics v_count = row_count;
+        if v_count < cardinality(v_settled.messages) then
+          -- Some were cancelled between the choice and the lease: take them out of the count again.
+          insert into wake (channel_id, done, waiting)
+          select u.channel_id, count(*) filter (where u.is_capped), count(*)
+          from unnest(v_settled.ids, v_settled.channel_ids, v_settled.is_capped) u(id, channel_id, is_capped)
+          where (select true from lease l where l.message_id = u.id and l.leased_at = v_settled.leased_at) is null
+          group by u.channel_id;
+        end if;
+        v_left := v_left - v_count;
+        exit when v_left = 0 or v_settled.is_cut;
       end if;
     end if;
-    exit when v_left = 0;
+
     v_now := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
     v_is_full := false;
-    if v_turns is null then
-      -- Nothing more by the hints. Before saying "nothing at all", look at everything, unless that was just done.
-      exit when v_left < c_limit or v_was_full or v_now - v_full_at < 2 * v_full_cost;
+    if v_turns is null and (v_left < c_limit or v_lows[1] is null and v_lows[2] is null) then
+      exit when v_left < c_limit or v_was_full;
+      -- Nothing by the hints. If others hold what is due, say so; if not, look at everything before saying "nothing",
+      -- unless that was just done.
+      v_is_busy := v_is_busy or exists (
+        select from turn t where t.next_at <= v_now and t.next_at >= v_turn order by t.next_at limit 1
+      );
+      exit when v_is_busy or v_now - v_full_at < 2 * v_full_cost;
       v_is_full := true;
       v_was_full := true;
     end if;
   end loop;
 
   if v_left = c_limit then
-    select * into v_is_busy, v_due_at from queue_outlook(v_now, v_turn, v_was_full, v_is_busy, v_due_at);
+    if v_lows[1] is not null or v_lows[2] is not null then
+      v_is_busy := true;
+    elsif v_was_full and not v_is_busy then
+      select * into v_is_busy, v_due_at from queue_outlook(v_now);
+    end if;
     outcome := case when v_is_busy then 'busy' else 'empty' end;
-    wait_ms := case when not v_is_busy then
-      greatest(0, least(v_due_at - v_now, case when not v_was_full then v_full_at + 20 * v_full_cost - v_now end, 60000000)
-        + 999) / 1000 else 0 end;
+    wait_ms := case when v_is_busy then 0 else greatest(0, least(
+      v_due_at - v_now, case when not v_was_full then v_full_at + 20 * v_full_cost - v_now end, 60000000) + 999) / 1000 end;
     return next;
   end if;
-  v_setting := set_config(c_hints, array_to_string(array[v_full_at, v_full_cost, v_wake, v_wake_min, v_bulk, v_bulk_min,
-    v_turn, v_sweep_at, v_due_at], ',', '-'), false);
+  v_setting := set_config(c_hints, array_to_string(array[v_full_at, v_full_cost, v_turn, v_sweep_at, v_due_at]
+    || v_cursors || v_lows, ',', '-'), false);
 end
 $$;

@@ -20,7 +20,6 @@ declare
   v_now constant bigint := floor(extract(epoch from now()) * 1000)::bigint;
   v_salt bytea;
   v_max_bytes bigint;
-  v_first_id bigint;
   v_staged bigint;
   v_missing text;
   v_bad text;
@@ -28,8 +27,12 @@ declare
 begin
   if p_publication is null or length(p_publication) not between 1 and 255 then
     perform reject('publication', p_publication, '1 to 255 characters');
-  elsif p_parts is null or p_counts is null or cardinality(p_parts) <> cardinality(p_counts) then
+  elsif p_parts is null or p_counts is null then
+    perform reject(case when p_parts is null then 'parts' else 'counts' end, null, 'an array');
+  elsif cardinality(p_parts) <> cardinality(p_counts) then
     perform reject('counts', cardinality(p_counts) || ' elements', format('as many as parts (%s)', cardinality(p_parts)));
+  elsif (select count(distinct p) from unnest(p_parts) p) <> cardinality(p_parts) then
+    perform reject('parts', 'repeated or null parts', 'without repetition');
   end if;
   insert into publication (name, created, duplicates) values (p_publication, 0, 0) on conflict do nothing;
   if not found then
@@ -67,39 +70,52 @@ begin
     raise exception using errcode = 'LQ001', message = v_bad, hint = 'Nothing of this publication was created.';
   end if;
 
-  v_first_id := nextval('message_id_seq');
-  insert into message (channel_id, channel_name, dequeue_at, created_at, max_attempts, key, content)
-  select s.channel_id, case when c.name = s.channel then null else s.channel end,
-    coalesce(s.dequeue_at, v_now + s.delay_ms, v_now), v_now, s.max_attempts, s.key, s.content
-  from (
-    select t.*, channel_id(v_salt, t.channel) as channel_id
-    from stage t
-    join unnest(p_parts) with ordinality p(part, place) on p.part = t.part
-    where t.publication = p_publication
-    order by case when v_has_keys then t.key end, p.place, t.ordinal
-  ) s
-  left join channel c on c.id = s.channel_id
-  on conflict (channel_id, key) where key is not null do nothing;
-  get diagnostics created = row_count;
+  -- Ids in the order of the load; inserted in the order of the keys, if there are any, so that two loads cannot deadlock.
+  execute format($sql$
+    with names as materialized (
+      select d.channel, d.channel_id, c.name
+      from (
+        select d.channel, channel_id($1, d.channel) as channel_id
+        from (select distinct t.channel from stage t where t.publication = $2) d
+        offset 0
+      ) d
+      left join channel c on c.id = d.channel_id
+    ),
+    loaded as (
+      select nextval('message_id_seq') as id, s.*
+      from (
+        select t.* from stage t
+        join unnest($3) with ordinality p(part, place) on p.part = t.part
+        where t.publication = $2
+        order by p.place, t.ordinal
+      ) s
+    ),
+    made as (
+      insert into message (id, channel_id, channel_name, dequeue_at, created_at, max_attempts, key, content)
+      select l.id, n.channel_id, case when n.name = l.channel then null else l.channel end,
+        coalesce(l.dequeue_at, $4 + l.delay_ms, $4), $4, l.max_attempts, l.key, l.content
+      from loaded l
+      join names n on n.channel = l.channel
+      %s
+      returning id, channel_id, dequeue_at
+    ),
+    woken as (
+      insert into wake (lane, channel_id, channel_name, at, message_id, to_at, waiting)
+      select 1, m.channel_id, min(n.channel), m.at, m.first_id, m.to_at, m.count
+      from (
+        select m.channel_id, min(m.dequeue_at) as at, min(m.id) as first_id, max(m.dequeue_at) as to_at, count(*) as count
+        from made m
+        group by m.channel_id
+      ) m
+      join names n on n.channel_id = m.channel_id
+      group by m.channel_id, m.at, m.first_id, m.to_at, m.count
+      returning waiting
+    )
+    select coalesce(sum(w.waiting), 0) from woken w
+  $sql$, case when v_has_keys then 'order by l.key is null, n.channel_id, l.key, l.id
+      on conflict (channel_id, key) where key is not null do nothing' end)
+  into created using v_salt, p_publication, p_parts, v_now;
   duplicates := v_staged - created;
-  insert into wake (lane, channel_id, channel_name, at, message_id, to_at, waiting)
-  select 1, channel_id(v_salt, g.channel), g.channel, g.at, v_first_id, g.to_at, g.made
-  from (
-    select t.channel, min(coalesce(t.dequeue_at, v_now + t.delay_ms, v_now)) as at,
-      max(coalesce(t.dequeue_at, v_now + t.delay_ms, v_now)) as to_at, count(*) as made
-    from stage t where t.publication = p_publication and t.part = any(p_parts) group by t.channel
-  ) g;
-  if duplicates > 0 then
-    -- The wakes counted them; take them off again.
-    insert into wake (lane, channel_id, waiting)
-    select 2, g.channel_id, g.made - g.staged from (
-      select channel_id(v_salt, t.channel) as channel_id, count(*) as staged, (
-        select count(*) from message m where m.channel_id = channel_id(v_salt, t.channel) and m.id > v_first_id
-          and m.created_at = v_now
-      ) as made
-      from stage t where t.publication = p_publication and t.part = any(p_parts) group by t.channel
-    ) g where g.made <> g.staged;
-  end if;
   delete from stage t where t.publication = p_publication;
   update publication p set created = message_publish.created, duplicates = message_publish.duplicates
   where p.name = p_publication;

@@ -1,16 +1,16 @@
--- message_read: content and state of leased messages that message_dequeue left out of its reply.
+-- message_read: key, content and state of leased messages that message_dequeue left out of its reply.
 -- Returns a row for each message that exists and is leased under that token.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function message_read(p_ids bigint[], p_tokens bigint[])
-returns table (message_id bigint, content bytea, state bytea)
+returns table (message_id bigint, key text, content bytea, state bytea)
 language sql stable security definer
 set search_path from current
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
-  select m.id, m.content, m.state
+  select m.id, m.key, m.content, m.state
   from unnest(p_ids, p_tokens) u(id, token)
   join lease l on l.message_id = u.id
   join message m on m.id = u.id

@@ -1,7 +1,7 @@
 -- message_settle: for turns that this transaction has locked in an earlier statement: fold their wakes, read their
 -- policy, choose their next messages, and say when to look at them again. Part of message_dequeue.
--- Returns the messages to lease, in the order to work them, with the names of their channels, whether those have a cap,
--- and whether their contents fit the reply (null: all do).
+-- Returns the messages to lease, in the order to work them, with their channels, whether those have a cap, and whether
+-- the contents fit the reply (null: all do); is_cut if the reply is full.
 -- Its statements are many and small: each reads one table by one index, so that no plan can go wrong, and starting them
 -- is cheap. The order matters: wakes are read before messages, so that every folded wake's message is seen; and the
 -- wakes that are deleted are those that were read.
@@ -9,7 +9,8 @@
 -- Writes: turn, wake (delete).
 create or replace function message_settle(
   p_turns tid[], p_limit integer, p_is_full boolean,
-  out leased_at bigint, out messages tid[], out channels text[], out is_capped boolean[], out fits boolean[]
+  out leased_at bigint, out messages tid[], out ids bigint[], out channels text[], out channel_ids bigint[],
+  out is_capped boolean[], out fits boolean[], out is_cut boolean
 )
 language plpgsql
 as $$
@@ -21,22 +22,26 @@ declare
   v_count integer := 0;
   v_ready integer := 0;
   v_weights bigint := 0;
-  v_left integer := p_limit;
+  v_limit integer := p_limit;
+  v_left integer;
+  v_name_bytes integer := 0;
   v_has_late boolean := false;
   v_has_rounds boolean := false;
   v_bytes bigint := 0;
   v_wakes tid[] := '{}';
   -- By turn, in the order of waiting.
+  c_none constant bigint[] := array_fill(null::bigint, array[cardinality(p_turns)]);
   t_tid tid[]; t_channel_id bigint[]; t_name text[]; t_weight integer[]; t_room bigint[]; t_share bigint[];
-  t_due_at bigint[]; t_next_at bigint[]; t_last_at bigint[]; t_release_at bigint[]; t_interval bigint[]; t_spare bigint[];
-  t_free bigint[]; t_is_paused boolean[]; t_is_capped boolean[]; t_has_uncapped boolean[]; t_in_flight bigint[];
-  t_waiting bigint[]; t_wake_id bigint[];
-  t_mark_at bigint[]; t_mark_id bigint[]; t_late_at bigint[]; t_late_id bigint[]; t_late_to bigint[];
+  t_due_at bigint[]; t_next_at bigint[]; t_last_at bigint[]; t_is_capped boolean[]; t_has_uncapped boolean[];
+  t_in_flight bigint[]; t_waiting bigint[]; t_wake_id bigint[]; t_mark_at bigint[]; t_mark_id bigint[];
+  t_late_at bigint[] := c_none; t_late_id bigint[] := c_none; t_late_to bigint[] := c_none;
+  t_release_at bigint[] := c_none; t_interval bigint[] := c_none; t_spare bigint[] := c_none; t_free bigint[] := c_none;
+  t_is_paused boolean[] := c_none;
   t_late_count integer[]; t_due_count integer[]; t_given integer[];
   t_first integer[]; t_last integer[];  -- its messages in these:
   m_id bigint[] := '{}'; m_at bigint[] := '{}'; m_tid tid[] := '{}';
   -- By message to lease: its place and its turn.
-  l_tid tid[] := '{}'; l_turn integer[] := '{}';
+  l_tid tid[] := '{}'; l_id bigint[] := '{}'; l_turn integer[] := '{}';
   v_given integer;
   v_at integer;
 begin
@@ -87,16 +92,21 @@ begin
     t_tid[v_count] := t.tid; t_channel_id[v_count] := t.channel_id; t_name[v_count] := t.name;
     t_weight[v_count] := t.weight; t_room[v_count] := t.room; t_share[v_count] := 0; t_given[v_count] := 0;
     t_due_at[v_count] := t.due_at; t_last_at[v_count] := least(t.last_at, v_now);
-    t_free[v_count] := t.free; t_is_paused[v_count] := t.is_paused; t_is_capped[v_count] := t.is_capped;
-    t_has_uncapped[v_count] := t.has_uncapped;
-    t_in_flight[v_count] := t.in_flight; t_waiting[v_count] := t.waiting; t_wake_id[v_count] := t.wake_id;
+    t_is_capped[v_count] := t.is_capped; t_has_uncapped[v_count] := t.has_uncapped; t_in_flight[v_count] := t.in_flight;
+    t_waiting[v_count] := t.waiting; t_wake_id[v_count] := t.wake_id;
     t_mark_at[v_count] := t.mark_at; t_mark_id[v_count] := t.mark_id;
-    t_interval[v_count] := t.interval_us; t_spare[v_count] := t.spare_us;
-    t_release_at[v_count] := case
-      when t.interval_us is null then null
-      when t.release_at > v_now + t.spare_us + t.interval_us then v_now
-      else greatest(t.release_at, v_now)
-    end;
+    -- What few turns have.
+    if t.is_paused then
+      t_is_paused[v_count] := true;
+    end if;
+    if t.is_capped then
+      t_free[v_count] := t.free;
+    end if;
+    if t.interval_us is not null then
+      t_interval[v_count] := t.interval_us; t_spare[v_count] := t.spare_us;
+      t_release_at[v_count] := case when t.release_at > v_now + t.spare_us + t.interval_us then v_now
+        else greatest(t.release_at, v_now) end;
+    end if;
     -- What woke below the mark came late.
     if (t.at, t.first_id) <= (t.mark_at, t.mark_id) then
       t.late_to := greatest(t.late_to, t.to_at);
@@ -105,20 +115,26 @@ begin
         t.late_id := t.first_id - 1;
       end if;
     end if;
-    t_late_at[v_count] := t.late_at; t_late_id[v_count] := t.late_id; t_late_to[v_count] := t.late_to;
+    if t.late_at is not null then
+      t_late_at[v_count] := t.late_at; t_late_id[v_count] := t.late_id; t_late_to[v_count] := t.late_to;
+    end if;
     if t.wakes is not null then
       v_wakes := v_wakes || t.wakes;
     end if;
     if t.is_ready and v_ready < p_limit then
       v_ready := v_ready + 1;
+      v_name_bytes := greatest(v_name_bytes, octet_length(t.name));
       v_weights := v_weights + t.weight;
       v_has_late := v_has_late or t.late_at is not null;
     end if;
   end loop;
 
   if v_ready > 0 then
+    -- Names cannot be left out of the reply.
+    v_limit := least(p_limit, 60000 / (110 + v_name_bytes));
+    is_cut := v_limit < p_limit;
     for i in 1..v_ready loop
-      t_share[i] := least(t_room[i], t_weight[i] * ((p_limit + v_weights - 1) / v_weights));
+      t_share[i] := least(t_room[i], t_weight[i] * ((v_limit + v_weights - 1) / v_weights));
     end loop;
     -- The next messages, one more than the share: first those that came late, below the mark,
     if v_has_late then
@@ -135,7 +151,7 @@ begin
             select * from (
               (
                 select m.id, m.dequeue_at, m.ctid as tid, true as is_late,
-                  octet_length(m.content) + coalesce(octet_length(m.state), 0) as bytes
+                  octet_length(m.content) + coalesce(octet_length(m.state), 0) + coalesce(octet_length(m.key), 0) as bytes
                 from message m
                 where u.late_at is not null and m.channel_id = u.channel_id
                   and (m.dequeue_at, m.id) > (u.late_at, u.late_id)
@@ -147,7 +163,7 @@ begin
               union all
               (
                 select m.id, m.dequeue_at, m.ctid as tid, false as is_late,
-                  octet_length(m.content) + coalesce(octet_length(m.state), 0) as bytes
+                  octet_length(m.content) + coalesce(octet_length(m.state), 0) + coalesce(octet_length(m.key), 0) as bytes
                 from message m
                 where m.channel_id = u.channel_id and (m.dequeue_at, m.id) > (u.mark_at, u.mark_id)
                 order by m.channel_id, m.dequeue_at, m.id
@@ -174,7 +190,7 @@ begin
           select array_agg(n.id) as ids, array_agg(n.dequeue_at) as ats, array_agg(n.tid) as tids,
             count(*) filter (where n.dequeue_at * 1000 <= v_now) as due_count, sum(n.bytes) as bytes
           from (
-            select m.id, m.dequeue_at, m.ctid as tid, octet_length(m.content) + coalesce(octet_length(m.state), 0) as bytes
+            select m.id, m.dequeue_at, m.ctid as tid, octet_length(m.content) + coalesce(octet_length(m.state), 0) + coalesce(octet_length(m.key), 0) as bytes
             from message m
             where m.channel_id = u.channel_id and (m.dequeue_at, m.id) > (u.mark_at, u.mark_id)
             order by m.channel_id, m.dequeue_at, m.id
@@ -190,8 +206,9 @@ begin
       end loop;
     end if;
     -- Whole rounds for everybody, then what is left in order of waiting.
+    v_left := v_limit;
     for i in 1..v_ready loop
-      t_given[i] := least(t_due_count[i], t_weight[i] * (p_limit / v_weights));
+      t_given[i] := least(t_due_count[i], t_weight[i] * (v_limit / v_weights));
       v_left := v_left - t_given[i];
     end loop;
     for i in 1..v_ready loop
@@ -208,6 +225,7 @@ begin
     v_given := t_given[i];
     if v_given > 0 then
       l_tid := l_tid || m_tid[t_first[i] + 1 : t_first[i] + v_given];
+      l_id := l_id || m_id[t_first[i] + 1 : t_first[i] + v_given];
       l_turn := l_turn || array_fill(i, array[v_given]);
       v_has_rounds := v_has_rounds or v_given > t_weight[i];
       t_last_at[i] := v_now;
@@ -260,17 +278,18 @@ begin
   end if;
   if v_has_rounds and l_turn[1] <> l_turn[cardinality(l_turn)] then
     -- A turn is worked after the others' turn, also within the reply.
-    select array_agg(o.tid order by o.round, o.turn, o.place), array_agg(o.turn order by o.round, o.turn, o.place)
-    into l_tid, l_turn
+    select array_agg(o.tid order by o.round, o.turn, o.place), array_agg(o.id order by o.round, o.turn, o.place),
+      array_agg(o.turn order by o.round, o.turn, o.place)
+    into l_tid, l_id, l_turn
     from (
-      select u.tid, u.turn, u.place,
+      select u.tid, u.id, u.turn, u.place,
         (row_number() over (partition by u.turn order by u.place) - 1) / t_weight[u.turn] as round
-      from unnest(l_tid, l_turn) with ordinality u(tid, turn, place)
+      from unnest(l_tid, l_id, l_turn) with ordinality u(tid, id, turn, place)
     ) o;
   end if;
   if v_bytes > 40000 then
     fits := array(
-      select sum(octet_length(m.content) + coalesce(octet_length(m.state), 0)) over (order by u.place) <= 40000
+      select sum(octet_length(m.content) + coalesce(octet_length(m.state), 0) + coalesce(octet_length(m.key), 0)) over (order by u.place) <= 40000
       from unnest(l_tid) with ordinality u(tid, place)
       join message m on m.ctid = u.tid
       order by u.place
@@ -278,12 +297,15 @@ begin
   end if;
   leased_at := v_now;
   messages := l_tid;
+  ids := l_id;
   if v_count = 1 then
     channels := array_fill(t_name[1], array[cardinality(l_tid)]);
+    channel_ids := array_fill(t_channel_id[1], array[cardinality(l_tid)]);
     is_capped := array_fill(t_is_capped[1], array[cardinality(l_tid)]);
   else
     foreach v_at in array l_turn loop
       channels := channels || t_name[v_at];
+      channel_ids := channel_ids || t_channel_id[v_at];
       is_capped := is_capped || t_is_capped[v_at];
     end loop;
   end if;

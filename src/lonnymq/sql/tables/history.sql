@@ -23,3 +23,4 @@ create index history_xid_ix on history (xid, id);
 
 -- history_overflow: where attempts go when nobody has made a partition for today. history_prepare moves them.
 create table history_overflow (like history including defaults);
+alter table history_overflow replica identity full;
