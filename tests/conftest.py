@@ -4,10 +4,14 @@ LONNYMQ_TEST_DSN points all tests at an existing server instead (its role must b
 """
 
 import os
+import shutil
 import subprocess
+import tempfile
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,14 +19,15 @@ import psycopg
 import pytest
 from psycopg import conninfo, sql
 
-from lonnymq import schema
+from lonnymq import Queue, schema
 from lonnymq.embedded import BinariesNotFound, EmbeddedServer, binaries, embedded
 
 Connect = Callable[..., psycopg.Connection[Any]]
 Database = Callable[..., str]
 
 GIVEN_DSN = os.environ.get("LONNYMQ_TEST_DSN")
-SERVER_SETTINGS = {"max_connections": "200", "autovacuum": "on"}
+MEMORY = Path("/dev/shm")
+SERVER_SETTINGS: dict[str, str] = {"max_connections": "200", "autovacuum": "on", "max_wal_size": "256MB"}
 
 
 @dataclass(frozen=True)
@@ -75,8 +80,25 @@ def server(server_kind: ServerKind) -> Iterator[Server]:
         assert GIVEN_DSN is not None
         yield Server(server_kind, GIVEN_DSN)
         return
-    with embedded(binaries=server_kind.binaries, fsync=False, settings=SERVER_SETTINGS) as started:
-        yield Server(server_kind, started.dsn)
+    with data_dir() as path:
+        choice = server_kind.binaries
+        with embedded(path, binaries=choice, fsync=False, settings=SERVER_SETTINGS) as started:
+            yield Server(server_kind, started.dsn)
+
+
+@contextmanager
+def data_dir() -> Iterator[Path | None]:
+    """Memory, where there is enough: cloning a database writes hundreds of files. Else wherever."""
+    if not MEMORY.is_dir() or shutil.disk_usage(MEMORY).free < 4 * 2**30:
+        yield None
+        return
+    root = Path(tempfile.mkdtemp(prefix="lonnymq-test-", dir=MEMORY))
+    # The server may run as another user, who must be able to get in.
+    root.chmod(0o755)
+    try:
+        yield root / "data"
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
 
 
 @pytest.fixture
@@ -151,6 +173,13 @@ def connect(dsn: str) -> Iterator[Connect]:
     yield connect
     for connection in opened:
         connection.close()
+
+
+@pytest.fixture
+def queue(dsn: str) -> Iterator[Queue]:
+    """The blocking client on the test's queue."""
+    with Queue(dsn) as queue:
+        yield queue
 
 
 def administer(dsn: str, statement: str, *names: str) -> None:

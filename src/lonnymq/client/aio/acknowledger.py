@@ -14,6 +14,7 @@ from lonnymq.calls import message as calls
 from lonnymq.calls.codec import Codec, encoded
 from lonnymq.calls.statement import picked
 from lonnymq.client.aio.caller import AsyncCaller
+from lonnymq.errors import invalid
 from lonnymq.model import (
     BuryOutcome,
     CompleteOutcome,
@@ -118,4 +119,6 @@ class AsyncAcknowledger:
 
 def _fences(messages: Sequence[Lease]) -> tuple[list[int], list[int]]:
     ids = [argument.identifier("messages", message.id) for message in messages]
+    if len(set(ids)) != len(ids):
+        raise invalid("messages", f"{len(ids) - len(set(ids))} repeated ones", "without repetition")
     return ids, [argument.identifier("messages", message.token) for message in messages]

@@ -16,6 +16,7 @@ from lonnymq.calls import message as calls
 from lonnymq.calls.codec import Codec, encoded
 from lonnymq.calls.statement import picked
 from lonnymq.client.sync.caller import Caller
+from lonnymq.errors import invalid
 from lonnymq.model import (
     BuryOutcome,
     CompleteOutcome,
@@ -120,4 +121,6 @@ class Acknowledger:
 
 def _fences(messages: Sequence[Lease]) -> tuple[list[int], list[int]]:
     ids = [argument.identifier("messages", message.id) for message in messages]
+    if len(set(ids)) != len(ids):
+        raise invalid("messages", f"{len(ids) - len(set(ids))} repeated ones", "without repetition")
     return ids, [argument.identifier("messages", message.token) for message in messages]

@@ -1,0 +1,150 @@
+"""Wrong arguments are refused, with name, value and what is right; if possible, before any round trip."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lonnymq import ClientSettings, InvalidArgument, NewMessage, Queue
+
+# Nobody listens there: whatever needs a round trip fails in another way.
+NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
+LEASE = SimpleNamespace(id=1, token=2)
+NAIVE = datetime(2026, 1, 1)
+
+REFUSED: list[tuple[Callable[[Any], Any], str]] = [
+    (lambda queue: queue.enqueue("", 1), r"channel must be 1 to 255 characters, got ''"),
+    (lambda queue: queue.enqueue("x" * 256, 1), r"channel must be 1 to 255 characters, got 'xxx.*\.\.\.$"),
+    (lambda queue: queue.enqueue(None, 1), r"channel must be 1 to 255 characters, got None"),
+    (lambda queue: queue.enqueue(b"a", 1), r"channel must be .*, got b'a'"),
+    (lambda queue: queue.enqueue("a\nb", 1), r"channel must be .* without control characters, got 'a\\nb'"),
+    (lambda queue: queue.enqueue("a\0b", 1), r"channel must be .* without NUL.*, got 'a\\x00b'"),
+    (lambda queue: queue.enqueue("a\ud800", 1), r"channel must be .*no lone surrogates.*, got 'a\\ud800'"),
+    (
+        lambda queue: queue.enqueue("a", {1}),
+        r"payload must be bytes or what the codec can encode .*, got \{1\}",
+    ),
+    (lambda queue: queue.enqueue("a", float("nan")), r"payload must be .*, got nan"),
+    (lambda queue: queue.enqueue("a", "\ud800"), r"payload must be .*surrogates.*, got '\\ud800'"),
+    (lambda queue: queue.enqueue("a", bytes(67_108_865)), r"payload must be at most 67108864 bytes"),
+    (lambda queue: queue.enqueue("a", 1, at=NAIVE), r"at must be an aware datetime"),
+    (lambda queue: queue.enqueue("a", 1, at=1.5), r"at must be an aware datetime.*, got 1.5"),
+    (lambda queue: queue.enqueue("a", 1, delay=-1), r"delay must be .* not negative, got -1"),
+    (lambda queue: queue.enqueue("a", 1, delay=timedelta(seconds=-1)), r"delay must be"),
+    (lambda queue: queue.enqueue("a", 1, delay=float("inf")), r"delay must be .*, got inf"),
+    (lambda queue: queue.enqueue("a", 1, delay="soon"), r"delay must be .*, got 'soon'"),
+    (lambda queue: queue.enqueue("a", 1, delay=timedelta(days=40_000)), r"delay must be .* 100 years"),
+    (lambda queue: queue.enqueue("a", 1, priority=0), r"priority must be a whole number between 1 and"),
+    (lambda queue: queue.enqueue("a", 1, priority=True), r"priority must be .*, got True"),
+    (
+        lambda queue: queue.enqueue("a", 1, priority=2, delay=3),
+        r"at, delay and priority must be given one at",
+    ),
+    (lambda queue: queue.enqueue("a", 1, at=datetime.now(UTC), priority=1), r"one at a time: what is urgent"),
+    (lambda queue: queue.enqueue("a", 1, key=""), r"key must be 1 to 255 characters, got ''"),
+    (lambda queue: queue.enqueue("a", 1, key="k\0"), r"key must be .* without NUL"),
+    (lambda queue: queue.enqueue("a", 1, key=7), r"key must be .*, got 7"),
+    (lambda queue: queue.enqueue("a", 1, max_attempts=0), r"max_attempts must be a whole number between 1"),
+    (lambda queue: queue.enqueue("a", 1, max_attempts=2**31), r"max_attempts must be .*, got 2147483648"),
+    (lambda queue: queue.enqueue_many([{"channel": "a"}]), r"messages must be made of NewMessage values"),
+    (lambda queue: queue.copy_in([NewMessage(channel="a", payload=1)], publication=""), r"publication must"),
+    (lambda queue: queue.dequeue(0), r"limit must be a whole number between 1 and 10000, got 0"),
+    (lambda queue: queue.dequeue(10_001), r"limit must be .*, got 10001"),
+    (lambda queue: queue.dequeue("1"), r"limit must be .*, got '1'"),
+    (lambda queue: queue.dequeue(lease_ms=0), r"lease_ms must be a whole number between 1 and 86400000"),
+    (lambda queue: queue.dequeue(lease_ms=1.5), r"lease_ms must be .*, got 1.5"),
+    (lambda queue: queue.dequeue(worker="w" * 256), r"worker must be 0 to 255 characters"),
+    (lambda queue: queue.dequeue(wait=-1), r"wait must be .*, got -1"),
+    (lambda queue: queue.dequeue(wait=1, connection=object()), r"wait must be absent if connection is given"),
+    (lambda queue: queue.heartbeat([LEASE], lease_ms=0), r"lease_ms must be"),
+    (lambda queue: queue.defer([LEASE], delay=-1), r"delay must be"),
+    (
+        lambda queue: queue.defer([LEASE], delays=[1, 2]),
+        r"delays must be as many as messages \(1\), got '2 val",
+    ),
+    (lambda queue: queue.defer([LEASE], delay=1, delays=[1]), r"delay must be absent if delays are given"),
+    (lambda queue: queue.defer([LEASE], state={1}), r"state must be bytes or what the codec can encode"),
+    (lambda queue: queue.complete([SimpleNamespace(id="1", token=2)]), r"messages must be .*, got '1'"),
+    (lambda queue: queue.cancel([2**63]), r"ids must be a whole number between"),
+    (lambda queue: queue.cancel_key("a", ""), r"key must be 1 to 255 characters"),
+    (lambda queue: queue.channel("\t"), r"channel must be"),
+    (lambda queue: queue.channel("a").set(weight=0), r"weight must be a whole number between 1 and 1000"),
+    (lambda queue: queue.channel("a").set(max_concurrency=-1), r"max_concurrency must be"),
+    (lambda queue: queue.channel("a").set(release_interval_ms=1.5), r"release_interval_ms must be"),
+    (
+        lambda queue: queue.channel("a").set(is_paused="no"),
+        r"is_paused must be True, False or None, got 'no'",
+    ),
+    (lambda queue: queue.dead().list(limit=0), r"limit must be"),
+    (lambda queue: queue.dead().redrive_all(), r"channel must be given for redrive_all\(\)"),
+    (lambda queue: queue.dead("a").purge_all(before=NAIVE), r"before must be an aware datetime"),
+    (lambda queue: queue.dead("a").purge([None]), r"ids must be"),
+    (lambda queue: queue.history.prepare(days=-1), r"days must be a whole number between 0 and 366"),
+    (lambda queue: queue.history.prune(timedelta(days=-1)), r"older_than must be .* not negative"),
+    (lambda queue: queue.history.prune(30), r"older_than must be an aware datetime"),
+    (lambda queue: queue.set(history="some"), r"history must be one of off, metadata, full, got 'some'"),
+    (lambda queue: queue.set(max_content_bytes=0), r"max_content_bytes must be"),
+    (lambda queue: queue.grant("r", "king"), r"kind must be one of producer, worker, operator, reader"),
+    (lambda queue: queue.grant("", "reader"), r"role must be 1 to 63 characters"),
+]
+
+
+@pytest.mark.parametrize(("call", "complaint"), REFUSED)
+def test_a_wrong_argument_is_refused_before_any_round_trip(
+    call: Callable[[Any], Any], complaint: str
+) -> None:
+    with Queue(NOWHERE) as queue, pytest.raises(InvalidArgument, match=complaint) as caught:
+        call(queue)
+    assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    "schema", ["", "x" * 64, "ü" * 32, "a\0", "public", "pg_queue", "pg_catalog", None, 7]
+)
+def test_a_wrong_schema_is_refused(schema: Any) -> None:
+    with pytest.raises(InvalidArgument, match="schema must be"):
+        Queue(NOWHERE, schema=schema)
+
+
+@pytest.mark.parametrize("dsn", ["nonsense", "postgresql://[::1", 7, None])
+def test_a_wrong_address_is_refused(dsn: Any) -> None:
+    with pytest.raises(InvalidArgument, match="dsn must be"):
+        Queue(dsn)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"pool_max_size": 0}, {"pool_min_size": 5, "pool_max_size": 4}, {"poll_ms": 0}, {"retry_for_s": -1}],
+)
+def test_wrong_settings_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgument, match="must be"):
+        ClientSettings(**settings)
+
+
+def test_a_message_larger_than_the_queue_allows_is_refused(queue: Any) -> None:
+    queue.set(max_content_bytes=10)
+    with pytest.raises(InvalidArgument, match="content must be at most 10 bytes, got 11 bytes"):
+        queue.enqueue("a", b"12345678901")
+    with pytest.raises(InvalidArgument, match="at most 10"):
+        queue.enqueue_many([NewMessage(channel="a", payload=b"12345678901")])
+    with pytest.raises(InvalidArgument, match="at most 10 bytes, got 11"):
+        queue.copy_in([NewMessage(channel="a", payload=b"12345678901")])
+
+
+def test_an_unknown_role_is_refused(queue: Any) -> None:
+    with pytest.raises(InvalidArgument, match="role must be the name of an existing role"):
+        queue.grant("nobody at all", "reader")
+
+
+def test_repeated_messages_in_one_call_are_refused(queue: Any) -> None:
+    queue.enqueue("a", 1)
+    message = queue.dequeue()[0]
+    with pytest.raises(InvalidArgument, match="without repetition"):
+        queue.complete([message, message])
+
+
+def test_more_messages_than_one_call_takes_are_refused(queue: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"at most 100000; use copy_in\(\)"):
+        queue.enqueue_many(NewMessage(channel="a", payload=1) for _ in range(100_001))
