@@ -1,0 +1,206 @@
+"""One database session that speaks to the queue in plain SQL, as any language could."""
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg.rows import class_row
+
+# A worker that is told "nothing" before everything was looked at is told to ask again soon. Asking that often settles it.
+SOON_MS = 1_000
+ENOUGH_WAITS = 3
+ENOUGH_S = 0.5
+
+
+class Reply(NamedTuple):
+    """One row of message_dequeue."""
+
+    outcome: str
+    wait_ms: int | None
+    message_id: int
+    channel: str
+    token: int
+    attempt: int
+    max_attempts: int | None
+    dequeue_at: int
+    created_at: int
+    leased_at: int
+    unlock_at: int
+    key: str | None
+    content_bytes: int
+    content: bytes | None
+    state: bytes | None
+
+
+class Session:
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self.connection = connection
+
+    def run(self, statement: str, *values: Any) -> psycopg.Cursor[Any]:
+        return self.connection.execute(statement.encode(), values or None)
+
+    def rows(self, statement: str, *values: Any) -> list[Any]:
+        return self.run(statement, *values).fetchall()
+
+    def ask(self, statement: str, *values: Any) -> Any:
+        """Return the first column of the first row, or None."""
+        row = self.run(statement, *values).fetchone()
+        return row[0] if row else None
+
+    # It enters.
+
+    def try_create(self, channel: str = "a", content: bytes = b"x", **options: Any) -> tuple[str, int | None]:
+        names = "".join(f", p_{name} => %s" for name in options)
+        statement = f"select outcome, message_id from message_create(%s, %s{names})"
+        outcome, message_id = self.rows(statement, channel, content, *options.values())[0]
+        return outcome, message_id
+
+    def create(self, channel: str = "a", content: bytes = b"x", **options: Any) -> int:
+        outcome, message_id = self.try_create(channel, content, **options)
+        assert outcome == "created", outcome
+        assert message_id is not None
+        return message_id
+
+    def create_many(
+        self, channels: Sequence[str], contents: Sequence[bytes] | None = None, **options: Any
+    ) -> list[tuple[str, int | None]]:
+        """Return (outcome, id) in the order given."""
+        names = "".join(f", p_{name} => %s" for name in options)
+        statement = f"select ordinal, outcome, message_id from message_create_many(%s, %s::bytea[]{names})"
+        given = list(contents) if contents is not None else [b"x"] * len(channels)
+        rows = self.rows(statement, list(channels), given, *options.values())
+        assert [row[0] for row in rows] == list(range(1, len(channels) + 1))
+        return [(outcome, message_id) for _, outcome, message_id in rows]
+
+    def fill(self, channel: str, count: int, **options: Any) -> list[int]:
+        """Create that many messages in one call and return their ids."""
+        made = self.create_many([channel] * count, **options)
+        assert {outcome for outcome, _ in made} <= {"created"}
+        return [message_id for _, message_id in made if message_id is not None]
+
+    def set(self, channel: str, **policy: Any) -> None:
+        assert self.ask("select channel_set(%s, %s)", channel, psycopg.types.json.Jsonb(policy)) == "set"
+
+    # It is leased.
+
+    def look(self, limit: int = 1, lease_ms: int = 30_000, worker: str | None = None) -> list[Reply]:
+        """Call message_dequeue once and return what it says."""
+        with self.connection.cursor(row_factory=class_row(Reply)) as cursor:
+            cursor.execute("select * from message_dequeue(%s, %s, %s)", (limit, lease_ms, worker))
+            return cursor.fetchall()
+
+    def dequeue(self, limit: int = 1, lease_ms: int = 30_000, worker: str | None = None) -> list[Reply]:
+        """Ask as a worker does: again after wait_ms if that is soon; return what was leased."""
+        started, waits = time.monotonic(), 0
+        while True:
+            replies = self.look(limit, lease_ms, worker)
+            if replies[0].outcome == "leased":
+                return replies
+            wait_ms = replies[0].wait_ms
+            assert wait_ms is not None
+            if wait_ms > SOON_MS or waits >= ENOUGH_WAITS and time.monotonic() - started > ENOUGH_S:
+                return []
+            time.sleep(wait_ms / 1_000)
+            waits += 1
+
+    def take(self, count: int, lease_ms: int = 30_000) -> list[Reply]:
+        """Dequeue until there are `count`, or nothing more."""
+        taken: list[Reply] = []
+        while len(taken) < count:
+            replies = self.dequeue(count - len(taken), lease_ms)
+            if not replies:
+                break
+            taken += replies
+        return taken
+
+    def lease(self, lease_ms: int = 30_000) -> Reply:
+        """Dequeue the one message that must be there."""
+        (reply,) = self.dequeue(1, lease_ms)
+        return reply
+
+    def drain(self, limit: int = 100) -> list[Reply]:
+        """Dequeue and complete until there is nothing more; return all in the order released."""
+        drained: list[Reply] = []
+        while replies := self.dequeue(limit):
+            assert set(self.complete(replies)) == {"completed"}
+            drained += replies
+        return drained
+
+    # Its attempt ends.
+
+    def end(self, function: str, leases: Iterable[Reply], *more: Any) -> list[str]:
+        """Call one of the acknowledging functions and return the outcomes, in the order given."""
+        given = list(leases)
+        ids, tokens = [one.message_id for one in given], [one.token for one in given]
+        places = "".join(", %s" for _ in more)
+        statement = f"select message_id, outcome from {function}(%s::bigint[], %s::bigint[]{places})"
+        rows = self.rows(statement, ids, tokens, *more)
+        assert [row[0] for row in rows] == ids
+        return [outcome for _, outcome in rows]
+
+    def complete(self, leases: Iterable[Reply]) -> list[str]:
+        return self.end("message_complete", leases)
+
+    def give_back(self, leases: Iterable[Reply]) -> list[str]:
+        return self.end("message_give_back", leases)
+
+    def defer(
+        self,
+        leases: Sequence[Reply],
+        delay_ms: int | None = None,
+        state: bytes | None = None,
+        error: str | None = None,
+    ) -> list[str]:
+        """Defer all with the same delay, state and error."""
+        count = len(leases)
+        statement = "message_defer"
+        given = list(leases)
+        ids, tokens = [one.message_id for one in given], [one.token for one in given]
+        rows = self.rows(
+            f"select outcome from {statement}(%s::bigint[], %s::bigint[], %s::bigint[], %s::bytea[], %s::text[])",
+            ids,
+            tokens,
+            [delay_ms] * count,
+            [state] * count,
+            [error] * count,
+        )
+        return [outcome for (outcome,) in rows]
+
+    def bury(self, leases: Sequence[Reply], error: str | None = None) -> list[str]:
+        return self.end("message_bury", leases, [error] * len(leases))
+
+    def heartbeat(self, leases: Iterable[Reply], lease_ms: int = 30_000) -> list[str]:
+        return self.end("message_heartbeat", leases, lease_ms)
+
+    def cancel(self, *ids: int) -> list[str]:
+        rows = self.rows("select outcome from message_cancel(%s::bigint[])", list(ids))
+        return [outcome for (outcome,) in rows]
+
+    # The clock is the database's.
+
+    def epoch_ms(self) -> int:
+        now: int = self.ask("select to_epoch(clock_timestamp())")
+        return now
+
+    def wait_until_us(self, instant_us: int) -> None:
+        """Wait for an instant of the database's clock, microseconds since 1970."""
+        self.run(
+            "select pg_sleep(greatest(0, (%s - extract(epoch from clock_timestamp()) * 1000000) / 1000000))",
+            instant_us,
+        )
+
+    def expire(self, leases: Iterable[Reply]) -> None:
+        """Make these leases end now, without waiting for it."""
+        self.run(
+            "update lease set unlock_at = (extract(epoch from clock_timestamp()) * 1000000)::bigint - 1000"
+            " where message_id = any(%s)",
+            [one.message_id for one in leases],
+        )
+
+    def problems(self, repair: bool = False) -> list[str]:
+        return sorted(row[0] for row in self.rows("select problem from queue_check(%s)", repair))
+
+
+def ids_of(replies: Iterable[Reply]) -> list[int]:
+    return [one.message_id for one in replies]

@@ -1,0 +1,244 @@
+"""A17: stage by COPY, then publish in one transaction, once."""
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.sql.conftest import Open
+from tests.sql.session import Session, ids_of
+
+COLUMNS = ("channel", "content", "dequeue_at", "delay_ms", "key", "max_attempts")
+
+
+def stage(queue: Session, publication: str, rows: Sequence[dict[str, Any]], part: uuid.UUID | None = None) -> uuid.UUID:
+    """Copy rows into one part of a publication, in this order."""
+    part = part or uuid.uuid4()
+    names = ", ".join(COLUMNS)
+    copying = f"copy stage (publication, part, ordinal, {names}) from stdin"
+    with queue.connection.cursor().copy(copying.encode()) as copy:
+        for ordinal, row in enumerate(rows):
+            values = {"channel": "a", "content": b"x", **row}
+            copy.write_row((publication, part, ordinal, *(values.get(name) for name in COLUMNS)))
+    return part
+
+
+def publish(queue: Session, publication: str, parts: dict[uuid.UUID, int]) -> tuple[str, int, int]:
+    found: tuple[str, int, int] = queue.rows(
+        "select * from message_publish(%s, %s, %s)", publication, list(parts), list(parts.values())
+    )[0]
+    return found
+
+
+def test_nothing_staged_is_visible_until_it_is_published(queue: Session) -> None:
+    part = stage(queue, "p", [{}] * 3)
+    assert queue.dequeue() == []
+    assert publish(queue, "p", {part: 3}) == ("published", 3, 0)
+    assert len(queue.drain()) == 3
+    assert queue.ask("select count(*) from stage") == 0
+
+
+def test_publishing_again_does_nothing_and_repeats_the_answer(queue: Session) -> None:
+    part = stage(queue, "p", [{"key": "k"}, {"key": "k"}, {}])
+    assert publish(queue, "p", {part: 3}) == ("published", 2, 1)
+    assert publish(queue, "p", {part: 3}) == ("already_published", 2, 1)
+    assert len(queue.drain()) == 2
+
+
+def test_an_empty_publication_is_published_too(queue: Session) -> None:
+    assert publish(queue, "p", {}) == ("published", 0, 0)
+    assert publish(queue, "p", {}) == ("already_published", 0, 0)
+
+
+def test_a_part_that_lost_rows_is_an_error_and_nothing_is_created(queue: Session) -> None:
+    whole, short = stage(queue, "p", [{}] * 3), stage(queue, "p", [{}] * 2)
+    with pytest.raises(psycopg.Error) as raised:
+        publish(queue, "p", {whole: 3, short: 5})
+    assert raised.value.sqlstate == "LQ005"
+    assert str(short) in str(raised.value)
+    assert queue.ask("select count(*) from message") == 0
+    assert publish(queue, "p", {whole: 3, short: 2}) == ("published", 5, 0)
+
+
+def test_a_part_that_was_never_staged_is_an_error(queue: Session) -> None:
+    with pytest.raises(psycopg.Error) as raised:
+        publish(queue, "p", {uuid.uuid4(): 1})
+    assert raised.value.sqlstate == "LQ005"
+
+
+def test_a_part_that_is_not_named_is_left_out(queue: Session) -> None:
+    """The attempt of a task that failed half-way and was repeated under another part."""
+    stage(queue, "p", [{"content": b"failed"}])
+    good = stage(queue, "p", [{"content": b"good"}])
+    assert publish(queue, "p", {good: 1}) == ("published", 1, 0)
+    assert [one.content for one in queue.drain()] == [b"good"]
+    assert queue.ask("select count(*) from stage") == 0
+
+
+@pytest.mark.parametrize(
+    ("row", "argument"),
+    [
+        ({"channel": ""}, "channel"),
+        ({"channel": "a\nb"}, "channel"),
+        ({"channel": "a" * 256}, "channel"),
+        ({"dequeue_at": 9_000_000_000_000_001}, "dequeue_at"),
+        ({"delay_ms": -1}, "delay_ms"),
+        ({"delay_ms": 1, "dequeue_at": 1}, "delay_ms"),
+        ({"key": ""}, "key"),
+        ({"key": "k" * 256}, "key"),
+        ({"max_attempts": 0}, "max_attempts"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_one_bad_row_creates_nothing(queue: Session, row: dict[str, Any], argument: str) -> None:
+    part = stage(queue, "p", [{}, row, {}])
+    with pytest.raises(psycopg.Error) as raised:
+        publish(queue, "p", {part: 3})
+    assert raised.value.sqlstate == "LQ001"
+    assert argument in str(raised.value)
+    assert queue.ask("select count(*) from message") == 0
+    assert queue.ask("select count(*) from publication") == 0
+
+
+def test_content_above_the_queues_cap_creates_nothing(queue: Session) -> None:
+    queue.run("select queue_set('{\"max_content_bytes\": 10}')")
+    part = stage(queue, "p", [{"content": b"x" * 11}])
+    with pytest.raises(psycopg.Error) as raised:
+        publish(queue, "p", {part: 1})
+    assert raised.value.sqlstate == "LQ001"
+    assert "content" in str(raised.value)
+
+
+def test_a_part_named_twice_is_an_error(queue: Session) -> None:
+    part = stage(queue, "p", [{}])
+    with pytest.raises(psycopg.Error) as raised:
+        queue.run("select message_publish('p', %s, %s)", [part, part], [1, 1])
+    assert raised.value.sqlstate == "LQ001"
+    assert "parts" in str(raised.value)
+    assert queue.ask("select count(*) from message") == 0
+
+
+def test_the_order_is_that_of_the_parts_given_and_the_ordinals_in_them(queue: Session) -> None:
+    second = stage(queue, "p", [{"content": b"3"}, {"content": b"4"}])
+    first = stage(queue, "p", [{"content": b"1"}, {"content": b"2"}])
+    publish(queue, "p", {first: 2, second: 2})
+    assert [one.content for one in queue.drain(limit=3)] == [b"1", b"2", b"3", b"4"]
+
+
+def test_keys_do_not_change_the_order(queue: Session) -> None:
+    keys = ["z", None, "m", "a", None, "k"]
+    part = stage(queue, "p", [{"content": b"%d" % n, "key": key} for n, key in enumerate(keys)])
+    publish(queue, "p", {part: 6})
+    assert [one.content for one in queue.drain()] == [b"0", b"1", b"2", b"3", b"4", b"5"]
+
+
+def test_the_order_does_not_depend_on_the_plan(queue: Session) -> None:
+    """Many channels and few rows: a join that reads the channels first would forget the order."""
+    queue.run("select channel_set('c' || n, '{}') from generate_series(1, 3000) n")
+    queue.run("analyze channel; analyze stage")
+    rows = [{"channel": f"c{n % 5 + 1}", "content": b"%d" % n} for n in range(50)]
+    part = stage(queue, "p", rows)
+    publish(queue, "p", {part: 50})
+    by_channel: dict[str, list[int]] = {}
+    for one in queue.drain():
+        by_channel.setdefault(one.channel, []).append(int(one.content or b""))
+    assert len(by_channel) == 5
+    for contents in by_channel.values():
+        assert contents == sorted(contents)
+
+
+def test_times_and_limits_of_staged_rows_are_kept(queue: Session) -> None:
+    rows: list[dict[str, Any]] = [
+        {"content": b"later", "delay_ms": 3_600_000},
+        {"content": b"now", "max_attempts": 7},
+        {"content": b"first", "dequeue_at": -5},
+    ]
+    part = stage(queue, "p", rows)
+    publish(queue, "p", {part: 3})
+    drained = queue.drain(limit=1)
+    assert [(one.content, one.max_attempts) for one in drained] == [(b"first", None), (b"now", 7)]
+    assert queue.ask("select count(*) from message") == 1
+
+
+def test_live_keys_are_counted_as_duplicates(queue: Session) -> None:
+    live = queue.create("a", key="k1")
+    part = stage(queue, "p", [{"key": "k1"}, {"key": "k2"}, {"key": "k2"}, {"key": "k2", "channel": "b"}, {}])
+    assert publish(queue, "p", {part: 5}) == ("published", 3, 2)
+    drained = queue.drain()
+    assert live in ids_of(drained)
+    assert sorted((one.channel, one.key or "") for one in drained) == [("a", ""), ("a", "k1"), ("a", "k2"), ("b", "k2")]
+
+
+def test_duplicates_are_told_from_messages_that_others_create_meanwhile(session: Open) -> None:
+    """Sizes stay right although another session creates in the same millisecond, by the clock of its transaction."""
+    queue, other = session(), session()
+    queue.create("a", key="k")
+    part = stage(queue, "p", [{"key": "k"}, {"key": "n"}])
+    with queue.connection.transaction():
+        now = queue.ask("select floor(extract(epoch from now()) * 1000)::bigint")
+        made = other.create("a")
+        # As if it had begun in that very millisecond and drawn its id during the publication.
+        other.run("update message set id = %s, created_at = %s where id = %s", made + 50, now, made)
+        assert publish(queue, "p", {part: 2}) == ("published", 1, 1)
+    assert len(queue.drain()) == 3
+
+
+def test_a_bulk_load_is_fair_at_once(queue: Session) -> None:
+    part = stage(queue, "p", [{"channel": "big"}] * 3_000 + [{"channel": f"s{n % 5}"} for n in range(25)])
+    publish(queue, "p", {part: 3_025})
+    single = queue.create("late")
+    seen = queue.take(60)
+    assert single in ids_of(seen)
+    assert len([one for one in seen if one.channel.startswith("s")]) == 25
+
+
+def test_a_bulk_load_does_not_stand_in_front_of_an_urgent_message(queue: Session) -> None:
+    part = stage(queue, "p", [{"channel": f"bulk{n}"} for n in range(1_000)])
+    publish(queue, "p", {part: 1_000})
+    urgent = queue.create("other", dequeue_at=-1)
+    assert urgent in ids_of(queue.dequeue(1))
+
+
+def test_publishing_while_workers_work_loses_nothing(session: Open) -> None:
+    queue, worker = session(), session()
+    for n in range(10):
+        worker.fill("a", 20)
+        part = stage(queue, f"p{n}", [{"channel": "a"}, {"channel": "b"}] * 10)
+        taken = worker.dequeue(15)
+        assert publish(queue, f"p{n}", {part: 20})[0] == "published"
+        worker.complete(taken)
+    total = 10 * 40 - 10 * 15
+    assert len(worker.drain()) == total
+    assert queue.ask("select count(*) from message") == 0
+
+
+def test_an_open_publisher_makes_nobody_wait(session: Open) -> None:
+    queue, other = session(autocommit=False), session()
+    part = stage(queue, "p", [{}] * 5)
+    publish(queue, "p", {part: 5})
+    other.run("set lock_timeout = '50ms'")
+    mine = other.create("a")
+    assert ids_of(other.drain()) == [mine]
+    queue.connection.commit()
+    assert len(other.drain()) == 5
+
+
+def test_a_publication_rolled_back_can_be_published_again(queue: Session) -> None:
+    part = stage(queue, "p", [{}] * 2)
+    with queue.connection.transaction(force_rollback=True):
+        assert publish(queue, "p", {part: 2}) == ("published", 2, 0)
+    assert publish(queue, "p", {part: 2}) == ("published", 2, 0)
+    assert len(queue.drain()) == 2
+
+
+def test_prune_forgets_old_rows_and_leftovers_of_published_ones(queue: Session) -> None:
+    part = stage(queue, "done", [{}])
+    publish(queue, "done", {part: 1})
+    stage(queue, "done", [{}] * 2)
+    stage(queue, "old", [{}] * 3)
+    stage(queue, "young", [{}] * 4)
+    queue.run("update stage set staged_at = now() - interval '2 days' where publication = 'old'")
+    assert queue.ask("select stage_prune()") == 5
+    assert queue.rows("select publication, count(*) from stage group by 1") == [("young", 4)]

@@ -1,0 +1,233 @@
+"""A25: what SQL alone can tell: channel_explain, the views, queue_status."""
+
+import json
+
+import pytest
+
+from tests.sql.session import Session
+
+
+def reason(queue: Session, channel: str) -> str:
+    found: str = queue.ask("select reason from channel_explain(%s)", channel)
+    return found
+
+
+def test_a_channel_nobody_ever_used_is_unknown(queue: Session) -> None:
+    assert queue.rows("select reason, waiting, leased, head_id from channel_explain('a')") == [
+        ("unknown", None, None, None)
+    ]
+
+
+def test_a_channel_that_no_worker_has_seen_yet_is_ready(queue: Session) -> None:
+    made = queue.create("a")
+    assert queue.rows("select reason, waiting, leased, head_id from channel_explain('a')") == [("ready", 1, 0, made)]
+    assert queue.rows("select channel, waiting, reason from channel_status") == [("a", 1, "ready")]
+
+
+def test_a_channel_with_a_policy_and_no_message_is_empty(queue: Session) -> None:
+    queue.set("a", weight=2)
+    assert reason(queue, "a") == "empty"
+
+
+def test_a_channel_whose_messages_are_all_leased_is_empty_and_says_so(queue: Session) -> None:
+    queue.fill("a", 3)
+    queue.take(3)
+    (found,) = queue.rows("select reason, detail, waiting, leased from channel_explain('a')")
+    assert (found[0], found[2], found[3]) == ("empty", 0, 3)
+    assert "3 messages are leased" in found[1]
+
+
+def test_a_paused_channel_says_so(queue: Session) -> None:
+    queue.create("a")
+    queue.run("select channel_pause('a')")
+    assert reason(queue, "a") == "paused"
+
+
+def test_a_capped_channel_says_so_with_its_figures(queue: Session) -> None:
+    queue.set("a", max_concurrency=2)
+    queue.fill("a", 3)
+    queue.take(2)
+    (found,) = queue.rows("select reason, detail, waiting, leased, max_concurrency from channel_explain('a')")
+    assert (found[0], *found[2:]) == ("capped", 1, 2, 2)
+    assert "2 of 2" in found[1]
+
+
+def test_a_throttled_channel_says_when_the_next_release_is(queue: Session) -> None:
+    queue.set("a", release_interval_ms=60_000)
+    queue.fill("a", 2)
+    taken = queue.lease()
+    (found,) = queue.rows(
+        "select reason, release_interval_ms, extract(epoch from next_release_at) * 1000000 from channel_explain('a')"
+    )
+    assert found[:2] == ("throttled", 60_000)
+    assert int(found[2]) == taken.leased_at + 60_000_000
+
+
+def test_a_scheduled_channel_says_for_when(queue: Session) -> None:
+    at = queue.epoch_ms() + 3_600_000
+    made = queue.create("a", dequeue_at=at)
+    queue.look()
+    found = queue.rows("select reason, head_id, extract(epoch from head_at) * 1000 from channel_explain('a')")
+    assert found == [("scheduled", made, at)]
+
+
+def test_a_channel_with_something_to_do_is_ready(queue: Session) -> None:
+    queue.fill("a", 2)
+    queue.lease()
+    assert reason(queue, "a") == "ready"
+
+
+def test_explain_follows_the_life_of_a_channel(queue: Session) -> None:
+    queue.fill("a", 2)
+    leased = queue.lease()
+    queue.set("a", max_concurrency=1)
+    assert reason(queue, "a") == "capped"
+    queue.complete([leased])
+    assert reason(queue, "a") == "ready"
+    queue.drain()
+    assert reason(queue, "a") == "empty"
+
+
+def test_status_counts_waiting_and_leased_before_and_after_anything_is_folded(queue: Session) -> None:
+    queue.fill("a", 5)
+    status = "select waiting, leased from channel_status where channel = 'a'"
+    taken = queue.dequeue(2)
+    assert queue.rows(status) == [(3, 2)]
+    queue.complete(taken[:1])
+    assert queue.rows(status) == [(3, 1)]
+    queue.give_back(taken[1:])
+    assert queue.rows(status) == [(4, 0)]
+    queue.create("a")
+    assert queue.rows(status) == [(5, 0)]
+
+
+def test_status_never_counts_below_zero_after_a_leased_message_was_cancelled(queue: Session) -> None:
+    queue.create("a")
+    leased = queue.lease()
+    queue.cancel(leased.message_id)
+    status = "select waiting, leased from channel_status where channel = 'a'"
+    assert queue.rows(status) == [(0, 1)]
+    assert queue.complete([leased]) == ["cancelled"]
+    assert queue.rows(status) == [(0, 0)]
+
+
+def test_status_knows_the_head_and_the_last_release(queue: Session) -> None:
+    made = queue.fill("a", 2, dequeue_ats=[5, 3])
+    queue.create("b", dequeue_at=1)
+    leased = next(one for one in queue.take(2) if one.channel == "a")
+    assert leased.message_id == made[1]
+    (found,) = queue.rows(
+        "select head_id, head_dequeue_at, extract(epoch from last_release_at) * 1000000, max_concurrency, weight"
+        " from channel_status where channel = 'a'"
+    )
+    assert found == (made[0], 5, leased.leased_at, None, 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        (b'{"video": 7}', {"video": 7}),
+        (b"[1, null]", [1, None]),
+        (b"17", 17),
+        (b"plain text", "plain text"),
+        ("naïve".encode(), "naïve"),
+        (b"", ""),
+        (b"\x00", {"base64": "AA=="}),
+        (b"\xff\xfe", {"base64": "//4="}),
+        (b'"\\u0000"', '"\\u0000"'),
+        (b"{broken", "{broken"),
+    ],
+    ids=["object", "array", "number", "text", "utf8", "empty", "nul", "binary", "json-nul", "broken-json"],
+)
+def test_message_json_shows_any_content(queue: Session, content: bytes, shown: object) -> None:
+    queue.create("a", content)
+    (message,) = [row[0] for row in queue.rows("select message from message_json")]
+    assert message["content"] == shown
+    assert message["content_bytes"] == len(content)
+
+
+def test_message_json_shows_long_binary_content_on_one_line(queue: Session) -> None:
+    queue.create("a", bytes(range(256)))
+    shown = queue.ask("select message -> 'content' ->> 'base64' from message_json")
+    assert "\n" not in shown
+
+
+def test_message_json_tells_leased_scheduled_and_waiting_messages_apart(queue: Session) -> None:
+    leased, waiting = queue.create("a", key="k", max_attempts=3), queue.create("a")
+    scheduled = queue.create("a", delay_ms=60_000)
+    queue.dequeue(1, worker="w1")
+    found = {row[0]: row[1] for row in queue.rows("select id, message from message_json")}
+    assert {one: found[one]["status"] for one in found} == {
+        leased: "leased",
+        waiting: "waiting",
+        scheduled: "scheduled",
+    }
+    assert found[leased]["worker"] == "w1"
+    assert (found[leased]["key"], found[leased]["channel"], found[leased]["max_attempts"]) == ("k", "a", 3)
+    assert queue.rows("select channel, key from message_json where id = %s", leased) == [("a", "k")]
+
+
+def test_message_json_shows_state_and_error_of_a_retry(queue: Session) -> None:
+    queue.create("a")
+    queue.defer([queue.lease()], state=json.dumps({"page": 2}).encode(), error="no answer")
+    message = queue.ask("select message from message_json")
+    assert (message["attempts"], message["state"], message["error"]) == (1, {"page": 2}, "no answer")
+
+
+def test_lease_status_shows_who_holds_what_until_when(queue: Session) -> None:
+    made = queue.create("a")
+    (leased,) = queue.dequeue(1, 5_000, "w1")
+    found = queue.rows(
+        "select message_id, channel, worker, attempt, extract(epoch from leased_at) * 1000000,"
+        " extract(epoch from unlock_at) * 1000000, is_expired, is_cancelled from lease_status"
+    )
+    assert found == [(made, "a", "w1", 1, leased.leased_at, leased.leased_at + 5_000_000, False, False)]
+    queue.expire([leased])
+    queue.cancel(made)
+    assert queue.rows("select is_expired, is_cancelled from lease_status") == [(True, True)]
+
+
+def test_dead_letter_shows_everything_but_the_content(queue: Session) -> None:
+    made = queue.create("a", b"secret", key="k")
+    queue.bury([queue.lease()], "broken")
+    assert queue.rows("select message_id, channel, key, attempts, error, content_bytes from dead_letter") == [
+        (made, "a", "k", 1, "broken", 6)
+    ]
+    columns = {row[0] for row in queue.rows("select attname from pg_attribute where attrelid = 'dead_letter'::regclass")}
+    assert "content" not in columns
+
+
+def test_table_size_lists_every_table_and_index(queue: Session) -> None:
+    queue.fill("a", 100)
+    sizes = {(row[0], row[1]): row[2] for row in queue.rows("select name, kind, bytes from table_size")}
+    for name in ("channel", "turn", "message", "lease", "wake", "dead", "history", "stage", "sleeper", "setting"):
+        assert (name, "table") in sizes
+    for name in ("message_order_ix", "message_pkey", "lease_pkey", "wake_lane_ix", "turn_channel_ix"):
+        assert (name, "index") in sizes
+    assert sizes["message", "table"] > 0
+    assert queue.ask("select bool_and(size = pg_size_pretty(bytes)) from table_size")
+
+
+def test_queue_status_is_all_zero_at_first(queue: Session) -> None:
+    found = queue.rows("select channels, waiting, leased, expired, dead, sleepers, history from queue_status()")
+    assert found == [(0, 0, 0, 0, 0, 0, "off")]
+
+
+def test_queue_status_counts_everything(queue: Session) -> None:
+    queue.fill("a", 5)
+    queue.fill("b", 2)
+    taken = queue.take(4)
+    queue.bury(taken[:1], "x")
+    queue.complete(taken[1:2])
+    queue.expire(taken[2:3])
+    queue.run("select sleeper_register('w1', 60000), sleeper_register('w2', 60000)")
+    found = queue.rows(
+        "select channels, waiting, leased, expired, dead, sleepers, history_overflow, version from queue_status()"
+    )
+    assert found == [(2, 3, 2, 1, 1, 2, 0, 1)]
+
+
+def test_from_epoch_gives_back_the_instant(queue: Session) -> None:
+    instants = [0, 1, -1, -1_000_001, 1_700_000_000_123_456, -62_135_596_800_000_000, 9_007_199_254_740_993]
+    for instant in instants:
+        assert queue.ask("select (extract(epoch from from_epoch(%s)) * 1000000)::bigint", instant) == instant

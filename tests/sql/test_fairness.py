@@ -1,0 +1,169 @@
+"""A7: channels take turns, least recently served first."""
+
+import random
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from tests.sql.conftest import Open
+from tests.sql.session import Reply, Session
+
+
+@pytest.mark.parametrize("limit", [1, 10, 50, 100, 500])
+def test_ten_thousand_messages_of_one_tenant_delay_ten_others_by_their_turns_only(queue: Session, limit: int) -> None:
+    """Handled, in the order returned, until the slowest of ten small tenants is done: 110 is ideal."""
+    for _ in range(2):
+        queue.fill("big", 5_000)
+    for n in range(10):
+        queue.fill(f"small{n}", 10)
+    handled, left = 0, 100
+    while left:
+        replies = queue.dequeue(limit)
+        assert replies
+        for one in replies:
+            handled += 1
+            left -= one.channel != "big"
+            if not left:
+                break
+        queue.complete(replies)
+    assert handled <= 115
+
+
+def test_a_tenant_that_works_already_still_lets_a_newcomer_in_at_once(queue: Session) -> None:
+    queue.fill("big", 1_000)
+    queue.complete(queue.take(100))
+    newcomer = queue.create("small")
+    assert newcomer in [one.message_id for one in queue.take(2)]
+
+
+def test_channels_take_turns_one_by_one(queue: Session) -> None:
+    for channel in "abc":
+        queue.fill(channel, 5)
+    order = "".join(queue.lease().channel for _ in range(15))
+    assert sorted(order[:3]) == ["a", "b", "c"]
+    assert order == order[:3] * 5
+
+
+def test_the_least_recently_served_channel_comes_first(queue: Session) -> None:
+    for channel in "abcd":
+        queue.fill(channel, 5)
+    first = {one.channel for one in queue.look(2)}
+    second = queue.lease().channel
+    (third,) = set("abcd") - first - {second}
+    order = [one.channel for one in queue.look(4)]
+    assert (order[0], set(order[1:3]), order[3]) == (third, first, second)
+
+
+def test_within_a_reply_a_channel_comes_again_only_after_the_others(queue: Session) -> None:
+    for channel in "abcd":
+        queue.fill(channel, 25)
+    replies = queue.dequeue(100)
+    assert len(replies) == 100
+    rounds = [replies[n : n + 4] for n in range(0, 100, 4)]
+    assert all({one.channel for one in part} == set("abcd") for part in rounds)
+
+
+@pytest.mark.parametrize(("channels", "limit"), [(3, 10), (7, 10), (10, 100), (11, 100), (3, 500), (4, 2), (9, 9)])
+def test_a_batch_is_shared_exactly_and_the_remainder_spread(queue: Session, channels: int, limit: int) -> None:
+    queue.create_many([f"c{n}" for n in range(channels) for _ in range(limit + 5)])
+    counts: Counter[str] = Counter()
+    for _ in range(3):
+        replies = queue.look(limit)
+        assert len(replies) == limit
+        mine = Counter(one.channel for one in replies)
+        shares = [mine.get(f"c{n}", 0) for n in range(channels)]
+        assert max(shares) - min(shares) <= 1
+        counts += mine
+    totals = [counts[f"c{n}"] for n in range(channels)]
+    assert max(totals) - min(totals) <= 1
+
+
+def test_what_small_channels_do_not_need_goes_to_the_others(queue: Session) -> None:
+    queue.fill("big", 200)
+    queue.fill("small", 3)
+    replies = queue.look(100)
+    assert Counter(one.channel for one in replies) == {"big": 97, "small": 3}
+
+
+@pytest.mark.parametrize("limit", [1, 2, 7, 50, 333, 500])
+def test_no_reply_is_ever_longer_than_the_limit(queue: Session, limit: int) -> None:
+    queue.create_many([f"c{n % 37}" for n in range(900)])
+    queue.set("c1", weight=100)
+    queue.set("c2", weight=7)
+    total = 0
+    while replies := queue.dequeue(limit):
+        assert len(replies) <= limit
+        total += len(replies)
+    assert total == 900
+
+
+def test_between_two_turns_of_one_channel_every_other_active_one_gets_its_turn(queue: Session) -> None:
+    """Invariant 5, with arrivals at random: whoever had something to do all the time is never passed over."""
+    dice = random.Random(7)
+    waiting: Counter[str] = Counter()
+    active_since: dict[str, int] = {}
+    turns: list[str] = []
+    for step in range(400):
+        if step % 3 == 0:
+            channel = f"c{dice.randrange(8)}"
+            count = dice.randint(1, 6)
+            queue.fill(channel, count)
+            if not waiting[channel]:
+                active_since[channel] = len(turns)
+            waiting[channel] += count
+        replies = queue.dequeue(1)
+        for one in replies:
+            waiting[one.channel] -= 1
+            previous = max((n for n, name in enumerate(turns) if name == one.channel), default=-1)
+            if previous >= 0:
+                between = set(turns[previous + 1 :])
+                for other, since in active_since.items():
+                    if other != one.channel and waiting[other] and since <= previous:
+                        assert other in between, f"{one.channel} was served twice before {other}"
+            turns.append(one.channel)
+            if not waiting[one.channel]:
+                active_since.pop(one.channel, None)
+    assert len(turns) > 300
+
+
+def test_redelivery_waits_for_its_channels_turn(queue: Session) -> None:
+    """Expired leases of a big tenant are not served before a small one."""
+    queue.fill("big", 300)
+    lost = queue.take(300)
+    queue.fill("big", 100)
+    small = queue.create("small")
+    queue.expire(lost)
+    assert small in [one.message_id for one in queue.take(3)]
+
+
+def test_single_creates_of_one_tenant_do_not_hide_anothers_first_message(session: Open) -> None:
+    """Rule 3: wakes pile up, one per call."""
+    queue, worker = session(), session()
+    with queue.connection.transaction():
+        for _ in range(1_500):
+            queue.create("big")
+    small = queue.create("small")
+    found: list[Reply] = []
+    for _ in range(3):
+        found += worker.dequeue(5)
+    assert small in [one.message_id for one in found]
+
+
+def test_priority_within_a_channel_buys_nothing_against_others(queue: Session) -> None:
+    queue.fill("urgent", 100, dequeue_ats=[-1_000] * 100)
+    queue.fill("calm", 100)
+    order = [queue.lease().channel for _ in range(20)]
+    assert Counter(order) == {"urgent": 10, "calm": 10}
+    assert all(before != after for before, after in pairwise(order))
+
+
+def test_a_defer_does_not_let_a_channel_jump_the_line(queue: Session) -> None:
+    for channel in "abc":
+        queue.fill(channel, 4)
+    seen = []
+    for _ in range(9):
+        leased = queue.lease()
+        seen.append(leased.channel)
+        queue.defer([leased], delay_ms=0)
+    assert Counter(seen) == {"a": 3, "b": 3, "c": 3}

@@ -1,0 +1,379 @@
+"""A28: least privilege, with real roles that log in."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import conninfo, sql
+
+from tests.conftest import Connect
+from tests.sql.session import Session
+
+PASSWORD = "a password"
+Login = Callable[..., Session]
+
+DENIED = psycopg.errors.InsufficientPrivilege
+
+TABLES = (
+    "channel",
+    "dead",
+    "history",
+    "history_overflow",
+    "lease",
+    "message",
+    "publication",
+    "setting",
+    "sleeper",
+    "turn",
+    "wake",
+)
+VIEWS_WITHOUT_CONTENT = ("channel_status", "lease_status", "dead_letter", "table_size", "history_partition")
+
+CALLS = {
+    "create": "select message_create('a', 'x')",
+    "create_many": "select message_create_many(array['a'], array['x'::bytea])",
+    "publish": "select message_publish('p', '{}', '{}')",
+    "cancel": "select message_cancel(array[1])",
+    "cancel_key": "select message_cancel_key('a', 'k')",
+    "dequeue": "select message_dequeue()",
+    "read": "select message_read('{}', '{}')",
+    "complete": "select message_complete('{}', '{}')",
+    "defer": "select message_defer('{}', '{}')",
+    "bury": "select message_bury('{}', '{}')",
+    "give_back": "select message_give_back('{}', '{}')",
+    "heartbeat": "select message_heartbeat('{}', '{}')",
+    "register": "select sleeper_register('w', 1000)",
+    "clear": "select sleeper_clear('w')",
+    "event": "select queue_event()",
+    "horizon": "select queue_horizon()",
+    "channel_set": "select channel_set('a')",
+    "channel_pause": "select channel_pause('a')",
+    "channel_resume": "select channel_resume('a')",
+    "channel_delete": "select channel_delete('a')",
+    "channel_explain": "select channel_explain('a')",
+    "dead_list": "select dead_list()",
+    "dead_redrive": "select dead_redrive('{}')",
+    "dead_redrive_channel": "select dead_redrive_channel('a')",
+    "dead_purge": "select dead_purge('{}')",
+    "dead_purge_channel": "select dead_purge_channel('a')",
+    "queue_set": "select queue_set()",
+    "queue_status": "select queue_status()",
+    "queue_check": "select queue_check()",
+    "to_epoch": "select to_epoch(now())",
+}
+PRODUCER = {"create", "create_many", "publish", "cancel", "cancel_key", "to_epoch"}
+WORKER = {
+    *("dequeue", "read", "complete", "defer", "bury", "give_back", "heartbeat"),
+    *("register", "clear", "event", "horizon", "to_epoch"),
+}
+READER = {"channel_explain", "queue_status", "to_epoch"}
+ALLOWED = {"producer": PRODUCER, "worker": WORKER, "reader": READER, "operator": set(CALLS), None: set()}
+
+
+@pytest.fixture
+def login(dsn: str, connect: Connect) -> Iterator[Login]:
+    """A factory of sessions of new roles; `kind` is what queue_grant gives them."""
+    owner = connect()
+    made: list[str] = []
+    opened: list[psycopg.Connection[Any]] = []
+
+    def login(kind: str | None = None, search_path: str | None = "lonnymq") -> Session:
+        name = f'lonny "{kind}" {uuid.uuid4().hex[:8]}'
+        owner.execute(sql.SQL("create role {} login password {}").format(sql.Identifier(name), PASSWORD))
+        made.append(name)
+        if kind:
+            owner.execute("select queue_grant(%s, %s)", (name, kind))
+        options = f"-c search_path={search_path}" if search_path else ""
+        where = conninfo.make_conninfo(dsn, user=name, password=PASSWORD)
+        opened.append(psycopg.connect(where, autocommit=True, options=options))
+        return Session(opened[-1])
+
+    yield login
+    for connection in opened:
+        connection.close()
+    for name in made:
+        owner.execute(sql.SQL("drop owned by {} cascade").format(sql.Identifier(name)))
+        owner.execute(sql.SQL("drop role {}").format(sql.Identifier(name)))
+
+
+def role_of(session: Session) -> str:
+    name: str = session.ask("select current_user")
+    return name
+
+
+def qualified(call: str) -> str:
+    return call.replace("select ", "select lonnymq.", 1)
+
+
+def allowed_calls(session: Session) -> set[str]:
+    """Return which of the calls are not refused for want of privilege."""
+    allowed = set()
+    for name, call in CALLS.items():
+        try:
+            session.run(qualified(call))
+        except DENIED:
+            continue
+        allowed.add(name)
+    return allowed
+
+
+@pytest.mark.parametrize("kind", ["producer", "worker", "reader", "operator"])
+def test_each_kind_of_role_can_call_what_it_needs_and_nothing_else(login: Login, kind: str) -> None:
+    assert allowed_calls(login(kind)) == ALLOWED[kind]
+
+
+def test_public_can_do_nothing_at_all(login: Login, queue: Session) -> None:
+    queue.fill("a", 2)
+    nobody = login(search_path=None)
+    for call in CALLS.values():
+        with pytest.raises(DENIED):
+            nobody.run(qualified(call))
+    for relation in (*TABLES, *VIEWS_WITHOUT_CONTENT, "message_json", "migration", "stage"):
+        with pytest.raises(DENIED):
+            nobody.run(f"select from lonnymq.{relation}")
+
+
+def test_public_is_granted_nothing_on_any_object_also_on_later_partitions(queue: Session) -> None:
+    """Even a role that may enter the schema gets nothing by being somebody."""
+    queue.run("select history_prepare(20)")
+    granted = """
+      select relname::text from pg_class, aclexplode(relacl) a
+      where relnamespace = 'lonnymq'::regnamespace and a.grantee = 0
+      union all
+      select p.oid::regprocedure::text from pg_proc p, aclexplode(coalesce(proacl, acldefault('f', proowner))) a
+      where pronamespace = 'lonnymq'::regnamespace and a.grantee = 0
+      union all
+      select nspname::text from pg_namespace, aclexplode(nspacl) a where nspname = 'lonnymq' and a.grantee = 0
+    """
+    assert queue.rows(granted) == []
+
+
+@pytest.mark.parametrize("kind", ["producer", "worker", "reader"])
+def test_no_table_and_no_content_can_be_read(login: Login, queue: Session, kind: str) -> None:
+    queue.create("a", b"secret")
+    session = login(kind)
+    for relation in (*TABLES, "message_json", "stage"):
+        with pytest.raises(DENIED):
+            session.run(f"select from {relation}")
+    for table in (*TABLES, "stage"):
+        with pytest.raises(DENIED):
+            session.run(f"delete from {table}")
+
+
+def test_a_reader_sees_figures_without_content(login: Login, queue: Session) -> None:
+    queue.fill("a", 3)
+    queue.bury([queue.lease()], "broken")
+    queue.lease()
+    reader = login("reader")
+    for view in VIEWS_WITHOUT_CONTENT:
+        assert reader.rows(f"select * from {view}")
+    assert reader.ask("select reason from channel_explain('a')") == "ready"
+
+
+def test_an_operator_can_read_messages_and_history(login: Login, queue: Session) -> None:
+    queue.run("select queue_set('{\"history\": \"full\"}')")
+    queue.fill("a", 2)
+    queue.complete([queue.lease()])
+    operator = login("operator")
+    assert operator.ask("select message ->> 'content' from message_json") == "x"
+    assert operator.ask("select content from history") == b"x"
+    for view in VIEWS_WITHOUT_CONTENT:
+        operator.rows(f"select * from {view}")
+
+
+def test_an_operator_cannot_change_tables_or_grant(login: Login) -> None:
+    operator = login("operator")
+    for statement in (
+        "update message set content = 'x'",
+        "delete from dead",
+        "insert into wake (channel_id) values (1)",
+        "select queue_grant('postgres', 'operator')",
+        "create table lonnymq.mine ()",
+        "drop table message",
+    ):
+        with pytest.raises(psycopg.Error) as raised:
+            operator.run(statement)
+        assert raised.value.sqlstate == "42501"
+
+
+def test_a_producer_can_stage_but_not_read_what_others_staged(login: Login) -> None:
+    producer = login("producer")
+    with producer.connection.cursor().copy(
+        "copy stage (publication, part, ordinal, channel, content) from stdin"
+    ) as copy:
+        copy.write_row(("p", uuid.UUID(int=1), 0, "a", b"x"))
+    with pytest.raises(DENIED):
+        producer.run("select from stage")
+    assert producer.ask("select outcome from message_publish('p', %s, '{1}')", [uuid.UUID(int=1)]) == "published"
+
+
+def test_a_producer_and_a_worker_together_move_a_message(login: Login) -> None:
+    producer, worker = login("producer"), login("worker")
+    made = producer.create("a", b"hello")
+    (leased,) = worker.dequeue()
+    assert (leased.message_id, leased.content) == (made, b"hello")
+    assert worker.complete([leased]) == ["completed"]
+
+
+def test_a_worker_can_do_its_upkeep(login: Login) -> None:
+    worker = login("worker")
+    worker.run("select history_prepare(30)")
+    assert worker.ask("select stage_prune()") == 0
+
+
+def test_internal_functions_are_nobodys(login: Login) -> None:
+    for kind in ("producer", "worker", "reader", "operator"):
+        session = login(kind)
+        for call in (
+            "dead_insert('{}', '{}')",
+            "lease_expire('{}', 0)",
+            "sleepers_notify()",
+            "channel_id('x', 'a')",
+            "turn_sweep(0)",
+            "history_record('{}', '{}', 'x', '{}')",
+        ):
+            with pytest.raises(DENIED):
+                session.run(f"select {call}")
+
+
+def test_an_unprivileged_caller_gets_the_real_error_for_a_wrong_argument(login: Login) -> None:
+    producer = login("producer")
+    for call in ("to_epoch('infinity')", "message_create('', 'x')"):
+        with pytest.raises(psycopg.Error) as raised:
+            producer.run(f"select {call}")
+        assert raised.value.sqlstate == "LQ001"
+
+
+def test_revoke_takes_everything_back(login: Login, queue: Session) -> None:
+    session = login("operator")
+    queue.run("select queue_grant(%s, 'producer')", role_of(session))
+    queue.run("select queue_revoke(%s)", role_of(session))
+    assert allowed_calls(Session(session.connection)) == set()
+    with pytest.raises(DENIED):
+        session.run("select from lonnymq.channel_status")
+    queue.run("select queue_grant(%s, 'reader')", role_of(session))
+    assert allowed_calls(session) == READER
+
+
+def test_kinds_add_up(login: Login, queue: Session) -> None:
+    session = login("producer")
+    queue.run("select queue_grant(%s, 'worker')", role_of(session))
+    assert allowed_calls(session) == PRODUCER | WORKER
+
+
+def test_a_grant_survives_a_migration(login: Login, queue: Session) -> None:
+    from lonnymq import schema
+
+    producer = login("producer")
+    schema.migrate(queue.connection)
+    assert allowed_calls(producer) == PRODUCER
+
+
+@pytest.mark.parametrize("kind", ["", "admin", None, "Producer"])
+def test_an_unknown_kind_is_refused(queue: Session, kind: str | None) -> None:
+    with pytest.raises(psycopg.Error) as raised:
+        queue.run("select queue_grant(current_user, %s)", kind)
+    assert raised.value.sqlstate == "LQ001"
+    assert "kind" in str(raised.value)
+
+
+@pytest.mark.parametrize("function", ["queue_grant(%s, 'reader')", "queue_revoke(%s)"])
+@pytest.mark.parametrize("role", ["nobody of this name", "", None])
+def test_an_unknown_role_is_refused(queue: Session, function: str, role: str | None) -> None:
+    with pytest.raises(psycopg.Error) as raised:
+        queue.run(f"select {function}", role)
+    assert raised.value.sqlstate == "LQ001"
+    assert "role" in str(raised.value)
+
+
+def test_every_function_that_runs_as_its_owner_pins_its_search_path(queue: Session) -> None:
+    loose = """
+      select p.proname from pg_proc p
+      where p.pronamespace = 'lonnymq'::regnamespace and p.prosecdef
+        and not coalesce(p.proconfig && array['search_path=lonnymq, pg_temp', 'search_path="lonnymq", pg_temp'], false)
+    """
+    assert queue.rows(loose) == []
+
+
+def test_every_function_that_anybody_may_call_pins_its_search_path(queue: Session, login: Login) -> None:
+    """Also those that run as their caller: a superuser's query of a view must not run a stranger's operators."""
+    operator = role_of(login("operator"))
+    loose = """
+      select p.proname from pg_proc p
+      where p.pronamespace = 'lonnymq'::regnamespace and has_function_privilege(%s, p.oid, 'execute')
+        and not exists (select from unnest(p.proconfig) c where c like 'search_path=%%')
+    """
+    assert queue.rows(loose, operator) == []
+
+
+def test_temporary_tables_of_the_same_names_are_not_used(login: Login, queue: Session) -> None:
+    operator = login("operator", search_path="pg_temp,lonnymq")
+    for table in ("message", "wake", "turn", "lease", "channel", "setting", "sleeper", "dead"):
+        operator.run(f"create temp table {table} (like lonnymq.dead_letter)")
+    made = queue.create("a", b"real")
+    (leased,) = operator.dequeue()
+    assert (leased.message_id, leased.content) == (made, b"real")
+    assert operator.complete([leased]) == ["completed"]
+    assert operator.ask("select outcome from lonnymq.message_create('b', 'x')") == "created"
+    assert queue.ask("select count(*) from message") == 1
+
+
+def test_functions_and_operators_in_public_are_not_used(login: Login, queue: Session) -> None:
+    """A stranger who may create in public shadows what the queue's functions and views might look up there."""
+    queue.run("grant create, usage on schema public to public")
+    stranger = login(search_path=None)
+    stranger.run("create table public.caught (by text)")
+    stranger.run("grant insert on public.caught to public")
+    trap = "begin insert into public.caught values (current_user || ' {0}'); return {1}; end"
+    shadows = [
+        ("now", "", "timestamptz", "pg_catalog.now()"),
+        ("clock_timestamp", "", "timestamptz", "pg_catalog.now()"),
+        ("pg_notify", "text, varchar", "void", ""),
+        ("to_epoch", "timestamptz", "bigint", "0"),
+        ("from_epoch", "bigint", "timestamptz", "pg_catalog.now()"),
+        ("reject", "text, text, text", "void", ""),
+        ("channel_id", "bytea, text", "bigint", "0"),
+        ("sleepers_notify", "", "void", ""),
+        ("divide", "bigint, numeric", "numeric", "1"),
+        ("times", "numeric, integer", "numeric", "1"),
+        ("multiply", "bigint, integer", "bigint", "1"),
+        ("modulo", "bigint, integer", "bigint", "1"),
+        ("plus", "bigint, integer", "bigint", "1"),
+        ("equals", "text, varchar", "boolean", "true"),
+        ("make_interval", "secs numeric", "interval", "'1 s'"),
+        ("floor", "bigint", "bigint", "1"),
+        ("floor", "integer", "bigint", "1"),
+        ("octet_length", "character varying", "integer", "1"),
+        ("length", "character varying", "integer", "1"),
+    ]
+    for name, arguments, returns, value in shadows:
+        stranger.run(
+            f"create function public.{name}({arguments}) returns {returns} language plpgsql as"
+            f" $${trap.format(name, value)}$$"
+        )
+    for operator, function, left, right in [
+        ("/", "divide", "bigint", "numeric"),
+        ("*", "times", "numeric", "integer"),
+        ("*", "multiply", "bigint", "integer"),
+        ("%", "modulo", "bigint", "integer"),
+        ("+", "plus", "bigint", "integer"),
+        ("=", "equals", "text", "varchar"),
+    ]:
+        stranger.run(
+            f"create operator public.{operator} (function = public.{function}, leftarg = {left}, rightarg = {right})"
+        )
+    victim = Session(queue.connection)
+    victim.run("set search_path = public, lonnymq")
+    victim.run("select lonnymq.channel_set('a', '{\"release_interval_ms\": 60000}')")
+    victim.run("select lonnymq.message_create('a', 'x', p_key => 'k')")
+    victim.run("select lonnymq.message_create_many(array['a', 'b'], array['x', 'y'::bytea])")
+    taken = victim.rows("select message_id, token from lonnymq.message_dequeue(5)")
+    victim.run("select lonnymq.message_heartbeat(%s, %s)", [row[0] for row in taken], [row[1] for row in taken])
+    victim.run("select lonnymq.message_complete(%s, %s)", [row[0] for row in taken], [row[1] for row in taken])
+    victim.run("select lonnymq.to_epoch(pg_catalog.now()), lonnymq.queue_status(), lonnymq.queue_check()")
+    victim.run("select lonnymq.channel_explain('a')")
+    for view in (*VIEWS_WITHOUT_CONTENT, "message_json"):
+        victim.rows(f"select * from lonnymq.{view}")
+    assert victim.rows("select * from public.caught") == []
