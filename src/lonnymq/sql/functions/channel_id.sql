@@ -1,11 +1,9 @@
 -- channel_id: a channel's id, derived from its name, so that nobody has to look it up or wait for whoever makes it.
--- In plpgsql, because a SQL function that cannot be inlined is started anew by every query (14 µs).
+-- Stable, though it never changes: what it calls is stable too, and only so can it be inlined (a call costs 14 µs more).
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function channel_id(p_salt bytea, p_channel text) returns bigint
-language plpgsql immutable parallel safe
+language sql stable parallel safe
 as $$
-begin
-  return ('x' || encode(substr(sha256(p_salt || convert_to(p_channel, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint;
-end
+  select ('x' || encode(substr(sha256(p_salt || convert_to(p_channel, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint
 $$;

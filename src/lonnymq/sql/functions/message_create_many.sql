@@ -68,6 +68,7 @@ begin
   from (
     select u.ordinal, u.channel, channel_id(v_salt, u.channel) as id
     from unnest(p_channels) with ordinality u(channel, ordinal)
+    offset 0
   ) u
   left join channel c on c.id = u.id;
 

@@ -58,10 +58,8 @@ begin
         case when c.is_paused then 0 else greatest(0, least(
           c.max_concurrency - t.in_flight + coalesce(k.done, 0) - k.uncapped,
           -- How many intervals fit between the next evenly spaced release, less what a burst may be ahead, and now.
-          (v_now + c.release_burst * c.release_interval_ms * 1000 - case
-            when t.release_at > v_now + c.release_burst * c.release_interval_ms * 1000 then v_now
-            else greatest(t.release_at, v_now)
-          end) / (c.release_interval_ms * 1000),
+          (v_now + c.release_burst * c.release_interval_ms * 1000 - greatest(v_now, least(t.release_at,
+            least(t.last_at, v_now) + c.release_burst * c.release_interval_ms * 1000))) / (c.release_interval_ms * 1000),
           2147483647
         )) end as room,
         -- Stamps from the future are from before the clock stepped back.
@@ -104,8 +102,8 @@ begin
     end if;
     if t.interval_us is not null then
       t_interval[v_count] := t.interval_us; t_spare[v_count] := t.spare_us;
-      t_release_at[v_count] := case when t.release_at > v_now + t.spare_us + t.interval_us then v_now
-        else greatest(t.release_at, v_now) end;
+      -- Never further ahead than a burst at the last release: the limit may have changed, or the clock.
+      t_release_at[v_count] := greatest(v_now, least(t.release_at, least(t.last_at, v_now) + t.spare_us + t.interval_us));
     end if;
     -- What woke below the mark came late.
     if (t.at, t.first_id) <= (t.mark_at, t.mark_id) then

@@ -76,14 +76,15 @@ begin
   ),
   strays as (
     -- A lease past its channel's mark would be handed out again.
-    select l.message_id, l.channel_id from lease l
+    select l.message_id, coalesce(c.name, l.channel_id::text) as name, t.ctid as tid from lease l
     join message m on m.id = l.message_id
-    join lateral (select * from turn t where t.channel_id = l.channel_id order by t.version desc limit 1) t on true
+    left join channel c on c.id = l.channel_id
+    join lateral (select t.ctid, t.* from turn t where t.channel_id = l.channel_id order by t.version desc limit 1) t on true
     where (m.dequeue_at, m.id) > (t.mark_at, t.mark_id)
   )
   select p.problem, p.name, p.detail, p.tid = any(v_turns) from problems p
   union all
-  select 'a lease is past the mark', s.channel_id::text, format('message %s', s.message_id), false from strays s;
+  select 'a lease is past the mark', s.name, format('message %s', s.message_id), s.tid = any(v_turns) from strays s;
 
   if p_repair then
     insert into channel (id, name)
@@ -91,6 +92,11 @@ begin
     from message m where not exists (select from channel c where c.id = m.channel_id)
     order by m.channel_id, m.channel_name
     on conflict do nothing;
+    insert into turn (channel_id, version, next_at)
+    select a.channel_id, 1, 0
+    from (select m.channel_id from message m union select l.channel_id from lease l) a
+    where not exists (select from turn t where t.channel_id = a.channel_id) and channel_lock(a.channel_id);
+    v_turns := v_turns || array(select t.ctid from turn t where t.version = 1 and t.next_at = 0);
     delete from turn t using turn o where t.channel_id = o.channel_id and t.version < o.version and t.ctid = any(v_turns);
     update turn t set
       version = t.version + 1,

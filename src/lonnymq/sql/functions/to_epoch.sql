@@ -7,7 +7,8 @@ set search_path from current
 as $$
 begin
   if not isfinite(p_at) then
-    perform reject('at', p_at::text, 'a finite timestamp');
+    -- Not by reject(): this function runs as its caller, who may not call that.
+    raise exception using errcode = 'LQ001', message = format('at must be a finite timestamp, got %s', p_at);
   end if;
   return floor(extract(epoch from p_at) * 1000)::bigint;
 end

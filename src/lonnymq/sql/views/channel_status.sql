@@ -1,7 +1,8 @@
--- channel_status: each channel with its policy, its numbers, its next message, and why that one waits.
+-- channel_status: each channel with its policy, its numbers, its next message, and why that one waits. A channel that no
+-- worker has seen yet is known by its wakes only.
 create or replace view channel_status as
 select c.name as channel, c.max_concurrency, c.release_interval_ms, c.release_burst, c.weight, c.max_size, c.max_attempts,
-  c.is_paused, n.waiting, n.leased, h.id as head_id, h.dequeue_at as head_dequeue_at,
+  c.is_paused, greatest(n.waiting, 0) as waiting, n.leased, h.id as head_id, h.dequeue_at as head_dequeue_at,
   h.created_at as head_created_at,
   case when c.release_interval_ms is not null and n.release_at > n.now then from_epoch(n.release_at) end as next_release_at,
   from_epoch(nullif(t.last_at, 0)) as last_release_at,
@@ -14,13 +15,23 @@ select c.name as channel, c.max_concurrency, c.release_interval_ms, c.release_bu
     else 'ready'
   end as reason,
   c.created_at
-from channel c
+from (
+  select c.id, c.name, c.max_concurrency, c.release_interval_ms, c.release_burst, c.weight, c.max_size, c.max_attempts,
+    c.is_paused, c.created_at
+  from channel c
+  union all
+  select w.channel_id, min(w.channel_name), null, null, 1, 1, null, null, false, null
+  from wake w
+  where w.channel_name is not null and not exists (select from channel c where c.id = w.channel_id)
+  group by w.channel_id
+) c
 left join lateral (
   select * from turn t where t.channel_id = c.id order by t.version desc limit 1
 ) t on true
 left join (select l.channel_id, count(*) as leased from lease l group by l.channel_id) l on l.channel_id = c.id
 cross join lateral (
-  select channel_waiting(c.id) as waiting, coalesce(l.leased, 0) as leased,
+  select coalesce(t.waiting, 0) + coalesce((select sum(w.waiting) from wake w where w.channel_id = c.id), 0) as waiting,
+    coalesce(l.leased, 0) as leased,
     t.release_at - (c.release_burst - 1) * c.release_interval_ms * 1000 as release_at,
     (extract(epoch from clock_timestamp()) * 1000000)::bigint as now
 ) n
