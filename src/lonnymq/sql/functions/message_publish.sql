@@ -12,6 +12,8 @@ create or replace function message_publish(
 language plpgsql security definer
 set search_path from current
 set synchronize_seqscans = off
+set max_parallel_workers_per_gather = 0
+set enable_sort = off
 set work_mem = '256MB'
 set jit = off
 as $$
@@ -72,47 +74,33 @@ begin
 
   -- Ids in the order of the load; inserted in the order of the keys, if there are any, so that two loads cannot deadlock.
   execute format($sql$
-    with names as materialized (
-      select d.channel, d.channel_id, c.name
-      from (
-        select d.channel, channel_id($1, d.channel) as channel_id
-        from (select distinct t.channel from stage t where t.publication = $2) d
-        offset 0
-      ) d
-      left join channel c on c.id = d.channel_id
-    ),
-    loaded as (
-      select nextval('message_id_seq') as id, s.*
-      from (
-        select t.* from stage t
-        join unnest($3) with ordinality p(part, place) on p.part = t.part
-        where t.publication = $2
-        order by p.place, t.ordinal
-      ) s
-    ),
-    made as (
+    with made as (
       insert into message (id, channel_id, channel_name, dequeue_at, created_at, max_attempts, key, content)
-      select l.id, n.channel_id, case when n.name = l.channel then null else l.channel end,
+      select l.id, l.channel_id, case when c.name = l.channel then null else l.channel end,
         coalesce(l.dequeue_at, $4 + l.delay_ms, $4), $4, l.max_attempts, l.key, l.content
-      from loaded l
-      join names n on n.channel = l.channel
+      from (
+        select nextval('message_id_seq') as id, channel_id($1, s.channel) as channel_id, s.*
+        from (
+          select t.* from stage t
+          join unnest($3) with ordinality p(part, place) on p.part = t.part
+          where t.publication = $2
+          order by p.place, t.ordinal
+        ) s
+      ) l
+      left join channel c on c.id = l.channel_id
       %s
-      returning id, channel_id, dequeue_at
+      returning id, channel_id, channel_name, dequeue_at
     ),
     woken as (
       insert into wake (lane, channel_id, channel_name, at, message_id, to_at, waiting)
-      select 1, m.channel_id, min(n.channel), m.at, m.first_id, m.to_at, m.count
-      from (
-        select m.channel_id, min(m.dequeue_at) as at, min(m.id) as first_id, max(m.dequeue_at) as to_at, count(*) as count
-        from made m
-        group by m.channel_id
-      ) m
-      join names n on n.channel_id = m.channel_id
-      group by m.channel_id, m.at, m.first_id, m.to_at, m.count
+      select 1, m.channel_id, coalesce(min(m.channel_name), (select c.name from channel c where c.id = m.channel_id)),
+        min(m.dequeue_at), min(m.id), max(m.dequeue_at), count(*)
+      from made m
+      group by m.channel_id
       returning waiting
     )
     select coalesce(sum(w.waiting), 0) from woken w
-  $sql$, case when v_has_keys then 'order by l.key is null, n.channel_id, l.key, l.id
+  $sql$, case when v_has_keys then 'order by l.key is null, l.channel_id, l.key, l.id
       on conflict (channel_id, key) where key is not null do nothing' end)
   into created using v_salt, p_publication, p_parts, v_now;
   duplicates := v_staged - created;
