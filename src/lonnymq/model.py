@@ -181,6 +181,15 @@ class LeasedMessage:
 
 
 @dataclass(frozen=True)
+class Content:
+    """What a reply leaves out if it would grow too large."""
+
+    key: str | None
+    content: bytes
+    state_content: bytes | None
+
+
+@dataclass(frozen=True)
 class Dequeued:
     """The reply to one dequeue; `unread` are ids, with their bytes, whose content was too large for it."""
 
@@ -272,7 +281,7 @@ class Explanation:
 @dataclass(frozen=True)
 class QueueStatus:
     channels: int
-    messages: int
+    waiting: int
     leased: int
     expired: int
     dead: int

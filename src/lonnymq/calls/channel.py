@@ -19,7 +19,12 @@ SET = function("channel_set", p_channel="text", p_policy="jsonb")
 PAUSE = function("channel_pause", p_channel="text")
 RESUME = function("channel_resume", p_channel="text")
 DELETE = function("channel_delete", p_channel="text")
-EXPLAIN = function("channel_explain", p_channel="text")
+EXPLAIN = function(
+    "channel_explain",
+    "reason, detail, waiting, leased, max_concurrency, release_interval_ms, next_release_at, head_id,"
+    " head_at",
+    p_channel="text",
+)
 COLUMNS = (
     "channel, reason, waiting, leased, head_id, head_dequeue_at, next_release_at, last_release_at,"
     " created_at, max_concurrency, release_interval_ms, release_burst, weight, max_size, max_attempts,"

@@ -12,10 +12,16 @@ from lonnymq.model import DeadLetter, PurgeOutcome, RedriveOutcome
 RedriveOutcomes = list[RedriveOutcome]
 PurgeOutcomes = list[PurgeOutcome]
 
-LIST = function("dead_list", p_channel="text", p_limit="integer", p_after="bigint")
-REDRIVE = function("dead_redrive", p_ids="bigint[]")
+LIST = function(
+    "dead_list",
+    "message_id, channel, key, attempts, error, created_at, buried_at, content, state",
+    p_channel="text",
+    p_limit="integer",
+    p_after="bigint",
+)
+REDRIVE = function("dead_redrive", "message_id, outcome", p_ids="bigint[]")
 REDRIVE_CHANNEL = function("dead_redrive_channel", p_channel="text", p_limit="integer")
-PURGE = function("dead_purge", p_ids="bigint[]")
+PURGE = function("dead_purge", "message_id, outcome", p_ids="bigint[]")
 PURGE_CHANNEL = function("dead_purge_channel", p_channel="text", p_limit="integer", p_before="timestamptz")
 
 

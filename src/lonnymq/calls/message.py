@@ -11,6 +11,7 @@ from lonnymq.model import (
     BuryOutcome,
     CancelOutcome,
     CompleteOutcome,
+    Content,
     Created,
     CreateOutcome,
     DeferOutcome,
@@ -27,6 +28,7 @@ Outcome = TypeVar("Outcome", bound=StrEnum)
 
 CREATE = function(
     "message_create",
+    "outcome, message_id",
     p_channel="text",
     p_content="bytea",
     p_dequeue_at="bigint",
@@ -36,6 +38,7 @@ CREATE = function(
 )
 CREATE_MANY = function(
     "message_create_many",
+    "ordinal, outcome, message_id",
     p_channels="text[]",
     p_contents="bytea[]",
     p_dequeue_ats="bigint[]",
@@ -43,25 +46,42 @@ CREATE_MANY = function(
     p_keys="text[]",
     p_max_attempts="integer[]",
 )
-PUBLISH = function("message_publish", p_publication="text", p_parts="uuid[]", p_counts="bigint[]")
-DEQUEUE = function(
-    "message_dequeue", p_limit="integer", p_lease_ms="bigint", p_worker="text", p_is_durable="boolean"
+PUBLISH = function(
+    "message_publish",
+    "outcome, created, duplicates",
+    p_publication="text",
+    p_parts="uuid[]",
+    p_counts="bigint[]",
 )
-READ = function("message_read", p_ids="bigint[]", p_tokens="bigint[]")
-COMPLETE = function("message_complete", p_ids="bigint[]", p_tokens="bigint[]")
+DEQUEUE = function(
+    "message_dequeue",
+    "outcome, wait_ms, message_id, channel, token, attempt, max_attempts, dequeue_at, created_at, leased_at,"
+    " unlock_at, key, content_bytes, content, state",
+    p_limit="integer",
+    p_lease_ms="bigint",
+    p_worker="text",
+    p_is_durable="boolean",
+)
+READ = function("message_read", "message_id, key, content, state", p_ids="bigint[]", p_tokens="bigint[]")
+COMPLETE = function("message_complete", "message_id, outcome", p_ids="bigint[]", p_tokens="bigint[]")
 DEFER = function(
     "message_defer",
+    "message_id, outcome",
     p_ids="bigint[]",
     p_tokens="bigint[]",
     p_delays_ms="bigint[]",
     p_states="bytea[]",
     p_errors="text[]",
 )
-BURY = function("message_bury", p_ids="bigint[]", p_tokens="bigint[]", p_errors="text[]")
-GIVE_BACK = function("message_give_back", p_ids="bigint[]", p_tokens="bigint[]")
-HEARTBEAT = function("message_heartbeat", p_ids="bigint[]", p_tokens="bigint[]", p_lease_ms="bigint")
-CANCEL = function("message_cancel", p_ids="bigint[]")
-CANCEL_KEY = function("message_cancel_key", p_channel="text", p_key="text")
+BURY = function(
+    "message_bury", "message_id, outcome", p_ids="bigint[]", p_tokens="bigint[]", p_errors="text[]"
+)
+GIVE_BACK = function("message_give_back", "message_id, outcome", p_ids="bigint[]", p_tokens="bigint[]")
+HEARTBEAT = function(
+    "message_heartbeat", "message_id, outcome", p_ids="bigint[]", p_tokens="bigint[]", p_lease_ms="bigint"
+)
+CANCEL = function("message_cancel", "message_id, outcome", p_ids="bigint[]")
+CANCEL_KEY = function("message_cancel_key", "message_id, outcome", p_channel="text", p_key="text")
 
 
 def create(draft: Draft) -> Call[Created]:
@@ -97,8 +117,8 @@ def dequeue(limit: int, lease_ms: int, worker: str | None, is_durable: bool) -> 
     return call(DEQUEUE, limit, lease_ms, worker, is_durable, decode=_dequeued)
 
 
-def read(ids: Sequence[int], tokens: Sequence[int]) -> Call[dict[int, tuple[bytes, bytes | None]]]:
-    return call(READ, ids, tokens, decode=lambda rows: {row[0]: (row[1], row[2]) for row in rows})
+def read(ids: Sequence[int], tokens: Sequence[int]) -> Call[dict[int, Content]]:
+    return call(READ, ids, tokens, decode=lambda rows: {row[0]: Content(*row[1:]) for row in rows})
 
 
 def complete(ids: Sequence[int], tokens: Sequence[int]) -> Call[list[CompleteOutcome]]:

@@ -7,10 +7,14 @@ from lonnymq.calls.statement import Call, Rows, call, function, nothing
 from lonnymq.model import HistoryMode, Horizon, Problem, QueueSettings, QueueStatus
 
 EVENT = function("queue_event")
-HORIZON = function("queue_horizon")
+HORIZON = function("queue_horizon", "oldest, newest")
 SET = function("queue_set", p_settings="jsonb")
-STATUS = function("queue_status")
-CHECK = function("queue_check", p_repair="boolean")
+STATUS = function(
+    "queue_status",
+    "channels, waiting, leased, expired, dead, unfolded_wakes, sleepers, history, history_overflow,"
+    " oldest_transaction, version",
+)
+CHECK = function("queue_check", "problem, channel, detail, is_repaired", p_repair="boolean")
 GRANT = function("queue_grant", p_role="text", p_kind="text")
 REVOKE = function("queue_revoke", p_role="text")
 
@@ -55,7 +59,7 @@ def _status(rows: Rows) -> QueueStatus:
     history, history_overflow, oldest_transaction, version = rows[0][7:]
     return QueueStatus(
         channels=figures[0],
-        messages=figures[1],
+        waiting=figures[1],
         leased=figures[2],
         expired=figures[3],
         dead=figures[4],

@@ -41,12 +41,14 @@ class Call(Generic[Result]):
     is_unsure: Callable[[Result], bool] = lambda result: False
 
 
-def function(name: str, **parameters: str) -> Statement:
-    """Return the statement that calls a function of the queue, with its parameters' names and types."""
+def function(name: str, returns: str = "*", **parameters: str) -> Statement:
+    """Return the statement that calls a function of the queue: the columns to read, its parameters' types."""
     arguments = ", ".join(
         f"{parameter} => {placeholder(kind)}::{kind}" for parameter, kind in parameters.items()
     )
-    return Statement(name, f"select * from {{schema}}.{name}({arguments})", tuple(parameters.values()))
+    return Statement(
+        name, f"select {returns} from {{schema}}.{name}({arguments})", tuple(parameters.values())
+    )
 
 
 def placeholder(kind: str) -> str:

@@ -15,7 +15,7 @@ from lonnymq.client.sync.caller import Caller
 from lonnymq.client.sync.cancellation import kept
 from lonnymq.client.sync.sleeper import Sleeper
 from lonnymq.errors import LonnyError
-from lonnymq.model import Dequeued, LeasedMessage
+from lonnymq.model import Content, Dequeued, LeasedMessage
 
 # Contents that a reply left out are read so many bytes at a time.
 READ_BYTES = 16 * 1024 * 1024
@@ -57,7 +57,7 @@ class Receiver:
         return self._read(reply, connection) if reply.unread else reply
 
     def _read(self, reply: Dequeued, connection: Connection[Any]) -> Dequeued:
-        contents: dict[int, tuple[bytes, bytes | None]] = {}
+        contents: dict[int, Content] = {}
         for part in _parts([lease for lease in reply.leases if lease.id in reply.unread], reply):
             ids, tokens = [lease.id for lease in part], [lease.token for lease in part]
             found = self._caller.execute(calls.read(ids, tokens), connection)
@@ -93,8 +93,5 @@ def _parts(leases: list[LeasedMessage], reply: Dequeued) -> list[list[LeasedMess
     return parts
 
 
-def _with_content(lease: LeasedMessage, contents: dict[int, tuple[bytes, bytes | None]]) -> LeasedMessage:
-    if lease.id not in contents:
-        return lease
-    content, state_content = contents[lease.id]
-    return replace(lease, content=content, state_content=state_content)
+def _with_content(lease: LeasedMessage, contents: dict[int, Content]) -> LeasedMessage:
+    return replace(lease, **vars(contents[lease.id])) if lease.id in contents else lease

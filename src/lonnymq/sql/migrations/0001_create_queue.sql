@@ -177,6 +177,7 @@ create index history_xid_ix on history (xid, id);
 
 -- history_overflow: where attempts go when nobody has made a partition for today. history_prepare moves them.
 create table history_overflow (like history including defaults);
+alter table history_overflow replica identity full;
 
 -- stage: rows of a bulk load before they are published. Unlogged: after a crash it is empty, and publish, which
 -- checks the counts, says so.

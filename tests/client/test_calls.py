@@ -1,0 +1,64 @@
+"""The doorway fits the house: every call names parameters and columns that its function has."""
+
+import importlib
+import pkgutil
+import re
+from typing import Any
+
+import psycopg
+
+import lonnymq.calls
+from lonnymq.calls.statement import Statement
+from lonnymq.schema import files
+from tests.conftest import Connect
+
+MODULES = [
+    importlib.import_module(f"lonnymq.calls.{one.name}")
+    for one in pkgutil.iter_modules(lonnymq.calls.__path__)
+]
+STATEMENTS = {
+    statement.name: statement
+    for module in MODULES
+    for statement in vars(module).values()
+    if isinstance(statement, Statement) and statement.name in files.created("function")
+}
+INTERNAL = {
+    *("reject", "require_read_committed", "require_channel", "require_length", "require_batch", "to_epoch"),
+    *("from_epoch", "bytes_as_json", "channel_id", "channel_waiting", "channel_lock", "channel_birth"),
+    *("sleepers_notify", "history_rows", "history_record", "dead_insert", "lease_expire", "lease_hold"),
+    *("turn_birth", "turn_sweep", "queue_outlook", "message_settle"),
+}
+
+
+def described(connection: psycopg.Connection[Any], name: str) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return a function's parameters, with their types, and its columns."""
+    row: Any = connection.execute(
+        "select coalesce(p.proargnames, '{}'), p.proargmodes::text[],"
+        " array(select format_type(t, null) from"
+        " unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) with ordinality u(t, n) order by n)"
+        " from pg_proc p where p.proname = %s and p.pronamespace = 'lonnymq'::regnamespace",
+        (name,),
+    ).fetchone()
+    names, modes, types = row
+    types = [kind.replace("timestamp with time zone", "timestamptz") for kind in types]
+    together = list(zip(names, modes or ["i"] * len(names), types, strict=True))
+    return (
+        [(name, kind) for name, mode, kind in together if mode in "ib"],
+        [name for name, mode, _ in together if mode in "otb"],
+    )
+
+
+def test_a_call_names_every_parameter_and_column_of_its_function(connect: Connect) -> None:
+    connection = connect()
+    for name, statement in STATEMENTS.items():
+        parameters, columns = described(connection, name)
+        called = re.findall(r"(\w+) => %[tb]::(\S+?)(?=,|\))", statement.template)
+        selected = statement.template.partition(" from ")[0].removeprefix("select ").split(", ")
+        assert (name, called) == (name, parameters)
+        assert (name, selected) == (name, columns or ["*"])
+
+
+def test_every_function_is_called_or_internal() -> None:
+    functions = set(files.created("function"))
+    assert functions - INTERNAL == set(STATEMENTS)
+    assert functions >= INTERNAL

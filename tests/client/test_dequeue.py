@@ -1,0 +1,121 @@
+"""Messages come out: leased, with their contents, to one worker at a time."""
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from lonnymq import Batch, DequeueOutcome, NewMessage, Queue, WrongIsolationLevel
+from lonnymq.calls import message as calls
+from lonnymq.client.sync.receiver import Receiver
+from tests.client.conftest import OpenConnection
+from tests.conftest import Connect
+
+
+def test_a_leased_message_is_not_leased_again(queue: Any) -> None:
+    queue.enqueue("a", 1)
+    assert len(queue.dequeue()) == 1
+    assert len(queue.dequeue()) == 0
+
+
+def test_an_empty_answer_says_when_to_ask_again(queue: Any) -> None:
+    queue.enqueue("a", 1, delay=30)
+    batch = queue.dequeue()
+    assert (batch.outcome, len(batch)) == (DequeueOutcome.EMPTY, 0)
+    assert 0 <= batch.wait_ms <= 30_000
+
+
+def test_a_batch_is_a_sequence(queue: Any) -> None:
+    queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(3)])
+    batch = queue.dequeue(10)
+    assert isinstance(batch, Batch)
+    assert (len(batch), batch[-1].payload, [m.payload for m in batch[:2]]) == (3, 2, [0, 1])
+    assert batch.outcome is DequeueOutcome.LEASED
+
+
+def test_large_contents_are_all_there(queue: Any) -> None:
+    contents = [bytes([n]) * 3_000_000 for n in range(8)]
+    for content in contents:
+        queue.enqueue("a", content)
+    assert [message.content for message in queue.dequeue(10)] == contents
+
+
+def test_a_large_state_is_there_too(queue: Any) -> None:
+    queue.enqueue("a", b"x" * 1_000_000)
+    queue.dequeue()[0].defer(state=b"y" * 1_000_000)
+    message = queue.dequeue()[0]
+    assert (message.content, message.state_content) == (b"x" * 1_000_000, b"y" * 1_000_000)
+
+
+def test_a_message_cancelled_before_it_could_be_read_is_dropped(
+    server: object, dsn: str, connect: Connect
+) -> None:
+    with Queue(dsn) as queue:
+        kept = queue.enqueue("a", b"x" * 2_000_000)
+        gone = queue.enqueue("a", b"y" * 2_000_000)
+        connection = connect()
+        reply = queue.caller.execute(calls.dequeue(10, 30_000, None, is_durable=True), connection)
+        assert set(reply.unread) >= {gone.id}
+        assert queue.cancel([gone.id or 0]) == ["cancelled"]
+        read = Receiver(queue.caller)._read(reply, connection)
+        assert [lease.id for lease in read.leases] == [kept.id]
+        assert connect().execute("select message_id from lease").fetchall() == [(kept.id,)]
+
+
+def test_a_rolled_back_dequeue_leaves_its_messages(queue: Any, open_connection: OpenConnection) -> None:
+    queue.enqueue("a", 1)
+    connection = open_connection()
+    assert len(queue.dequeue(connection=connection)) == 1
+    connection.rollback()
+    assert len(queue.dequeue()) == 1
+
+
+def test_another_isolation_level_is_refused(queue: Any, open_connection: OpenConnection) -> None:
+    connection = open_connection()
+    connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
+    with pytest.raises(WrongIsolationLevel, match="READ COMMITTED"):
+        queue.dequeue(connection=connection)
+
+
+def test_an_expired_lease_is_delivered_again(queue: Any, connect: Connect) -> None:
+    queue.enqueue("a", 1)
+    first = queue.dequeue(lease_ms=1)[0]
+    again = queue.dequeue(wait=10)[0]
+    assert (again.id, again.attempt) == (first.id, 2)
+    assert first.complete() == "lease_lost"
+    assert again.complete() == "completed"
+
+
+def test_the_worker_is_known(queue: Any, connect: Connect) -> None:
+    queue.enqueue("a", 1)
+    queue.dequeue(worker="host-7")
+    assert connect().execute("select worker from lease_status").fetchall() == [("host-7",)]
+
+
+def test_a_dequeue_on_our_own_connection_does_not_wait_for_the_disk(dsn: str) -> None:
+    """And what the same connection does afterwards is durable again."""
+    with Queue(dsn) as queue:
+        queue.enqueue("a", 1)
+        queue.dequeue()
+        with queue.caller.source.connection() as connection:
+            assert connection.execute("show synchronous_commit").fetchone() == ("on",)
+
+
+def test_tenants_take_turns(queue: Any) -> None:
+    queue.enqueue_many([NewMessage(channel="large", payload=n) for n in range(1000)])
+    queue.enqueue("small", 1)
+    channels = [message.channel for _ in range(2) for message in queue.dequeue(1)]
+    assert "small" in channels
+
+
+def test_the_messages_of_two_queues_in_one_database_do_not_meet(
+    open_queue: Callable[..., Any],
+) -> None:
+    one, other = open_queue(), open_queue(schema="weird \"; drop schema lonnymq; -- % {x} '")
+    other.install()
+    one.enqueue("a", "one")
+    other.enqueue("a", "other")
+    assert [message.payload for message in one.dequeue(10)] == ["one"]
+    assert [message.payload for message in other.dequeue(10)] == ["other"]
+    assert other.verify() == []

@@ -1,0 +1,196 @@
+"""Waiting for a message: woken by a notification, and never sleeping through one."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from lonnymq import Batch, ClientSettings, Message, Queue
+from tests.conftest import Connect
+
+Waiting = Callable[..., Future[Batch[Message]]]
+
+
+@pytest.fixture
+def queue(dsn: str) -> Iterator[Queue]:
+    with Queue(dsn) as queue:
+        yield queue
+
+
+@pytest.fixture
+def waiting(queue: Queue) -> Iterator[Waiting]:
+    """Starts a dequeue that waits, in a thread of its own."""
+    with ThreadPoolExecutor() as threads:
+        yield lambda **options: threads.submit(queue.dequeue, **{"wait": 30, **options})
+
+
+@pytest.fixture
+def until_asleep(connect: Connect) -> Callable[[int], None]:
+    """Blocks until so many sleepers have settled: registered, and no longer asking."""
+    watcher = connect()
+
+    def until_asleep(sleepers: int = 1) -> None:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            row = watcher.execute(
+                "select count(distinct a.pid) filter (where a.query like 'select%%message_dequeue%%'"
+                " and a.state = 'idle' and clock_timestamp() - a.state_change > interval '300 ms')"
+                " from pg_stat_activity a where a.datname = current_database()"
+                " and (select count(*) from sleeper) >= %s",
+                (sleepers,),
+            ).fetchone()
+            if row is not None and row[0] >= sleepers:
+                return
+            time.sleep(0.02)
+        raise AssertionError("nobody fell asleep")
+
+    return until_asleep
+
+
+def test_a_waiting_dequeue_returns_at_once_if_there_is_a_message(queue: Any) -> None:
+    queue.enqueue("a", 1)
+    assert len(queue.dequeue(wait=30)) == 1
+
+
+@pytest.mark.parametrize("wait", [0.2, timedelta(milliseconds=200)])
+def test_a_waiting_dequeue_gives_up_when_its_time_is_over(queue: Any, wait: Any) -> None:
+    began = time.monotonic()
+    batch = queue.dequeue(wait=wait)
+    assert (len(batch), batch.outcome) == (0, "empty")
+    assert 0.19 < time.monotonic() - began < 5
+
+
+def test_a_created_message_wakes_a_waiting_dequeue(
+    queue: Any, waiting: Waiting, until_asleep: Callable[..., None]
+) -> None:
+    future = waiting()
+    until_asleep()
+    began = time.monotonic()
+    created = queue.enqueue("a", 1)
+    assert [message.id for message in future.result(20)] == [created.id]
+    # Far below every interval at which it would ask by itself.
+    assert time.monotonic() - began < 1
+
+
+def test_plain_sql_wakes_it_too(
+    waiting: Waiting, until_asleep: Callable[..., None], connect: Connect
+) -> None:
+    future = waiting()
+    until_asleep()
+    began = time.monotonic()
+    connect().execute("select message_create('a', 'x')")
+    assert len(future.result(20)) == 1
+    assert time.monotonic() - began < 1
+
+
+def test_completing_in_a_full_channel_wakes_it(
+    queue: Any, waiting: Waiting, until_asleep: Callable[..., None]
+) -> None:
+    queue.channel("a").set(max_concurrency=1)
+    queue.enqueue("a", 1)
+    queue.enqueue("a", 2)
+    first = queue.dequeue()[0]
+    future = waiting()
+    until_asleep()
+    first.complete()
+    assert future.result(20)[0].payload == 2
+
+
+def test_a_delayed_message_ends_the_wait_when_it_is_due(queue: Any) -> None:
+    queue.enqueue("a", 1, delay=0.3)
+    began = time.monotonic()
+    assert len(queue.dequeue(wait=30)) == 1
+    assert 0.25 < time.monotonic() - began < 10
+
+
+def test_an_expiring_lease_ends_the_wait(queue: Any) -> None:
+    queue.enqueue("a", 1)
+    queue.dequeue(lease_ms=300)
+    assert queue.dequeue(wait=30)[0].attempt == 2
+
+
+def test_a_message_of_a_transaction_that_is_older_than_the_wait_is_not_slept_through(
+    waiting: Waiting, connect: Connect
+) -> None:
+    """It looked for sleepers before there was one, so it will not notify."""
+    producer, watcher = connect(), connect()
+    producer.execute("begin")
+    producer.execute("select message_create('a', 'x')")
+    future = waiting()
+    while watcher.execute("select 1 from sleeper").fetchone() is None:
+        time.sleep(0.01)
+    began = time.monotonic()
+    producer.execute("commit")
+    assert len(future.result(20)) == 1
+    assert time.monotonic() - began < 2
+
+
+def test_a_wait_that_outlasts_its_registration_is_still_woken(
+    queue: Any, waiting: Waiting, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lonnymq.client.sync.sleeper.REGISTERED_FOR_MS", 200)
+    future = waiting()
+    watcher, seen = connect(), set[int]()
+    while len(seen) < 4:
+        seen |= {until for (until,) in watcher.execute("select until from sleeper")}
+        time.sleep(0.01)
+    began = time.monotonic()
+    queue.enqueue("a", 1)
+    assert len(future.result(20)) == 1
+    assert time.monotonic() - began < 1
+
+
+def test_a_cut_off_listener_goes_on(
+    queue: Any, waiting: Waiting, until_asleep: Callable[..., None], connect: Connect
+) -> None:
+    future = waiting()
+    until_asleep()
+    # Waits until they are gone: a call that meets its connection's end would rightly not be repeated.
+    cut = connect().execute(
+        "select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = current_database()"
+        " and pid <> pg_backend_pid() and application_name = 'lonnymq'"
+    )
+    assert cut.rowcount >= 1
+    queue.enqueue("a", 1)
+    assert len(future.result(20)) == 1
+
+
+def test_waiting_dequeues_of_one_client_do_not_disturb_one_another(
+    queue: Any, waiting: Waiting, until_asleep: Callable[..., None]
+) -> None:
+    futures = [waiting() for _ in range(4)]
+    until_asleep(4)
+    ids = [queue.enqueue("a", n).id for n in range(4)]
+    assert sorted(future.result(20)[0].id for future in futures) == ids
+
+
+def test_the_next_wait_goes_on_with_the_same_connection(queue: Any, connect: Connect) -> None:
+    queue.dequeue(wait=0.05)
+    count = (
+        "select count(*) from pg_stat_activity where datname = current_database()"
+        " and application_name = 'lonnymq'"
+    )
+    before = connect().execute(count).fetchone()
+    for _ in range(5):
+        queue.dequeue(wait=0.02)
+    assert connect().execute(count).fetchone() == before
+
+
+def test_a_closed_client_leaves_no_sleeper(dsn: str, connect: Connect) -> None:
+    with Queue(dsn) as queue:
+        queue.dequeue(wait=0.1)
+        assert connect().execute("select count(*) from sleeper").fetchone() == (1,)
+    assert connect().execute("select count(*) from sleeper").fetchone() == (0,)
+
+
+def test_polling_is_enough_where_notifications_do_not_get_through(dsn: str, connect: Connect) -> None:
+    with Queue(dsn, settings=ClientSettings(listen=False, poll_ms=50)) as queue:
+        timer = threading.Timer(0.2, lambda: queue.enqueue("a", 1))
+        timer.start()
+        assert len(queue.dequeue(wait=30)) == 1
+        timer.join()
+    assert connect().execute("select count(*) from sleeper").fetchone() == (0,)
