@@ -3,7 +3,7 @@
 import contextlib
 import statistics
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.contenders.contender import Contender
@@ -31,7 +31,7 @@ class Effort:
 
 
 EFFORTS = {
-    "quick": Effort("quick", 1, 2.0, 300_000, 200_000, (1_000_000,), 500_000, 100_000, 200, 200_000),
+    "quick": Effort("quick", 1, 2.0, 300_000, 100_000, (1_000_000,), 500_000, 100_000, 200, 200_000),
     "standard": Effort(
         "standard", 3, 5.0, 700_000, 200_000, (1_000_000,), 1_000_000, 100_000, 500, 1_000_000
     ),
@@ -40,6 +40,17 @@ EFFORTS = {
     ),
     "smoke": Effort("smoke", 1, 0.3, 30_000, 2_000, (20_000,), 2_000, 2_000, 10, 3_000),
 }
+
+
+class Figure(float):
+    """A median that remembers its rounds."""
+
+    rounds: tuple[float, ...]
+
+    def __new__(cls, rounds: Sequence[float]) -> "Figure":
+        figure = super().__new__(cls, statistics.median(rounds))
+        figure.rounds = tuple(rounds)
+        return figure
 
 
 @dataclass(frozen=True)
@@ -62,7 +73,24 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        judged = self.value if self.reference is None else self.ratio
+        return self._is_within(self.value if self.reference is None else self.ratio)
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        """Round by round: what was measured in the same minute."""
+        if isinstance(self.value, Figure) and isinstance(self.reference, Figure):
+            pairs = zip(self.value.rounds, self.reference.rounds, strict=True)
+            return tuple(value / reference for value, reference in pairs if reference)
+        return ()
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether three rounds or more agree; otherwise noise may have decided."""
+        if self.reference is None:
+            return True
+        return len(self.ratios) >= 3 and {self._is_within(ratio) for ratio in self.ratios} == {self.holds}
+
+    def _is_within(self, judged: float | None) -> bool:
         if judged is None:
             return False
         return (self.at_least is None or judged >= self.at_least) and (
@@ -89,7 +117,7 @@ class Bench:
 
     def interleaved(
         self, case: str, measurements: dict[str, Callable[[], float]], rounds: int | None = None
-    ) -> dict[str, float]:
+    ) -> dict[str, Figure]:
         """The median of each, taken in turns, because the machine's mood changes."""
         rounds = rounds or self.effort.rounds
         figures: dict[str, list[float]] = {name: [] for name in measurements}
@@ -98,7 +126,7 @@ class Bench:
                 figure = measure()
                 figures[name].append(figure)
                 self.progress(f"  {case} {number + 1}/{rounds} {name}: {figure:,.0f}")
-        return {name: statistics.median(values) for name, values in figures.items()}
+        return {name: Figure(values) for name, values in figures.items()}
 
 
 @dataclass(frozen=True)

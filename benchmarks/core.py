@@ -1,6 +1,7 @@
 """The benchmark of the queue's core: every figure is a ratio of things measured in the same run."""
 
 import argparse
+import dataclasses
 import sys
 import time
 
@@ -17,12 +18,15 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     cases = [case for case in CASES if not options.case or case.name in options.case]
     with serve(options.dsn, options.server, options.profile, options.effort != "smoke") as server:
-        bench = Bench(server, EFFORTS[options.effort])
+        effort = EFFORTS[options.effort]
+        bench = Bench(server, dataclasses.replace(effort, rounds=options.rounds or effort.rounds))
+        sql_before = results.sql_digest()
         print(results.HEADING, flush=True)
         rows = [row for case in cases for row in measured(case, bench)]
+        if results.sql_digest() != sql_before:
+            print("the SQL was edited during the run: these figures mix versions and prove nothing")
         if not options.no_write:
-            path = results.write(rows, bench)
-            print(f"written to {path}")
+            print(f"written to {results.write(rows, bench, sql_before)}")
     return 1 if options.strict and not all(row.holds for row in rows) else 0
 
 
@@ -49,6 +53,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--profile", action="store_true", help="say where the server's time goes (slower)")
     parser.add_argument("--no-write", action="store_true", help="leave results/core.json alone")
     parser.add_argument("--strict", action="store_true", help="fail if a figure is missed")
+    parser.add_argument("--rounds", type=int, help="interleaved rounds of which the median counts")
     effort = parser.add_mutually_exclusive_group()
     for name, what in (
         ("quick", "all in under 5 minutes"),

@@ -1,6 +1,7 @@
 """The figures as a table on the terminal and as results/core.json."""
 
 import datetime
+import hashlib
 import json
 import os
 import platform
@@ -10,9 +11,10 @@ import psycopg
 
 from benchmarks.bench import Bench, Row
 from benchmarks.contenders.contender import PAYLOAD
+from benchmarks.contenders.ours_install import SQL
 
 PATH = Path(__file__).resolve().parent / "results" / "core.json"
-HEADING = f"{'case':28} {'against':12} {'value':>12} {'reference':>12} {'ratio':>8} {'bound':>8}  holds"
+HEADING = f"{'case':28} {'against':12} {'value':>12} {'reference':>12} {'ratio':>8} {'bound':>8}  {'holds':9} rounds"
 NOTE = (
     "Read them as ratios. create and complete with synchronous_commit on; dequeue with it off for every "
     "contender: ours by p_is_durable => false, the others on a connection of their own that has it off."
@@ -23,29 +25,51 @@ def line(row: Row) -> str:
     bound = f"≥ {row.at_least:g}" if row.at_least is not None else f"≤ {row.at_most:g}"
     reference = f"{row.reference:,.0f}" if row.reference is not None else "-"
     ratio = f"{row.ratio:.2f}" if row.ratio is not None else "-"
+    holds = ("yes" if row.holds else "NO") + ("" if row.is_certain else ", noisy")
+    spread = f"{min(row.ratios):.2f} to {max(row.ratios):.2f}" if len(row.ratios) > 1 else ""
     return (
         f"{row.case:28} {row.against or '-':12} {row.value:12,.0f} {reference:>12} {ratio:>8} {bound:>8}  "
-        f"{'yes' if row.holds else 'NO'}{'  ' + row.note if row.note else ''}"
-    )
+        f"{holds:9} {spread:12} {row.note}"
+    ).rstrip()
 
 
-def write(rows: list[Row], bench: Bench, path: Path = PATH) -> Path:
+def write(rows: list[Row], bench: Bench, sql_before: str, path: Path = PATH) -> Path:
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(document(rows, bench), indent=2, ensure_ascii=False) + "\n")
+    path.write_text(json.dumps(document(rows, bench, sql_before), indent=2, ensure_ascii=False) + "\n")
     return path
 
 
-def document(rows: list[Row], bench: Bench) -> dict[str, object]:
+def sql_digest() -> str:
+    """Of the SQL that is measured: it is read at each installation, and somebody may be editing it."""
+    digest = hashlib.sha256()
+    for file in sorted(SQL.rglob("*.sql")):
+        digest.update(file.relative_to(SQL).as_posix().encode() + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def document(rows: list[Row], bench: Bench, sql_before: str) -> dict[str, object]:
     settings = bench.server.settings()
     return {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "machine": {"cpu": cpu(), "cores": os.cpu_count(), "system": platform.platform()},
+        "machine": {
+            "cpu": cpu(),
+            "cores": os.cpu_count(),
+            "system": platform.platform(),
+            "load": os.getloadavg()[0],
+        },
         "versions": {
             "postgresql": settings.pop("server_version"),
             "python": platform.python_version(),
             "psycopg": psycopg.__version__,
+            "sql": sql_before,
+            "is_sql_unchanged": sql_digest() == sql_before,
         },
-        "settings": {"effort": bench.effort.name, "payload_bytes": len(PAYLOAD), **settings},
+        "settings": {
+            "effort": bench.effort.name,
+            "rounds": bench.effort.rounds,
+            "payload_bytes": len(PAYLOAD),
+            **settings,
+        },
         "note": NOTE,
         "rows": [as_json(row) for row in rows],
     }
@@ -62,6 +86,8 @@ def as_json(row: Row) -> dict[str, object]:
         "ratio": rounded(row.ratio),
         **bound,
         "holds": row.holds,
+        "is_certain": row.is_certain,
+        "rounds": [rounded(ratio) for ratio in row.ratios],
         "unit": row.unit,
         "note": row.note,
     }

@@ -33,11 +33,12 @@ def run(name: str, bench: Bench) -> list[Row]:
             "held": partial(measure, bench, contender, count, is_held=True),
         },
     )
-    return [Row(name, title(kind), "no snapshot", "messages/s", rates["held"], rates["fresh"], at_least=0.95)]
+    what = title(kind, bench.effort.before)
+    return [Row(name, what, "no snapshot", "messages/s", rates["held"], rates["fresh"], at_least=0.95)]
 
 
-def title(kind: str) -> str:
-    return f"create + dequeue + complete, batch 100, {kind}, after 200,000 messages under a held snapshot"
+def title(kind: str, before: int = 200_000) -> str:
+    return f"create + dequeue + complete, batch 100, {kind}, after {before:,} messages under a held snapshot"
 
 
 def measure(bench: Bench, contender: Ours, count: int, is_held: bool) -> float:

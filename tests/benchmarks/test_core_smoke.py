@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks import core, fleet, results
-from benchmarks.bench import EFFORTS, Bench, Row
+from benchmarks.bench import EFFORTS, Bench, Figure, Row
 from benchmarks.cases import CASES
 from benchmarks.server import Server
 
@@ -58,10 +58,11 @@ def test_a_case_measures_something(bench: Bench, name: str) -> None:
 def test_results_are_written_with_machine_versions_and_settings(bench: Bench, tmp_path: Path) -> None:
     row = Row("a-case", "what it is", "bare", "messages/s", 90.0, 100.0, at_least=0.8)
 
-    path = results.write([row], bench, tmp_path / "core.json")
+    path = results.write([row], bench, results.sql_digest(), tmp_path / "core.json")
 
     written = json.loads(path.read_text())
     assert {"machine", "versions", "date", "settings", "rows"} <= written.keys()
+    assert written["versions"]["is_sql_unchanged"]
     [answer] = written["rows"]
     assert answer | {"title": ""} == {
         "case": "a-case",
@@ -72,6 +73,8 @@ def test_results_are_written_with_machine_versions_and_settings(bench: Bench, tm
         "ratio": 0.9,
         "at_least": 0.8,
         "holds": True,
+        "is_certain": False,
+        "rounds": [],
         "unit": "messages/s",
         "note": "",
     }
@@ -97,6 +100,17 @@ def test_a_bound_judges_the_value_where_there_is_no_reference() -> None:
 
 def test_a_reference_that_did_nothing_proves_nothing() -> None:
     assert not Row("a-case", "", "bare", "messages/s", 90.0, 0.0, at_least=0.5).holds
+
+
+@pytest.mark.parametrize(
+    ("rounds", "is_certain"),
+    [([90.0, 85.0, 95.0], True), ([90.0, 85.0, 70.0], False), ([90.0], False)],
+)
+def test_a_verdict_is_certain_only_if_three_rounds_agree(rounds: list[float], is_certain: bool) -> None:
+    reference = Figure([100.0] * len(rounds))
+    row = Row("a-case", "", "bare", "messages/s", Figure(rounds), reference, at_least=0.8)
+    assert row.holds
+    assert row.is_certain is is_certain
 
 
 def fail(gate: fleet.Gate) -> None:
