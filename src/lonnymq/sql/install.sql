@@ -40,6 +40,7 @@
 \ir functions/history_record.sql
 \ir functions/dead_insert.sql
 \ir functions/lease_expire.sql
+\ir functions/channel_birth.sql
 \ir functions/turn_birth.sql
 \ir functions/turn_sweep.sql
 \ir functions/queue_outlook.sql

@@ -15,7 +15,7 @@ begin
   select channel_id(s.salt, p_channel) into v_id from setting s where s.is_only;
   if not exists (select from channel c where c.id = v_id and c.name = p_channel) then
     return 'unknown';
-  elsif not channel_lock(v_id) then
+  elsif not channel_lock(v_id) or not channel_lock(v_id, 'turn') then
     return 'busy';
   end if;
   perform from channel c where c.id = v_id for update skip locked;

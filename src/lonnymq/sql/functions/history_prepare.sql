@@ -12,6 +12,7 @@ declare
     where c.oid = 'history'::regclass);
   v_day date := (now() at time zone 'UTC')::date;
   v_name text;
+  v_first constant bigint := to_epoch(v_day::timestamp at time zone 'UTC');
   v_from bigint;
   v_until bigint;
   v_made integer := 0;
@@ -28,15 +29,17 @@ begin
       execute format('create table %I.%I (like %I.history including defaults, check (ended_at >= %s and ended_at < %s))',
         v_schema, v_name, v_schema, v_from, v_until);
       execute format('create index on %I.%I (xid, id)', v_schema, v_name);
-      execute format('insert into %I.%I select * from history_overflow where ended_at >= %s and ended_at < %s',
-        v_schema, v_name, v_from, v_until);
       execute format('alter table %I.history attach partition %I.%I for values from (%s) to (%s)',
         v_schema, v_schema, v_name, v_from, v_until);
-      execute format('delete from history_overflow where ended_at >= %s and ended_at < %s', v_from, v_until);
       v_made := v_made + 1;
     end if;
   end loop;
   update setting s set history_until = v_until where s.history_until < v_until;
+  -- Also what came late: a completer may have begun before the partition was there.
+  with late as (
+    delete from history_overflow o where o.ended_at >= v_first and o.ended_at < v_until returning o.*
+  )
+  insert into history select * from late;
   return v_made;
 end
 $$;

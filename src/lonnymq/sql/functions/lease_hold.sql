@@ -25,10 +25,10 @@ begin
   from (
     select l.ctid as lease, m.ctid as message, u.ordinal
     from unnest(p_ids, p_tokens) with ordinality u(id, token, ordinal)
-    join lease l on l.message_id = u.id
-    join message m on m.id = u.id
-    where l.token = u.token
-    for update of l, m skip locked
+    cross join lateral (
+      select l.ctid from lease l where l.message_id = u.id and l.token = u.token for update skip locked
+    ) l
+    cross join lateral (select m.ctid from message m where m.id = u.id for update skip locked) m
   ) s;
   if cardinality(ordinals) = cardinality(p_ids) then
     return;
@@ -45,7 +45,9 @@ begin
     array_agg(l.ctid) filter (where l.message_id is not null)
   into outcomes, v_orphans
   from unnest(p_ids, p_tokens) with ordinality u(id, token, ordinal)
-  left join lease l on l.message_id = u.id and l.token = u.token;
+  left join lateral (
+    select l.ctid, l.message_id from lease l where l.message_id = u.id and l.token = u.token offset 0
+  ) l on true;
   if p_ends_cancelled and 'cancelled' = any(outcomes) then
     select array_agg(s.ctid) into v_orphans
     from (select l.ctid from lease l where l.ctid = any(v_orphans) for update skip locked) s;

@@ -35,12 +35,15 @@ begin
   if (select s.history = 'off' from setting s where s.is_only) then
     begin
       with ended as (
-        delete from lease l using unnest(p_ids, p_tokens) u(id, token)
-        where l.message_id = u.id and l.token = u.token
+        delete from lease l
+        where l.ctid = any(array(
+          select o.ctid from unnest(p_ids, p_tokens) u(id, token)
+          cross join lateral (select l.ctid from lease l where l.message_id = u.id and l.token = u.token offset 0) o
+        ))
         returning l.message_id, l.channel_id, l.is_capped
       ),
       gone as (
-        delete from message m using ended e where m.id = e.message_id returning m.id
+        delete from message m where m.id = any(array(select e.message_id from ended e)) returning m.id
       )
       select e.ids, e.channel_ids, e.capped, (select array_agg(g.id) from gone g)
       into v_ended, v_channel_ids, v_capped, v_gone

@@ -70,7 +70,7 @@ begin
     from unnest(p_channels) with ordinality u(channel, ordinal)
     offset 0
   ) u
-  left join channel c on c.id = u.id;
+  left join lateral (select c.name, c.max_size from channel c where c.id = u.id offset 0) c on true;
 
   -- Ids in the order given, none for what a full channel drops.
   if (select bool_or(m is not null) from unnest(v_max_sizes) m) then

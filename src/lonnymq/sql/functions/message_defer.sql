@@ -40,10 +40,10 @@ begin
     select array_agg(h.place) filter (where h.is_spent), array_agg(h.place) filter (where not h.is_spent)
     into v_spent, v_kept
     from (
-      select u.place, coalesce(m.attempts + 1 >= coalesce(m.max_attempts, c.max_attempts), false) as is_spent
+      select u.place, coalesce(m.attempts + 1 >= coalesce(m.max_attempts,
+        (select c.max_attempts from channel c where c.id = m.channel_id)), false) as is_spent
       from unnest(v_messages) with ordinality u(tid, place)
       join message m on m.ctid = u.tid
-      join channel c on c.id = m.channel_id
     ) h;
     perform history_record(array_agg(v_leases[p]), array_agg(v_messages[p]), 'deferred', array_agg(p_errors[v_ordinals[p]]))
     from unnest(v_kept) p

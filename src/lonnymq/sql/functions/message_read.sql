@@ -12,7 +12,6 @@ set enable_mergejoin = off
 as $$
   select m.id, m.key, m.content, m.state
   from unnest(p_ids, p_tokens) u(id, token)
-  join lease l on l.message_id = u.id
-  join message m on m.id = u.id
-  where l.token = u.token
+  cross join lateral (select from lease l where l.message_id = u.id and l.token = u.token offset 0) l
+  cross join lateral (select m.id, m.key, m.content, m.state from message m where m.id = u.id offset 0) m
 $$;

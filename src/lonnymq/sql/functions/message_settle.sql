@@ -29,6 +29,7 @@ declare
   v_has_rounds boolean := false;
   v_bytes bigint := 0;
   v_wakes tid[] := '{}';
+  v_nameless bigint[];
   -- By turn, in the order of waiting.
   c_none constant bigint[] := array_fill(null::bigint, array[cardinality(p_turns)]);
   t_tid tid[]; t_channel_id bigint[]; t_name text[]; t_weight integer[]; t_room bigint[]; t_share bigint[];
@@ -36,7 +37,7 @@ declare
   t_in_flight bigint[]; t_waiting bigint[]; t_wake_id bigint[]; t_mark_at bigint[]; t_mark_id bigint[];
   t_late_at bigint[] := c_none; t_late_id bigint[] := c_none; t_late_to bigint[] := c_none;
   t_release_at bigint[] := c_none; t_interval bigint[] := c_none; t_spare bigint[] := c_none; t_free bigint[] := c_none;
-  t_is_paused boolean[] := c_none;
+  t_is_paused boolean[] := c_none; t_stamp bigint[] := c_none;
   t_late_count integer[]; t_due_count integer[]; t_given integer[];
   t_first integer[]; t_last integer[];  -- its messages in these:
   m_id bigint[] := '{}'; m_at bigint[] := '{}'; m_tid tid[] := '{}';
@@ -51,7 +52,7 @@ begin
     from (
       select t.ctid as tid, t.channel_id, t.last_at, t.mark_at, t.mark_id, t.late_at, t.late_id, t.late_to,
         t.in_flight - coalesce(k.done, 0) as in_flight, t.waiting + coalesce(k.waiting, 0) as waiting,
-        c.name, c.weight, c.is_paused,
+        c.name, coalesce(c.weight, 1) as weight, c.is_paused,
         c.max_concurrency is not null as is_capped,
         k.uncapped > 0 or c.max_concurrency is null and t.has_uncapped as has_uncapped,
         c.max_concurrency - t.in_flight + coalesce(k.done, 0) - k.uncapped as free,
@@ -71,15 +72,18 @@ begin
         t.release_at, c.release_interval_ms * 1000 as interval_us, (c.release_burst - 1) * c.release_interval_ms * 1000 as spare_us,
         greatest(t.wake_id, k.last_id) as wake_id, k.wakes, k.at, k.first_id, k.to_at
       from turn t
-      join channel c on c.id = t.channel_id
+      left join lateral (select * from channel c where c.id = t.channel_id offset 0) c on true
       cross join lateral (
         select sum(w.done) as done, sum(w.waiting) as waiting, min(w.at) as at, min(w.message_id) as first_id, max(w.to_at) as to_at,
-          count(*) - count(w.at) as looks, max(w.id) as last_id, array_agg(w.ctid) as wakes,
+          count(*) filter (where w.at is null or w.done > 0) as looks, max(w.id) as last_id, array_agg(w.ctid) as wakes,
           -- A cap that was set while leases were out that nobody will report: count them, as long as there are any.
           case when c.max_concurrency is not null and t.has_uncapped then
             (select count(*) from lease l where l.channel_id = t.channel_id and not l.is_capped) else 0 end as uncapped
-        from wake w
-        where w.channel_id = t.channel_id and w.id >= case when p_is_full then 0 else t.wake_id - 64 end
+        from (
+          select w.ctid, w.* from wake w
+          where w.channel_id = t.channel_id and w.id >= case when p_is_full then 0 else t.wake_id - 64 end
+          order by w.id
+        ) w
       ) k
       where t.ctid = any(p_turns)
       offset 0
@@ -94,6 +98,9 @@ begin
     t_waiting[v_count] := t.waiting; t_wake_id[v_count] := t.wake_id;
     t_mark_at[v_count] := t.mark_at; t_mark_id[v_count] := t.mark_id;
     -- What few turns have.
+    if t.name is null then
+      v_nameless := v_nameless || t.channel_id;
+    end if;
     if t.is_paused then
       t_is_paused[v_count] := true;
     end if;
@@ -121,7 +128,7 @@ begin
     end if;
     if t.is_ready and v_ready < p_limit then
       v_ready := v_ready + 1;
-      v_name_bytes := greatest(v_name_bytes, octet_length(t.name));
+      v_name_bytes := greatest(v_name_bytes, octet_length(t.name), 0);
       v_weights := v_weights + t.weight;
       v_has_late := v_has_late or t.late_at is not null;
     end if;
@@ -152,10 +159,10 @@ begin
                   octet_length(m.content) + coalesce(octet_length(m.state), 0) + coalesce(octet_length(m.key), 0) as bytes
                 from message m
                 where u.late_at is not null and m.channel_id = u.channel_id
-                  and (m.dequeue_at, m.id) > (u.late_at, u.late_id)
-                  and (m.dequeue_at, m.id) <= (u.mark_at, u.mark_id) and m.dequeue_at <= u.late_to
+                  and (m.dequeue_at, m.id + 0) > (u.late_at, u.late_id)
+                  and (m.dequeue_at, m.id + 0) <= (u.mark_at, u.mark_id) and m.dequeue_at <= u.late_to
                   and (select true from lease l where l.message_id = m.id) is null
-                order by m.channel_id, m.dequeue_at, m.id
+                order by m.channel_id, m.dequeue_at, m.id + 0
                 limit u.share + 1
               )
               union all
@@ -163,8 +170,8 @@ begin
                 select m.id, m.dequeue_at, m.ctid as tid, false as is_late,
                   octet_length(m.content) + coalesce(octet_length(m.state), 0) + coalesce(octet_length(m.key), 0) as bytes
                 from message m
-                where m.channel_id = u.channel_id and (m.dequeue_at, m.id) > (u.mark_at, u.mark_id)
-                order by m.channel_id, m.dequeue_at, m.id
+                where m.channel_id = u.channel_id and (m.dequeue_at, m.id + 0) > (u.mark_at, u.mark_id)
+                order by m.channel_id, m.dequeue_at, m.id + 0
                 limit u.share + 1
               )
             ) a
@@ -190,8 +197,8 @@ begin
           from (
             select m.id, m.dequeue_at, m.ctid as tid, octet_length(m.content) + coalesce(octet_length(m.state), 0) + coalesce(octet_length(m.key), 0) as bytes
             from message m
-            where m.channel_id = u.channel_id and (m.dequeue_at, m.id) > (u.mark_at, u.mark_id)
-            order by m.channel_id, m.dequeue_at, m.id
+            where m.channel_id = u.channel_id and (m.dequeue_at, m.id + 0) > (u.mark_at, u.mark_id)
+            order by m.channel_id, m.dequeue_at, m.id + 0
             limit u.share + 1
           ) n
         ) m
@@ -215,6 +222,7 @@ begin
         v_given := least(t_due_count[i] - t_given[i], v_left);
         t_given[i] := t_given[i] + v_given;
         v_left := v_left - v_given;
+        t_stamp[i] := v_now + 1;  -- one place behind those that got less
       end if;
     end loop;
   end if;
@@ -226,7 +234,7 @@ begin
       l_id := l_id || m_id[t_first[i] + 1 : t_first[i] + v_given];
       l_turn := l_turn || array_fill(i, array[v_given]);
       v_has_rounds := v_has_rounds or v_given > t_weight[i];
-      t_last_at[i] := v_now;
+      t_last_at[i] := coalesce(t_stamp[i], v_now);
       t_waiting[i] := t_waiting[i] - v_given;
       if t_is_capped[i] then
         t_in_flight[i] := t_in_flight[i] + v_given;
@@ -268,6 +276,9 @@ begin
     t_waiting, t_wake_id, t_has_uncapped) u(tid, next_at, last_at, release_at, mark_at, mark_id, late_at, late_id, late_to,
     in_flight, waiting, wake_id, has_uncapped)
   where t.ctid = u.tid;
+  if v_nameless is not null then
+    perform channel_birth(v_nameless);
+  end if;
   if v_wakes <> '{}' then
     delete from wake w where w.ctid = any(v_wakes);
   end if;

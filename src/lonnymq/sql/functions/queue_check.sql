@@ -48,7 +48,7 @@ begin
         or f.late_at is not null and (m.dequeue_at, m.id) > (f.late_at, f.late_id) and m.dequeue_at <= f.late_to as is_covered
       from message m
       where m.channel_id = f.channel_id and not exists (select from lease l where l.message_id = m.id)
-      order by m.dequeue_at, m.id limit 1
+      order by m.dequeue_at, m.id + 0 limit 1
     ) h on true
   ),
   problems as (
@@ -68,7 +68,7 @@ begin
       (h.head_id is not null and h.turns is not null and h.soon = 0 and h.next_at is null and not h.is_paused
         and (h.max_concurrency is null or h.leases < h.max_concurrency), 'parked although a message waits',
         format('message %s at %s', h.head_id, h.head_at)),
-      (h.head_id is not null and h.soon = 0 and h.next_at > greatest(h.head_at * 1000, h.last_at)
+      (h.head_id is not null and h.soon = 0 and (h.max_concurrency is null or h.leases < h.max_concurrency) and h.next_at > greatest(h.head_at * 1000, h.last_at)
         + coalesce(h.release_interval_ms * h.release_burst * 1000, 0) + 1000000, 'the turn comes too late',
         format('next_at %s, message %s at %s, last_at %s', h.next_at, h.head_id, h.head_at, h.last_at))
     ) p(is_broken, problem, detail)
@@ -89,13 +89,13 @@ begin
   if p_repair then
     insert into channel (id, name)
     select distinct on (m.channel_id) m.channel_id, coalesce(m.channel_name, 'lost channel ' || m.channel_id)
-    from message m where not exists (select from channel c where c.id = m.channel_id)
+    from message m where not exists (select from channel c where c.id = m.channel_id) and channel_lock(m.channel_id)
     order by m.channel_id, m.channel_name
     on conflict do nothing;
     insert into turn (channel_id, version, next_at)
     select a.channel_id, 1, 0
     from (select m.channel_id from message m union select l.channel_id from lease l) a
-    where not exists (select from turn t where t.channel_id = a.channel_id) and channel_lock(a.channel_id);
+    where not exists (select from turn t where t.channel_id = a.channel_id) and channel_lock(a.channel_id, 'turn');
     v_turns := v_turns || array(select t.ctid from turn t where t.version = 1 and t.next_at = 0);
     delete from turn t using turn o where t.channel_id = o.channel_id and t.version < o.version and t.ctid = any(v_turns);
     update turn t set

@@ -38,5 +38,5 @@ cross join lateral (
 left join lateral (
   select m.id, m.dequeue_at, m.created_at from message m
   where m.channel_id = c.id and (select true from lease l where l.message_id = m.id) is null
-  order by m.dequeue_at, m.id limit 1
+  order by m.dequeue_at, m.id + 0 limit 1
 ) h on true;
