@@ -80,6 +80,8 @@ begin
   if cardinality(v_gone) = v_count then
     return query select u.id, 'completed' from unnest(p_ids) u(id);
     return;
+  elsif (select count(distinct i) from unnest(p_ids) i) <> v_count then
+    perform reject('ids', 'repeated ids', 'without repetition');
   end if;
   if cardinality(v_ended) > coalesce(cardinality(v_gone), 0) then
     -- Cancelled while they were worked: a lease less, and no message to it.

@@ -49,7 +49,7 @@ begin
     from unnest(v_kept) p
     having count(*) > 0;
     perform history_record(array_agg(v_leases[p]), array_agg(v_messages[p]), 'buried', array_agg(p_errors[v_ordinals[p]])),
-      dead_insert(array_agg(v_messages[p]), array_agg(p_errors[v_ordinals[p]]))
+      dead_insert(array_agg(v_messages[p]), array_agg(p_errors[v_ordinals[p]]), array_agg(p_states[v_ordinals[p]]))
     from unnest(v_spent) p
     having count(*) > 0;
     with ended as (

@@ -40,6 +40,7 @@ begin
   if not found then
     select 'already_published', p.created, p.duplicates into outcome, created, duplicates
     from publication p where p.name = p_publication;
+    delete from stage t where t.publication = p_publication and t.part = any(p_parts);
     return;
   end if;
 
