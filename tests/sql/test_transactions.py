@@ -76,17 +76,16 @@ def test_a_dequeue_rolled_back_leaves_everything_as_it_was(session: Open) -> Non
 def test_concurrent_dequeues_get_different_messages_and_do_not_wait(session: Open) -> None:
     first, second = session(autocommit=False), session()
     second.run("set lock_timeout = '50ms'")
-    for channel in ("a", "b", "c", "d"):
-        second.fill(channel, 3)
+    second.create_many([f"c{n}" for n in range(40)] * 3)
     mine = first.dequeue(2)
-    others = second.take(4)
+    others = second.take(8)
     assert len(mine) == 2
-    assert len(others) == 4
+    assert len(others) == 8
     assert not {one.channel for one in mine} & {one.channel for one in others}
     first.connection.commit()
-    rest = second.take(20)
+    rest = second.take(200)
     everything = ids_of(mine) + ids_of(others) + ids_of(rest)
-    assert len(everything) == len(set(everything)) == 12
+    assert len(everything) == len(set(everything)) == 120
 
 
 def test_busy_is_told_from_empty(session: Open) -> None:

@@ -1,0 +1,291 @@
+"""Misuse is an error with our own SQLSTATE that names the argument; and nothing has changed."""
+
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.sql.conftest import Open
+from tests.sql.session import Session
+from tests.sql.test_leases import everything
+
+LONG = "'" + "x" * 256 + "'"
+BAD_CHANNELS = ["null", "''", LONG, r"e'a\nb'", r"e'\t'", r"e'\x7f'", r"e'\x01'", r"e'\u0085'"]
+BAD_LIMITS = ["null", "0", "-1", "10001", "2147483647"]
+BAD_LEASES = ["null", "0", "-1", "86400001", "9223372036854775807"]
+ACKNOWLEDGING = ["message_complete", "message_defer", "message_bury", "message_give_back", "message_heartbeat"]
+
+
+def policy(text: str) -> str:
+    return f"channel_set('a', '{text}')"
+
+
+def each(call: str, argument: str, values: list[str]) -> list[tuple[str, str]]:
+    return [(call.format(value), argument) for value in values]
+
+
+CALLS: dict[str, list[tuple[str, str]]] = {
+    "message_create": [
+        *each("message_create({}, 'x')", "channel", BAD_CHANNELS),
+        ("message_create('a', null)", "content"),
+        *each("message_create('a', 'x', {})", "dequeue_at", ["9000000000000001", "-9000000000000001"]),
+        *each("message_create('a', 'x', p_delay_ms => {})", "delay_ms", ["-1", "3155760000001"]),
+        ("message_create('a', 'x', 1, 1)", "delay_ms"),
+        *each("message_create('a', 'x', p_key => {})", "key", ["''", LONG]),
+        *each("message_create('a', 'x', p_max_attempts => {})", "max_attempts", ["0", "-1"]),
+    ],
+    "message_create_many": [
+        ("message_create_many(null, '{}')", "channels"),
+        ("message_create_many('{}', null)", "contents"),
+        *each("message_create_many(array['a', {}], array['x', 'y'::bytea])", "channel", BAD_CHANNELS),
+        ("message_create_many('{a,b}', '{x}')", "contents"),
+        ("message_create_many('{a}', '{x,y}')", "contents"),
+        ("message_create_many('{a}', '{}')", "contents"),
+        ("message_create_many('{a,b}', '{x,NULL}')", "contents"),
+        ("message_create_many('{a}', '{x}', '{1,2}')", "dequeue_ats"),
+        ("message_create_many('{a}', '{x}', '{}')", "dequeue_ats"),
+        ("message_create_many('{a,a}', '{x,x}', '{1,9000000000000001}')", "dequeue_ats"),
+        ("message_create_many('{a}', '{x}', null, '{1,2}')", "delays_ms"),
+        ("message_create_many('{a}', '{x}', null, '{-1}')", "delays_ms"),
+        ("message_create_many('{a,b}', '{x,y}', '{1,NULL}', '{1,NULL}')", "delays_ms"),
+        ("message_create_many('{a}', '{x}', p_keys => '{a,b}')", "keys"),
+        ("""message_create_many('{a,b}', '{x,y}', p_keys => '{k,""}')""", "keys"),
+        (f"message_create_many('{{a}}', '{{x}}', p_keys => array[{LONG}])", "keys"),
+        ("message_create_many('{a}', '{x}', p_max_attempts => '{1,2}')", "max_attempts"),
+        ("message_create_many('{a,b}', '{x,y}', p_max_attempts => '{1,0}')", "max_attempts"),
+    ],
+    "message_publish": [
+        *each("message_publish({}, '{{}}', '{{}}')", "publication", ["null", "''", LONG]),
+        ("message_publish('p', null, '{}')", "parts"),
+        ("message_publish('p', '{}', null)", "counts"),
+        ("message_publish('p', '{}', '{1}')", "counts"),
+        ("message_publish('p', array[gen_random_uuid()], '{}')", "counts"),
+    ],
+    "message_dequeue": [
+        *each("message_dequeue({})", "limit", BAD_LIMITS),
+        *each("message_dequeue(1, {})", "lease_ms", BAD_LEASES),
+        (f"message_dequeue(1, 1000, {LONG})", "worker"),
+    ],
+    "acknowledging": [
+        call
+        for name in ACKNOWLEDGING
+        for call in [
+            (f"{name}(null, '{{}}')", "ids"),
+            (f"{name}('{{}}', null)", "tokens"),
+            (f"{name}('{{1}}', '{{}}')", "tokens"),
+            (f"{name}('{{1}}', '{{1,2}}')", "tokens"),
+            (f"{name}(array_fill(1::bigint, array[10001]), array_fill(1::bigint, array[10001]))", "ids"),
+        ]
+    ],
+    "message_defer": [
+        ("message_defer('{1}', '{1}', '{}')", "delays_ms"),
+        ("message_defer('{1}', '{1}', '{1,2}')", "delays_ms"),
+        ("message_defer('{1}', '{1}', '{-1}')", "delays_ms"),
+        ("message_defer('{1,2}', '{1,2}', '{5,3155760000001}')", "delays_ms"),
+        ("message_defer('{1}', '{1}', null, '{x,y}')", "states"),
+        ("message_defer('{1}', '{1}', null, null, '{x,y}')", "errors"),
+    ],
+    "message_bury": [("message_bury('{1}', '{1}', '{}')", "errors"), ("message_bury('{1}', '{1}', '{a,b}')", "errors")],
+    "message_heartbeat": each("message_heartbeat('{{1}}', '{{1}}', {})", "lease_ms", BAD_LEASES),
+    "message_read": [
+        ("message_read(null, '{}')", "ids"),
+        ("message_read('{}', null)", "tokens"),
+        ("message_read('{1,2}', '{1}')", "tokens"),
+    ],
+    "message_cancel": [
+        ("message_cancel(null)", "ids"),
+        *each("message_cancel_key({}, 'k')", "channel", BAD_CHANNELS),
+        ("message_cancel_key('a', null)", "key"),
+    ],
+    "channel_set": [
+        *each("channel_set({})", "channel", BAD_CHANNELS),
+        ("channel_set('a', null)", "policy"),
+        *[(policy(text), "policy") for text in ("[]", "1", "null", '"x"', '{"unknown": 1}', '{"Weight": 1}', '{"": 1}')],
+        *[
+            (policy(f'{{"{name}": {value}}}'), name)
+            for name in ("max_concurrency", "release_interval_ms", "release_burst", "weight", "max_size", "max_attempts")
+            for value in ("-1", "1.5", '"1"', "true", "[1]", "{}", "1e30", "9223372036854775808")
+        ],
+        *[
+            (policy(f'{{"{name}": 0}}'), name)
+            for name in ("max_concurrency", "release_interval_ms", "release_burst", "weight", "max_attempts")
+        ],
+        (policy('{"max_concurrency": 2147483648}'), "max_concurrency"),
+        (policy('{"release_interval_ms": 86400001}'), "release_interval_ms"),
+        (policy('{"release_burst": 10001}'), "release_burst"),
+        (policy('{"weight": 1001}'), "weight"),
+        (policy('{"max_attempts": 2147483648}'), "max_attempts"),
+        *[(policy(f'{{"is_paused": {value}}}'), "is_paused") for value in ("0", '"true"', "[]")],
+        (policy('{"weight": 2, "max_size": -1}'), "max_size"),
+    ],
+    "other channel functions": [
+        call
+        for name in ("channel_pause", "channel_resume", "channel_delete", "channel_explain")
+        for call in each(f"{name}({{}})", "channel", BAD_CHANNELS)
+    ],
+    "dead letters": [
+        ("dead_redrive(null)", "ids"),
+        ("dead_purge(null)", "ids"),
+        *each("dead_list(null, {})", "limit", BAD_LIMITS),
+        ("dead_list(null, 1, null)", "after"),
+        *each("dead_redrive_channel({})", "channel", BAD_CHANNELS),
+        *each("dead_redrive_channel('a', {})", "limit", BAD_LIMITS),
+        *each("dead_purge_channel({})", "channel", BAD_CHANNELS),
+        *each("dead_purge_channel('a', {})", "limit", BAD_LIMITS),
+    ],
+    "queue_set": [
+        ("queue_set(null)", "settings"),
+        *[(f"queue_set('{text}')", "settings") for text in ("[]", "1", "null", '{"unknown": 1}', '{"salt": "x"}')],
+        *[(f"""queue_set('{{"history": {value}}}')""", "history") for value in ("null", '"on"', "true", "1", '["off"]')],
+        *[
+            (f"""queue_set('{{"max_content_bytes": {value}}}')""", "max_content_bytes")
+            for value in ("null", "0", "-1", "67108865", "1.5", '"1"', "true")
+        ],
+        ("""queue_set('{"history": "full", "max_content_bytes": 0}')""", "max_content_bytes"),
+    ],
+    "sleepers": [
+        *each("sleeper_register({}, 1000)", "worker", ["null", "''", LONG]),
+        *each("sleeper_register('w', {})", "for_ms", ["null", "0", "-1", "3600001"]),
+    ],
+    "history_prepare": each("history_prepare({})", "days", ["null", "-1", "367"]),
+}
+
+
+@pytest.fixture
+def populated(queue: Session) -> Session:
+    """A queue in which there is something to spoil."""
+    queue.set("a", max_concurrency=5)
+    queue.fill("a", 4)
+    taken = queue.take(3)
+    queue.bury(taken[:1], "x")
+    queue.complete(taken[1:2])
+    return queue
+
+
+def all_state(queue: Session) -> list[Any]:
+    tables = ("channel", "setting", "publication", "sleeper", "stage")
+    return [everything(queue), *(queue.rows(f"select t.* from {table} t order by 1") for table in tables)]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_each_wrong_argument_is_named_and_nothing_changed(populated: Session, name: str) -> None:
+    before = all_state(populated)
+    faults = []
+    for call, argument in CALLS[name]:
+        shown = call if len(call) < 100 else call[:100] + "…"
+        try:
+            populated.run(f"select {call}")
+        except psycopg.Error as error:
+            if error.sqlstate != "LQ001":
+                faults.append(f"{shown}: {error.sqlstate} {error}")
+            elif argument not in str(error.diag.message_primary).split(" must ")[0]:
+                faults.append(f"{shown}: names no {argument}: {error.diag.message_primary}")
+            elif not error.diag.message_hint or len(str(error)) > 2_000:
+                faults.append(f"{shown}: no help, or too much of it: {error}")
+        else:
+            faults.append(f"{shown}: accepted")
+    assert not faults, "\n" + "\n".join(faults)
+    assert all_state(populated) == before
+
+
+def test_the_error_tells_argument_value_and_range(queue: Session) -> None:
+    with pytest.raises(psycopg.Error) as raised:
+        queue.run("select message_dequeue(1, 86400001)")
+    message = str(raised.value.diag.message_primary)
+    assert all(part in message for part in ("lease_ms", "86400001", "between 1 and 86400000"))
+
+
+@pytest.mark.parametrize("call", ["message_create(%s, 'x')", "channel_set(%s)", "message_create('a', 'x', p_key => %s)"])
+def test_a_nul_cannot_even_be_sent(queue: Session, call: str) -> None:
+    with pytest.raises(psycopg.DataError):
+        queue.run(f"select {call}", "a\0b")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "message_create('a', 'x', 'soon')",
+        "message_create('a', 'x', 1.5::float)",
+        "message_dequeue('many')",
+        "message_complete('{a}', '{b}')",
+        "message_complete('{1}', '{99999999999999999999}')",
+        "channel_set('a', '{broken')",
+        "message_publish('p', '{not-a-uuid}', '{1}')",
+        "to_epoch('not a time')",
+        "queue_check('maybe')",
+        "message_dequeue(99999999999)",
+    ],
+)
+def test_a_value_of_the_wrong_type_is_postgresqls_own_error(queue: Session, call: str) -> None:
+    with pytest.raises(psycopg.Error) as raised:
+        queue.run(f"select {call}")
+    assert (raised.value.sqlstate or "")[:2] in ("22", "42")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "message_create('a', 'x', null, null, null, null)",
+        "message_create_many('{a}', '{x}', null, null, null, null)",
+        "message_create_many('{a}', '{x}', '{NULL}', '{NULL}', '{NULL}', '{NULL}')",
+        "message_create_many('{}', '{}', '{}', '{}', '{}', '{}')",
+        "message_dequeue(1, 1000, null, null)",
+        "message_dequeue(10000, 1000)",
+        "message_complete('{NULL}', '{NULL}')",
+        "message_defer('{NULL}', '{1}', '{NULL}', '{NULL}', '{NULL}')",
+        "message_bury('{1}', '{1}', null)",
+        "message_cancel('{NULL,-1,0}')",
+        "message_cancel_key('a', '')",
+        "dead_redrive('{NULL}')",
+        "dead_purge('{NULL}')",
+        "dead_list('nobody')",
+        "dead_purge_channel('nobody', 1, null)",
+        "queue_check(null)",
+        "sleeper_clear(null)",
+        "sleeper_clear('nobody')",
+        "stage_prune(null)",
+        "queue_set()",
+        "channel_set('a')",
+        "to_epoch(null)",
+    ],
+)
+def test_what_is_optional_or_unknown_may_be_so(queue: Session, call: str) -> None:
+    queue.run(f"select {call}")
+
+
+@pytest.mark.parametrize("level", ["REPEATABLE_READ", "SERIALIZABLE"])
+def test_what_needs_fresh_snapshots_says_so_at_other_isolation_levels(session: Open, level: str) -> None:
+    queue, strict = session(), session(autocommit=False)
+    queue.fill("a", 2)
+    leased = queue.lease()
+    strict.connection.isolation_level = psycopg.IsolationLevel[level]
+    lease = f"array[{leased.message_id}]::bigint[], array[{leased.token}]::bigint[]"
+    calls = [
+        "message_dequeue()",
+        *(f"{name}({lease})" for name in ACKNOWLEDGING),
+        *(f"{name}('{{}}', '{{}}')" for name in ACKNOWLEDGING),
+        f"message_cancel(array[{leased.message_id}])",
+        "channel_set('a')",
+        "channel_pause('a')",
+        "channel_resume('a')",
+        "channel_delete('a')",
+        "dead_redrive('{}')",
+        "dead_purge('{}')",
+        "queue_check(true)",
+    ]
+    for call in calls:
+        with pytest.raises(psycopg.Error) as raised:
+            strict.run(f"select {call}")
+        assert raised.value.sqlstate == "LQ002", call
+        assert level.replace("_", " ") in str(raised.value)
+        strict.connection.rollback()
+    strict.run("select queue_check(), channel_explain('a'), dead_list(), queue_status()")
+    strict.connection.rollback()
+    assert queue.complete([leased]) == ["completed"]
+
+
+def test_a_dequeue_in_a_read_only_transaction_is_refused_by_postgresql(session: Open) -> None:
+    queue = session(autocommit=False)
+    queue.connection.read_only = True
+    with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+        queue.create("a")

@@ -1,0 +1,116 @@
+"""A16: many messages in one call, each with its own outcome."""
+
+import psycopg
+import pytest
+
+from tests.sql.conftest import Open
+from tests.sql.session import Reply, Session, ids_of
+from tests.sql.test_leases import ACKNOWLEDGEMENTS, everything
+
+SUCCESS = {
+    "complete": "completed",
+    "defer": "deferred",
+    "bury": "buried",
+    "give_back": "given_back",
+    "heartbeat": "extended",
+}
+
+
+def mixed(queue: Session, other: Session) -> list[Reply]:
+    """A good lease, a lost one, a cancelled one, a good one, a busy one, an unknown one."""
+    queue.create_many(["a", "b", "c", "a", "b"])
+    good, lost, cancelled, good_too, busy = sorted(queue.take(5), key=lambda one: one.message_id)
+    lost = lost._replace(token=lost.token + 1)
+    queue.cancel(cancelled.message_id)
+    assert other.heartbeat([busy]) == ["extended"]
+    return [good, lost, cancelled, good_too, busy, good._replace(message_id=10_000_000)]
+
+
+@pytest.mark.parametrize("name", ACKNOWLEDGEMENTS)
+def test_outcomes_come_in_the_order_given(session: Open, name: str) -> None:
+    queue, other = session(), session(autocommit=False)
+    given = mixed(queue, other)
+    expected = [SUCCESS[name], "lease_lost", "cancelled", SUCCESS[name], "busy", "lease_lost"]
+    assert ACKNOWLEDGEMENTS[name](queue, given[::-1] if name == "defer" else given) == (
+        expected[::-1] if name == "defer" else expected
+    )
+    other.connection.rollback()
+    assert ACKNOWLEDGEMENTS[name](queue, given[4:5]) == [SUCCESS[name]]
+
+
+@pytest.mark.parametrize("name", [one for one in ACKNOWLEDGEMENTS if one != "heartbeat"])
+def test_a_repeated_id_is_refused_and_nothing_changed(queue: Session, name: str) -> None:
+    queue.run("select queue_set('{\"history\": \"full\"}')")
+    queue.create_many(["a", "a", "b"], max_attempts=[None, 1, None])
+    taken = queue.take(3)
+    before = everything(queue)
+    with pytest.raises(psycopg.Error) as raised:
+        ACKNOWLEDGEMENTS[name](queue, [*taken, taken[1]])
+    assert raised.value.sqlstate == "LQ001"
+    assert "ids" in str(raised.value)
+    assert everything(queue) == before
+    assert ACKNOWLEDGEMENTS[name](queue, taken)
+
+
+def test_a_repeated_id_is_extended_once_and_harmless(queue: Session) -> None:
+    queue.create("a")
+    leased = queue.lease()
+    assert queue.heartbeat([leased, leased]) == ["extended", "extended"]
+
+
+@pytest.mark.parametrize("name", ACKNOWLEDGEMENTS)
+def test_nothing_given_is_nothing_done(queue: Session, name: str) -> None:
+    assert ACKNOWLEDGEMENTS[name](queue, []) == []
+
+
+@pytest.mark.parametrize("name", ACKNOWLEDGEMENTS)
+def test_a_batch_over_many_channels(queue: Session, name: str) -> None:
+    queue.create_many([f"c{n % 50}" for n in range(400)])
+    taken = queue.take(400)
+    assert ACKNOWLEDGEMENTS[name](queue, taken) == [SUCCESS[name]] * 400
+
+
+def test_many_are_created_in_the_order_given_each_as_asked(queue: Session) -> None:
+    made = queue.create_many(
+        ["a", "b", "a", "a"],
+        [b"1", b"2", b"3", b""],
+        dequeue_ats=[None, 5, None, -1],
+        delays_ms=[3_600_000, None, None, None],
+        keys=["k", "k", None, None],
+        max_attempts=[1, 2, None, 3],
+    )
+    assert [outcome for outcome, _ in made] == ["created"] * 4
+    ids = [message for _, message in made]
+    assert ids == sorted(ids, key=lambda one: one or 0)
+    found = queue.rows(
+        "select id, content, key, max_attempts, case when dequeue_at < 100 then dequeue_at end,"
+        " dequeue_at > created_at + 1000000 from message order by id"
+    )
+    assert found == [
+        (ids[0], b"1", "k", 1, None, True),
+        (ids[1], b"2", "k", 2, 5, False),
+        (ids[2], b"3", None, None, None, False),
+        (ids[3], b"", None, 3, -1, False),
+    ]
+
+
+def test_nothing_is_created_from_nothing(queue: Session) -> None:
+    assert queue.create_many([]) == []
+
+
+def test_a_hundred_thousand_is_the_most_in_one_call(queue: Session) -> None:
+    with pytest.raises(psycopg.Error) as raised:
+        queue.run("select message_create_many(array_fill('a'::text, array[100001]), array_fill('x'::bytea, array[100001]))")
+    assert raised.value.sqlstate == "LQ001"
+    assert "100000" in str(raised.value)
+
+
+def test_one_wake_per_channel_is_written_for_many_messages(queue: Session) -> None:
+    queue.create_many(["a", "b"] * 500)
+    assert queue.ask("select count(*) from wake") == 2
+
+
+def test_a_reply_holds_each_message_once(queue: Session) -> None:
+    queue.create_many([f"c{n % 7}" for n in range(1_000)])
+    found = ids_of(queue.take(1_000))
+    assert len(found) == len(set(found)) == 1_000

@@ -1,0 +1,131 @@
+"""A22: take a message out of the queue."""
+
+import pytest
+
+from tests.sql.conftest import Open
+from tests.sql.session import Session, ids_of
+
+
+def cancel_key(queue: Session, channel: str, key: str) -> tuple[int | None, str]:
+    found: tuple[int | None, str] = queue.rows("select * from message_cancel_key(%s, %s)", channel, key)[0]
+    return found
+
+
+def test_a_waiting_message_is_cancelled(queue: Session) -> None:
+    made = queue.fill("a", 3)
+    assert queue.cancel(made[1]) == ["cancelled"]
+    assert ids_of(queue.drain()) == [made[0], made[2]]
+
+
+def test_a_scheduled_message_is_cancelled(queue: Session) -> None:
+    made = queue.create("a", delay_ms=60_000)
+    queue.look()
+    assert queue.cancel(made) == ["cancelled"]
+    assert queue.ask("select count(*) from message") == 0
+
+
+def test_a_message_can_be_cancelled_once(queue: Session) -> None:
+    made = queue.create("a")
+    assert queue.cancel(made, 999_999) == ["cancelled", "unknown"]
+    assert queue.cancel(made) == ["unknown"]
+
+
+def test_nothing_given_is_nothing_done(queue: Session) -> None:
+    assert queue.cancel() == []
+
+
+def test_by_key(queue: Session) -> None:
+    made = queue.create("a", key="k")
+    queue.create("b", key="k")
+    assert cancel_key(queue, "a", "other") == (None, "unknown")
+    assert cancel_key(queue, "c", "k") == (None, "unknown")
+    assert cancel_key(queue, "a", "k") == (made, "cancelled")
+    assert cancel_key(queue, "a", "k") == (None, "unknown")
+    assert [one.channel for one in queue.drain()] == ["b"]
+
+
+def test_a_leased_message_is_cancelled_and_its_worker_learns_it(queue: Session) -> None:
+    made = queue.create("a")
+    leased = queue.lease()
+    assert queue.cancel(made) == ["cancelled"]
+    assert queue.heartbeat([leased]) == ["cancelled"]
+    assert queue.heartbeat([leased]) == ["cancelled"]
+    assert queue.complete([leased]) == ["cancelled"]
+    assert queue.complete([leased]) == ["lease_lost"]
+    assert queue.ask("select count(*) from lease") == 0
+
+
+@pytest.mark.parametrize("ending", ["message_complete", "message_defer", "message_bury", "message_give_back"])
+def test_any_acknowledgement_ends_a_cancelled_messages_lease(queue: Session, ending: str) -> None:
+    queue.fill("a", 2)
+    taken = queue.take(2)
+    queue.cancel(taken[0].message_id)
+    assert queue.end(ending, taken)[0] == "cancelled"
+    assert queue.ask("select count(*) from lease") == 0
+    assert queue.ask("select count(*) from dead") == (ending == "message_bury")
+
+
+def test_an_expired_lease_of_a_cancelled_message_just_ends(queue: Session) -> None:
+    made = queue.create("a", max_attempts=1)
+    leased = queue.lease()
+    queue.cancel(made)
+    queue.expire([leased])
+    assert queue.take(1) == []
+    assert queue.ask("select count(*) from lease") == 0
+    assert queue.ask("select count(*) from dead") == 0
+
+
+def test_a_message_that_another_transaction_holds_is_busy(session: Open) -> None:
+    queue, other = session(), session(autocommit=False)
+    queue.run("set lock_timeout = '50ms'")
+    made = queue.fill("a", 2, keys=["k", None])
+    other.cancel(made[0])
+    assert queue.cancel(*made) == ["busy", "cancelled"]
+    assert cancel_key(queue, "a", "k") == (made[0], "busy")
+    other.connection.rollback()
+    assert queue.cancel(made[0]) == ["cancelled"]
+
+
+def test_cancelled_in_an_open_transaction_and_leased_meanwhile(session: Open) -> None:
+    """Rule 7: leaves a lease without a message, which is legal."""
+    queue, worker = session(autocommit=False), session()
+    worker.run("set lock_timeout = '50ms'")
+    made = worker.fill("a", 2)
+    queue.cancel(made[0])
+    taken = worker.take(2)
+    queue.connection.commit()
+    outcomes = dict(zip(ids_of(taken), worker.complete(taken), strict=True))
+    assert outcomes.pop(made[0], "cancelled") == "cancelled"
+    assert outcomes == {made[1]: "completed"}
+    assert worker.ask("select count(*) from message") == 0
+    worker.run("update lease set unlock_at = 0")
+    assert worker.take(1) == []
+    assert worker.ask("select count(*) from lease") == 0
+
+
+def test_a_cancel_that_is_rolled_back_loses_nothing(session: Open) -> None:
+    queue, worker = session(autocommit=False), session()
+    made = worker.fill("a", 3)
+    queue.cancel(made[1])
+    taken = worker.take(3)
+    queue.connection.rollback()
+    worker.complete(taken)
+    worker.run("update lease set unlock_at = 0")
+    worker.drain()
+    assert worker.ask("select count(*) from message") == 0
+
+
+def test_the_head_of_a_parked_channel_is_cancelled(queue: Session) -> None:
+    queue.set("a", max_concurrency=1)
+    made = queue.fill("a", 3)
+    leased = queue.lease()
+    queue.cancel(made[1])
+    queue.complete([leased])
+    assert ids_of(queue.take(5)) == [made[2]]
+
+
+def test_a_whole_backlog_is_cancelled(queue: Session) -> None:
+    made = queue.fill("a", 1_000)
+    queue.take(10)
+    assert set(queue.cancel(*made[10:])) == {"cancelled"}
+    assert queue.take(1) == []

@@ -1,0 +1,164 @@
+"""A15: bury, list, redrive, purge."""
+
+import pytest
+
+from tests.sql.conftest import Open
+from tests.sql.session import Session, ids_of
+
+
+def buried(queue: Session, channel: str, count: int, **options: object) -> list[int]:
+    made = queue.fill(channel, count, **options)
+    taken = [one for one in queue.take(count) if one.message_id in made]
+    assert queue.bury(taken, "broken") == ["buried"] * count
+    return made
+
+
+def redrive(queue: Session, *ids: int) -> list[str]:
+    return [row[0] for row in queue.rows("select outcome from dead_redrive(%s::bigint[])", list(ids))]
+
+
+def purge(queue: Session, *ids: int) -> list[str]:
+    return [row[0] for row in queue.rows("select outcome from dead_purge(%s::bigint[])", list(ids))]
+
+
+def dead_ids(queue: Session, *arguments: object) -> list[int]:
+    places = ", ".join(["%s"] * len(arguments))
+    return [row[0] for row in queue.rows(f"select message_id from dead_list({places})", *arguments)]
+
+
+def test_a_buried_message_leaves_the_queue_with_its_error(queue: Session) -> None:
+    made = queue.create("a", b"bad", key="k", max_attempts=9)
+    leased = queue.lease()
+    assert queue.bury([leased], "cannot be read") == ["buried"]
+    assert queue.dequeue() == []
+    (dead,) = queue.rows(
+        "select message_id, channel, key, attempts, error, content, state, created_at, buried_at >= created_at"
+        " from dead_list()"
+    )
+    assert dead == (made, "a", "k", 1, "cannot be read", b"bad", None, leased.created_at, True)
+
+
+def test_each_message_of_a_batch_has_its_own_error(queue: Session) -> None:
+    made = queue.fill("a", 3)
+    taken = queue.take(3)
+    queue.rows(
+        "select * from message_bury(%s, %s, %s)", ids_of(taken), [one.token for one in taken], ["e1", None, "e3"]
+    )
+    assert queue.rows("select message_id, error from dead_list()") == [(made[0], "e1"), (made[1], None), (made[2], "e3")]
+
+
+def test_the_list_is_read_page_by_page_and_by_channel(queue: Session) -> None:
+    a, b = buried(queue, "a", 5), buried(queue, "b", 3)
+    assert dead_ids(queue) == sorted(a + b)
+    assert dead_ids(queue, "b") == b
+    assert dead_ids(queue, "a", 2) == a[:2]
+    assert dead_ids(queue, "a", 2, a[1]) == a[2:4]
+    assert dead_ids(queue, None, 3, a[-1]) == b
+    assert dead_ids(queue, "nobody") == []
+
+
+def test_a_redriven_message_is_worked_again_from_its_first_attempt(queue: Session) -> None:
+    made = queue.create("a", b"x", key="k", max_attempts=1)
+    queue.bury([queue.lease()], "broken")
+    assert redrive(queue, made) == ["redriven"]
+    assert dead_ids(queue) == []
+    leased = queue.lease()
+    assert (leased.message_id, leased.attempt, leased.key, leased.content, leased.max_attempts) == (made, 1, "k", b"x", 1)
+
+
+def test_redriving_keeps_the_state(queue: Session) -> None:
+    made = queue.create("a")
+    queue.defer([queue.lease()], state=b"page 2")
+    queue.bury([queue.lease()], "broken")
+    redrive(queue, made)
+    assert queue.lease().state == b"page 2"
+
+
+def test_outcomes_come_in_the_order_given(queue: Session) -> None:
+    made = buried(queue, "a", 3)
+    assert redrive(queue, made[2], 999_999, made[0]) == ["redriven", "unknown", "redriven"]
+    assert purge(queue, 999_999, made[1], made[0]) == ["unknown", "purged", "unknown"]
+    assert sorted(ids_of(queue.drain())) == [made[0], made[2]]
+
+
+def test_a_live_key_keeps_a_message_dead(queue: Session) -> None:
+    made = queue.create("a", key="k")
+    queue.bury([queue.lease()])
+    live = queue.create("a", key="k")
+    assert redrive(queue, made) == ["duplicate"]
+    assert dead_ids(queue) == [made]
+    assert ids_of(queue.drain()) == [live]
+    assert redrive(queue, made) == ["redriven"]
+
+
+def test_of_two_dead_messages_with_one_key_the_first_is_redriven(queue: Session) -> None:
+    first = queue.create("a", key="k")
+    queue.bury([queue.lease()])
+    second = queue.create("a", key="k")
+    queue.bury([queue.lease()])
+    assert redrive(queue, second, first) == ["duplicate", "redriven"]
+    assert queue.ask("select dead_redrive_channel('a')") == 0
+    assert dead_ids(queue) == [second]
+
+
+def test_the_same_key_in_other_channels_is_no_clash(queue: Session) -> None:
+    made = queue.create("a", key="k")
+    queue.bury([queue.lease()])
+    queue.create("b", key="k")
+    assert redrive(queue, made) == ["redriven"]
+
+
+def test_a_whole_channel_is_redriven_in_steps(queue: Session) -> None:
+    made, other = buried(queue, "a", 5), buried(queue, "b", 2)
+    redriven = "select dead_redrive_channel('a', 2)"
+    assert [queue.ask(redriven) for _ in range(4)] == [2, 2, 1, 0]
+    assert ids_of(queue.drain(limit=2)) == made
+    assert dead_ids(queue) == other
+
+
+def test_a_redriven_channel_steps_over_keys_that_are_live(queue: Session) -> None:
+    made = queue.create("a", key="k")
+    queue.bury([queue.lease()])
+    others = buried(queue, "a", 3)
+    queue.create("a", key="k")
+    assert [queue.ask("select dead_redrive_channel('a', 1)") for _ in range(4)] == [1, 1, 1, 0]
+    assert dead_ids(queue) == [made]
+    assert len(others) == 3
+
+
+def test_a_channel_is_purged_in_steps_and_by_age(queue: Session) -> None:
+    made = buried(queue, "a", 5)
+    other = buried(queue, "b", 1)
+    queue.run("update dead set buried_at = 0 where message_id = any(%s)", made[:3])
+    assert queue.ask("select dead_purge_channel('a', 2, now() - interval '1 day')") == 2
+    assert queue.ask("select dead_purge_channel('a', 100, now() - interval '1 day')") == 1
+    assert dead_ids(queue) == [*made[3:], *other]
+    assert queue.ask("select dead_purge_channel('a')") == 2
+    assert dead_ids(queue) == other
+
+
+@pytest.mark.parametrize("name", ["dead_redrive", "dead_purge"])
+def test_a_dead_letter_that_another_transaction_holds_is_busy(session: Open, name: str) -> None:
+    queue, other = session(), session(autocommit=False)
+    queue.run("set lock_timeout = '50ms'")
+    made = buried(queue, "a", 2)
+    other.run(f"select {name}(%s)", made[:1])
+    expected = "redriven" if name == "dead_redrive" else "purged"
+    assert [row[0] for row in queue.rows(f"select outcome from {name}(%s)", made)] == ["busy", expected]
+    other.connection.rollback()
+    assert [row[0] for row in queue.rows(f"select outcome from {name}(%s)", made)] == [expected, "unknown"]
+
+
+def test_a_channel_deleted_meanwhile_is_made_anew_by_redriving(queue: Session) -> None:
+    made = buried(queue, "a", 2)
+    assert queue.ask("select channel_delete('a')") == "deleted"
+    assert redrive(queue, *made) == ["redriven"] * 2
+    assert [(one.channel, one.message_id) for one in queue.drain()] == [("a", one) for one in made]
+
+
+def test_redriven_messages_take_part_in_fairness(queue: Session) -> None:
+    made = buried(queue, "a", 50)
+    queue.fill("b", 50)
+    redrive(queue, *made)
+    channels = [one.channel for one in queue.take(20)]
+    assert channels.count("a") == channels.count("b") == 10

@@ -1,0 +1,244 @@
+"""A23: a record of every finished attempt, in partitions of a day."""
+
+import pytest
+
+from tests.sql.conftest import Open
+from tests.sql.session import Session
+
+DAY_MS = 86_400_000
+
+
+def keep(queue: Session, mode: str) -> None:
+    queue.run("select queue_set(jsonb_build_object('history', %s::text))", mode)
+
+
+def outcomes(queue: Session) -> list[tuple[object, ...]]:
+    return queue.rows("select message_id, outcome, attempt from history order by id")
+
+
+def without_partitions(queue: Session) -> None:
+    """As after a long time in which nobody prepared any."""
+    for (name,) in queue.rows("select name from history_partition"):
+        queue.run(f"drop table {name}")
+    queue.run("update setting set history_until = 0")
+
+
+def test_nothing_is_kept_unless_asked(queue: Session) -> None:
+    queue.create("a")
+    queue.complete([queue.lease()])
+    assert outcomes(queue) == []
+
+
+def test_metadata_tells_everything_but_the_content(queue: Session) -> None:
+    keep(queue, "metadata")
+    made = queue.create("a", b"12345", dequeue_at=7)
+    (leased,) = queue.dequeue(1, worker="w1")
+    queue.defer([leased], error="no answer", state=b"s")
+    (row,) = queue.rows(
+        "select message_id, channel, outcome, attempt, created_at, dequeue_at, leased_at, worker, error, content_bytes,"
+        " content, state, ended_at >= leased_at, xid > 0 from history"
+    )
+    assert row == (
+        *(made, "a", "deferred", 1, leased.created_at, 7, leased.leased_at // 1_000, "w1", "no answer", 5),
+        *(None, None, True, True),
+    )
+
+
+def test_full_keeps_content_and_state(queue: Session) -> None:
+    keep(queue, "full")
+    queue.create("a", b"work")
+    queue.defer([queue.lease()], state=b"page 2")
+    queue.complete([queue.lease()])
+    assert queue.rows("select outcome, content, state from history order by id") == [
+        ("deferred", b"work", None),
+        ("completed", b"work", b"page 2"),
+    ]
+
+
+def test_every_way_to_end_an_attempt_is_recorded_once(queue: Session) -> None:
+    keep(queue, "metadata")
+    made = queue.fill("a", 6, max_attempts=[None, None, None, 1, 1, None])
+    taken = {one.message_id: one for one in queue.take(6)}
+    queue.complete([taken[made[0]]])
+    queue.defer([taken[made[1]]], delay_ms=60_000)
+    queue.bury([taken[made[2]]], "e")
+    queue.defer([taken[made[3]]], error="last")
+    queue.expire([taken[made[4]]])
+    queue.give_back([taken[made[5]]])
+    queue.cancel(made[5])
+    queue.take(1)
+    assert sorted(outcomes(queue)) == [
+        (made[0], "completed", 1),
+        (made[1], "deferred", 1),
+        (made[2], "buried", 1),
+        (made[3], "buried", 1),
+        (made[4], "expired", 1),
+        (made[5], "cancelled", 0),
+    ]
+    assert "expired" in queue.ask("select error from history where outcome = 'expired'")
+
+
+def test_attempts_that_change_nothing_are_not_recorded(queue: Session) -> None:
+    keep(queue, "metadata")
+    queue.create("a")
+    leased = queue.lease()
+    queue.complete([leased._replace(token=1)])
+    queue.heartbeat([leased])
+    assert outcomes(queue) == []
+
+
+def test_a_record_commits_with_the_attempts_end(queue: Session) -> None:
+    keep(queue, "metadata")
+    queue.create("a")
+    leased = queue.lease()
+    with queue.connection.transaction(force_rollback=True):
+        queue.complete([leased])
+    assert outcomes(queue) == []
+
+
+def test_a_batch_is_recorded_row_by_row(queue: Session) -> None:
+    keep(queue, "metadata")
+    queue.create_many(["a", "b"] * 50)
+    queue.complete(queue.take(100))
+    assert queue.rows("select channel, count(*) from history group by 1 order by 1") == [("a", 50), ("b", 50)]
+
+
+def test_the_switch_takes_effect_at_once(queue: Session) -> None:
+    queue.fill("a", 2)
+    taken = queue.take(2)
+    keep(queue, "metadata")
+    queue.complete(taken[:1])
+    keep(queue, "off")
+    queue.complete(taken[1:])
+    assert len(outcomes(queue)) == 1
+
+
+def test_a_new_queue_has_partitions_for_two_weeks(queue: Session) -> None:
+    rows = queue.rows("select day, from_ms, until_ms, is_detaching from history_partition order by day")
+    today = queue.ask("select (now() at time zone 'UTC')::date")
+    assert len(rows) == 15
+    assert rows[0][0] == today
+    assert [row[1] for row in rows[1:]] == [row[2] for row in rows[:-1]]
+    assert all(row[2] - row[1] == DAY_MS for row in rows)
+    assert queue.ask("select to_epoch(%s::timestamp at time zone 'UTC')", today) == rows[0][1]
+    assert queue.ask("select history_until from setting") == rows[-1][2]
+
+
+def test_partitions_are_bounded_by_days_of_utc_whatever_the_sessions_zone(queue: Session) -> None:
+    without_partitions(queue)
+    queue.run("set timezone = 'Pacific/Kiritimati'")
+    queue.run("select history_prepare(2)")
+    rows = queue.rows("select from_ms from history_partition")
+    assert len(rows) == 3
+    assert all(row[0] % DAY_MS == 0 for row in rows)
+    assert queue.ask("select min(from_ms) <= to_epoch(now()) from history_partition")
+
+
+def test_preparing_again_makes_only_what_is_missing(queue: Session) -> None:
+    assert queue.ask("select history_prepare()") == 0
+    assert queue.ask("select history_prepare(16)") == 2
+    assert queue.ask("select history_prepare(16)") == 0
+
+
+def test_rows_land_in_the_partition_of_their_end(queue: Session) -> None:
+    keep(queue, "metadata")
+    queue.create("a")
+    queue.complete([queue.lease()])
+    name = queue.ask("select tableoid::regclass::text from history")
+    assert name == queue.ask("select 'history_' || to_char(now() at time zone 'UTC', 'YYYYMMDD')")
+
+
+def test_without_a_partition_attempts_go_to_the_overflow(queue: Session) -> None:
+    keep(queue, "full")
+    without_partitions(queue)
+    queue.fill("a", 3)
+    taken = queue.take(3)
+    assert queue.complete(taken[:2]) == ["completed"] * 2
+    assert queue.ask("select history_overflow from queue_status()") == 2
+    assert outcomes(queue) == []
+    before = queue.rows("select * from history_overflow order by id")
+    assert queue.ask("select history_prepare(1)") == 2
+    assert queue.rows("select * from history order by id") == before
+    assert queue.ask("select count(*) from history_overflow") == 0
+    queue.complete(taken[2:])
+    assert len(outcomes(queue)) == 3
+
+
+def test_an_overflow_that_commits_after_the_preparation_is_moved_by_the_next(session: Open) -> None:
+    queue, completer = session(), session(autocommit=False)
+    keep(queue, "metadata")
+    without_partitions(queue)
+    queue.create("a")
+    leased = queue.lease()
+    completer.complete([leased])
+    queue.run("set lock_timeout = '500ms'")
+    assert queue.ask("select history_prepare(1)") == 2
+    completer.connection.commit()
+    queue.run("select history_prepare(1)")
+    assert queue.ask("select count(*) from history_overflow") == 0
+    assert len(outcomes(queue)) == 1
+
+
+def test_an_overflow_of_a_day_before_is_moved_too(queue: Session) -> None:
+    keep(queue, "metadata")
+    without_partitions(queue)
+    queue.create("a")
+    queue.complete([queue.lease()])
+    queue.run("update history_overflow set ended_at = ended_at - %s", 3 * DAY_MS)
+    queue.run("select history_prepare(1)")
+    assert queue.ask("select count(*) from history_overflow") == 0
+    assert len(outcomes(queue)) == 1
+
+
+def test_preparing_makes_no_completer_wait(session: Open) -> None:
+    """Rule 12: a partition is made beside the table and attached."""
+    queue, completer = session(), session(autocommit=False)
+    keep(queue, "metadata")
+    queue.fill("a", 2)
+    taken = queue.take(2)
+    completer.complete(taken[:1])
+    queue.run("set lock_timeout = '50ms'")
+    assert queue.ask("select history_prepare(20)") == 6
+    completer.connection.commit()
+    with queue.connection.transaction():
+        queue.run("select history_prepare(22)")
+        completer.run("set lock_timeout = '50ms'")
+        assert completer.complete(taken[1:]) == ["completed"]
+        completer.connection.commit()
+    assert len(outcomes(queue)) == 2
+
+
+def test_an_old_partition_can_be_detached_and_dropped(queue: Session) -> None:
+    keep(queue, "metadata")
+    queue.create("a")
+    queue.complete([queue.lease()])
+    name = queue.ask("select name from history_partition order by day limit 1")
+    queue.run(f"alter table history detach partition {name} concurrently")
+    queue.run(f"drop table {name}")
+    assert outcomes(queue) == []
+
+
+def test_what_is_gone_is_not_missed_before_the_next_preparation(queue: Session) -> None:
+    """Somebody dropped today's partition: attempts must still end."""
+    keep(queue, "metadata")
+    name = queue.ask("select name from history_partition order by day limit 1")
+    queue.run(f"drop table {name}")
+    queue.create("a")
+    leased = queue.lease()
+    try:
+        assert queue.complete([leased]) == ["completed"]
+    except Exception as error:  # noqa: BLE001
+        pytest.fail(f"a missing partition stops work: {error}")
+
+
+def test_readers_can_follow_the_stream_by_transaction(session: Open) -> None:
+    first, second = session(autocommit=False), session()
+    keep(second, "metadata")
+    second.fill("a", 2)
+    taken = second.take(2)
+    first.complete(taken[:1])
+    second.complete(taken[1:])
+    (early,) = second.rows("select xid, id from history")
+    first.connection.commit()
+    rows = second.rows("select xid, id from history order by xid, id")
+    assert rows[0] < early == rows[1]

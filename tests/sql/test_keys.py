@@ -1,0 +1,132 @@
+"""A18: a key is unique among its channel's live messages."""
+
+import threading
+
+import pytest
+
+from tests.sql.conftest import Open
+from tests.sql.session import Session, ids_of
+
+
+def test_a_second_message_with_the_key_is_a_duplicate_of_the_first(queue: Session) -> None:
+    made = queue.create("a", b"first", key="k")
+    assert queue.try_create("a", b"second", key="k") == ("duplicate", made)
+    drained = queue.drain()
+    assert [(one.content, one.key) for one in drained] == [(b"first", "k")]
+
+
+def test_a_leased_message_is_still_live(queue: Session) -> None:
+    made = queue.create("a", key="k")
+    queue.lease()
+    assert queue.try_create("a", key="k") == ("duplicate", made)
+
+
+@pytest.mark.parametrize("ending", ["complete", "bury", "cancel"])
+def test_a_key_can_be_used_again_when_its_message_has_ended(queue: Session, ending: str) -> None:
+    made = queue.create("a", key="k")
+    leased = queue.lease()
+    if ending == "cancel":
+        queue.cancel(made)
+    else:
+        queue.end(f"message_{ending}", [leased])
+    again = queue.create("a", key="k")
+    assert again != made
+
+
+@pytest.mark.parametrize("ending", ["defer", "give_back", "expire"])
+def test_a_message_that_is_tried_again_keeps_its_key(queue: Session, ending: str) -> None:
+    made = queue.create("a", key="k")
+    leased = queue.lease()
+    getattr(queue, ending)([leased])
+    assert queue.try_create("a", key="k") == ("duplicate", made)
+    assert queue.lease().key == "k"
+
+
+def test_channels_do_not_share_keys(queue: Session) -> None:
+    assert queue.create("a", key="k") != queue.create("b", key="k")
+
+
+def test_keys_are_compared_exactly(queue: Session) -> None:
+    for key in ("k", "K", "k ", " k", "ｋ", "é", "e\u0301", "a\nb", "x" * 255):
+        queue.create("a", key=key)
+    assert sorted(one.key or "" for one in queue.drain()) == sorted(
+        ("k", "K", "k ", " k", "ｋ", "é", "e\u0301", "a\nb", "x" * 255)
+    )
+
+
+def test_the_longest_key_of_the_widest_characters_fits(queue: Session) -> None:
+    key = "".join(chr(0x1F600 + n % 70) for n in range(255))
+    made = queue.create("a" * 255, key=key)
+    assert queue.try_create("a" * 255, key=key) == ("duplicate", made)
+
+
+def test_a_key_given_twice_in_one_call_is_created_once(queue: Session) -> None:
+    made = queue.create_many(["a", "a", "b", "a", "a"], keys=["z", "k", "k", "k", "z"])
+    assert [outcome for outcome, _ in made] == ["created", "created", "created", "duplicate", "duplicate"]
+    assert made[3][1] == made[1][1]
+    assert made[4][1] == made[0][1]
+    assert sorted(ids_of(queue.drain())) == [message for _, message in made[:3]]
+
+
+def test_many_with_keys_mix_new_ones_and_duplicates(queue: Session) -> None:
+    live = queue.create("a", key="k2")
+    made = queue.create_many(["a"] * 4, [b"1", b"2", b"3", b"4"], keys=["k3", "k2", None, "k1"])
+    assert [outcome for outcome, _ in made] == ["created", "duplicate", "created", "created"]
+    assert made[1][1] == live
+    drained = queue.drain()
+    assert [one.content for one in drained] == [b"x", b"1", b"3", b"4"]
+
+
+def test_two_transactions_with_one_key_make_one_message(session: Open) -> None:
+    first, second, worker = session(autocommit=False), session(), session()
+    made = first.create("a", key="k")
+    answers: list[tuple[str, int | None]] = []
+    waiter = threading.Thread(target=lambda: answers.append(second.try_create("a", key="k")))
+    waiter.start()
+    wait_for_a_waiter(worker)
+    first.connection.commit()
+    waiter.join(10)
+    assert answers == [("duplicate", made)]
+    assert ids_of(worker.drain()) == [made]
+
+
+def test_a_key_whose_transaction_rolls_back_goes_to_the_other(session: Open) -> None:
+    first, second, worker = session(autocommit=False), session(), session()
+    first.create("a", key="k")
+    answers: list[tuple[str, int | None]] = []
+    waiter = threading.Thread(target=lambda: answers.extend(second.create_many(["a", "a"], keys=["k", "j"])))
+    waiter.start()
+    wait_for_a_waiter(worker)
+    first.connection.rollback()
+    waiter.join(10)
+    assert [outcome for outcome, _ in answers] == ["created", "created"]
+
+
+def test_a_key_whose_message_is_being_completed_goes_to_the_next(session: Open) -> None:
+    first, second, worker = session(autocommit=False), session(), session()
+    made = second.create("a", key="k")
+    first.connection.autocommit = True
+    leased = first.lease()
+    first.connection.autocommit = False
+    first.complete([leased])
+    assert second.try_create("a", key="k") == ("duplicate", made)  # it still is, as far as anybody can see
+    first.connection.commit()
+    again = second.create("a", key="k")
+    assert ids_of(worker.drain()) == [again]
+
+
+def test_without_a_key_nobody_waits_for_a_key(session: Open) -> None:
+    first, second = session(autocommit=False), session()
+    second.run("set lock_timeout = '50ms'")
+    first.create("a", key="k")
+    second.create("a", key="other")
+    second.create("a")
+    second.create("b", key="k")
+
+
+def wait_for_a_waiter(session: Session) -> None:
+    for _ in range(500):
+        if session.ask("select count(*) from pg_locks where not granted"):
+            return
+        session.run("select pg_sleep(0.01)")
+    raise AssertionError("nobody waits")

@@ -1,0 +1,205 @@
+"""A11 to A13: leases end, heartbeats extend them, tokens fence them."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.sql.conftest import Open
+from tests.sql.session import Reply, Session, ids_of
+
+Acknowledge = Callable[[Session, list[Reply]], list[str]]
+
+ACKNOWLEDGEMENTS: dict[str, Acknowledge] = {
+    "complete": lambda queue, leases: queue.complete(leases),
+    "defer": lambda queue, leases: queue.defer(leases),
+    "bury": lambda queue, leases: queue.bury(leases),
+    "give_back": lambda queue, leases: queue.give_back(leases),
+    "heartbeat": lambda queue, leases: queue.heartbeat(leases),
+}
+acknowledgement = pytest.mark.parametrize("name", ACKNOWLEDGEMENTS)
+
+
+def everything(queue: Session) -> list[object]:
+    """All that an acknowledgement could change."""
+    return [
+        queue.rows(f"select t.* from {table} t order by 1, 2")
+        for table in ("message", "lease", "dead", "wake", "turn", "history_overflow")
+    ]
+
+
+def test_a_leased_message_is_invisible_until_its_lease_ends(session: Open) -> None:
+    queue, other = session(), session()
+    made = queue.create("a")
+    (leased,) = queue.dequeue(1, lease_ms=200, worker="w1")
+    assert leased.unlock_at == leased.leased_at + 200_000
+    assert other.look()[0].outcome != "leased"
+    other.wait_until_us(leased.unlock_at)
+    (again,) = other.dequeue(1, worker="w2")
+    assert (again.message_id, again.attempt) == (made, 2)
+    assert again.leased_at >= leased.unlock_at
+    assert again.token != leased.token
+
+
+def test_an_expired_message_comes_back_in_its_place(session: Open) -> None:
+    queue, other = session(), session()
+    made = queue.fill("a", 6)
+    taken = queue.take(4)
+    queue.expire([taken[2], taken[1]])
+    assert ids_of(other.take(10)) == [made[1], made[2], made[4], made[5]]
+
+
+def test_many_expired_leases_all_come_back(queue: Session) -> None:
+    made = queue.create_many([f"c{n % 3}" for n in range(700)])
+    taken = queue.take(700)
+    assert len(taken) == 700
+    queue.expire(taken)
+    assert sorted(ids_of(queue.take(700))) == sorted(message or 0 for _, message in made)
+
+
+def test_expiry_needs_no_background_job_and_no_other_message(queue: Session) -> None:
+    queue.create("a")
+    queue.dequeue(1, lease_ms=100)
+    (reply,) = queue.dequeue()
+    assert reply.attempt == 2
+
+
+def test_a_lease_of_a_day_is_the_longest(queue: Session) -> None:
+    queue.create("a")
+    (leased,) = queue.dequeue(1, lease_ms=86_400_000)
+    assert leased.unlock_at - leased.leased_at == 86_400_000_000
+
+
+def test_a_heartbeat_extends_the_lease_from_now(queue: Session) -> None:
+    queue.create("a")
+    leased = queue.lease(lease_ms=60_000)
+    queue.heartbeat([leased], 500)
+    sooner = queue.ask("select unlock_at from lease")
+    assert sooner < leased.unlock_at
+    assert queue.heartbeat([leased], 3_600_000) == ["extended"]
+    assert queue.ask("select unlock_at from lease") > leased.unlock_at
+
+
+def test_a_worker_that_beats_in_time_keeps_its_message(session: Open) -> None:
+    queue, other = session(), session()
+    queue.create("a")
+    leased = queue.lease(lease_ms=150)
+    queue.heartbeat([leased], 10_000)
+    other.wait_until_us(leased.unlock_at + 1_000)
+    assert other.dequeue() == []
+    assert queue.complete([leased]) == ["completed"]
+
+
+def test_a_late_heartbeat_saves_a_lease_that_nobody_took_yet(queue: Session) -> None:
+    queue.create("a")
+    leased = queue.lease()
+    queue.expire([leased])
+    assert queue.heartbeat([leased]) == ["extended"]
+    assert queue.dequeue() == []
+
+
+@acknowledgement
+def test_a_lost_lease_changes_nothing_and_says_so(queue: Session, name: str) -> None:
+    queue.run("select queue_set('{\"history\": \"full\"}')")
+    queue.create("a")
+    lost = queue.lease()
+    queue.expire([lost])
+    current = queue.lease()
+    before = everything(queue)
+    assert ACKNOWLEDGEMENTS[name](queue, [lost]) == ["lease_lost"]
+    assert everything(queue) == before
+    assert queue.complete([current]) == ["completed"]
+
+
+@acknowledgement
+def test_an_attempt_number_is_no_fence(session: Open, name: str) -> None:
+    """Rule 4: after a dequeue that was rolled back the same attempt is issued again, with another token."""
+    queue, other = session(), session()
+    queue.create("a")
+    with queue.connection.transaction(force_rollback=True):
+        lost = queue.lease()
+    current = other.lease()
+    assert (lost.message_id, lost.attempt) == (current.message_id, current.attempt)
+    assert ACKNOWLEDGEMENTS[name](queue, [lost]) == ["lease_lost"]
+    assert other.complete([current]) == ["completed"]
+
+
+@acknowledgement
+def test_a_guessed_token_is_refused(queue: Session, name: str) -> None:
+    queue.create("a")
+    leased = queue.lease()
+    for token in (0, 1, leased.token + 1, -leased.token):
+        assert ACKNOWLEDGEMENTS[name](queue, [leased._replace(token=token)]) == ["lease_lost"]
+    assert queue.complete([leased]) == ["completed"]
+
+
+@acknowledgement
+def test_an_unknown_message_is_a_lost_lease(queue: Session, name: str) -> None:
+    queue.create("a")
+    leased = queue.lease()
+    stranger = leased._replace(message_id=987_654_321)
+    assert ACKNOWLEDGEMENTS[name](queue, [stranger]) == ["lease_lost"]
+
+
+@acknowledgement
+def test_a_message_that_was_completed_is_a_lost_lease(queue: Session, name: str) -> None:
+    queue.create("a")
+    leased = queue.lease()
+    queue.complete([leased])
+    assert ACKNOWLEDGEMENTS[name](queue, [leased]) == ["lease_lost"]
+
+
+@acknowledgement
+@pytest.mark.parametrize("holder", ACKNOWLEDGEMENTS)
+def test_a_lease_that_another_transaction_holds_is_busy(session: Open, name: str, holder: str) -> None:
+    queue, other = session(), session(autocommit=False)
+    queue.run("set lock_timeout = '50ms'")
+    queue.create("a")
+    leased = queue.lease()
+    ACKNOWLEDGEMENTS[holder](other, [leased])
+    assert ACKNOWLEDGEMENTS[name](queue, [leased]) == ["busy"]
+    other.connection.rollback()
+    assert ACKNOWLEDGEMENTS[name](queue, [leased]) not in (["busy"], ["lease_lost"])
+
+
+@acknowledgement
+def test_a_message_that_somebody_is_cancelling_is_busy_then_cancelled(session: Open, name: str) -> None:
+    queue, other = session(), session(autocommit=False)
+    queue.create("a")
+    leased = queue.lease()
+    other.cancel(leased.message_id)
+    assert ACKNOWLEDGEMENTS[name](queue, [leased]) == ["busy"]
+    other.connection.commit()
+    assert ACKNOWLEDGEMENTS[name](queue, [leased]) == ["cancelled"]
+
+
+def test_of_two_attempts_only_the_one_with_the_lease_completes(session: Open) -> None:
+    """Invariant 6."""
+    first, second = session(), session()
+    first.create("a")
+    old = first.lease()
+    first.expire([old])
+    new = second.lease()
+    assert (first.complete([old]), second.complete([new])) == (["lease_lost"], ["completed"])
+
+
+def test_tokens_differ_between_all_leases_of_a_call(queue: Session) -> None:
+    queue.fill("a", 500)
+    tokens = {one.token for one in queue.take(500)}
+    assert len(tokens) == 500
+
+
+def test_a_batch_may_hold_leases_of_several_workers(session: Open) -> None:
+    first, second = session(), session()
+    first.fill("a", 4)
+    taken = first.dequeue(2, worker="w1") + second.dequeue(2, worker="w2")
+    assert first.rows("select worker, count(*) from lease group by 1 order by 1") == [("w1", 2), ("w2", 2)]
+    assert first.complete(taken) == ["completed"] * 4
+
+
+def test_a_crashed_sessions_open_dequeue_is_undone(session: Open) -> None:
+    queue, crashed = session(), session(autocommit=False)
+    made = queue.create("a")
+    crashed.dequeue()
+    queue.run("select pg_terminate_backend(%s)", crashed.connection.info.backend_pid)
+    assert ids_of(queue.dequeue()) == [made]
+    crashed.connection.close()

@@ -1,0 +1,108 @@
+"""A26: any bytes; and a reply that stays small."""
+
+import psycopg
+import pytest
+
+from tests.sql.session import Reply, Session, ids_of
+
+
+def read(queue: Session, leases: list[Reply]) -> dict[int, tuple[bytes, bytes | None]]:
+    rows = queue.rows(
+        "select message_id, content, state from message_read(%s, %s)",
+        ids_of(leases),
+        [one.token for one in leases],
+    )
+    return {row[0]: (row[1], row[2]) for row in rows}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\x00", b"\x00" * 100, bytes(range(256)), b"\\x41", b"'\"\\", "ünïcödé 😀".encode(), b"\xc3\x28"],
+    ids=["empty", "nul", "nuls", "all", "backslash", "quotes", "utf8", "not-utf8"],
+)
+def test_any_bytes_come_out_as_they_went_in(queue: Session, content: bytes) -> None:
+    queue.create("a", content)
+    queue.create_many(["a"], [content])
+    taken = queue.take(2)
+    assert [(one.content, one.content_bytes) for one in taken] == [(content, len(content))] * 2
+    queue.defer(taken, state=content)
+    assert [one.state for one in queue.take(2)] == [content, content]
+
+
+def test_a_large_message_is_left_out_of_the_reply_and_read_after_it(queue: Session) -> None:
+    content = bytes(range(256)) * 4_000
+    queue.create("a", content)
+    leased = queue.lease()
+    assert (leased.content, leased.content_bytes) == (None, len(content))
+    assert read(queue, [leased]) == {leased.message_id: (content, None)}
+
+
+def test_small_messages_are_in_the_reply(queue: Session) -> None:
+    queue.create_many(["a"] * 100, [b"x" * 100] * 100)
+    assert all(one.content == b"x" * 100 for one in queue.take(100))
+
+
+@pytest.mark.parametrize("channels", [1, 2, 10])
+def test_the_contents_of_a_reply_are_bounded_together(queue: Session, channels: int) -> None:
+    """Also if a reply is put together in several rounds: channel 0 has most of it."""
+    names = [f"c{n % channels if n < 2 * channels else 0}" for n in range(200)]
+    queue.create_many(names, [b"%04d" % n * 250 for n in range(200)])
+    replies = queue.look(200)
+    assert len(replies) == 200
+    assert sum(len(one.content or b"") for one in replies) <= 65_536
+    left_out = [one for one in replies if one.content is None]
+    contents = read(queue, left_out)
+    for one in replies:
+        content = one.content if one.content is not None else contents[one.message_id][0]
+        assert len(content) == one.content_bytes == 1_000
+    everything = {one.content or contents[one.message_id][0] for one in replies}
+    assert len(everything) == 200
+
+
+def test_states_count_too(queue: Session) -> None:
+    queue.fill("a", 100)
+    queue.defer(queue.take(100), state=b"s" * 2_000)
+    replies = queue.take(100)
+    assert sum(len(one.state or b"") for one in replies) <= 65_536
+    missing = [one for one in replies if one.state is None]
+    assert missing
+    assert {state for _, state in read(queue, missing).values()} == {b"s" * 2_000}
+
+
+def test_names_and_keys_count_too(queue: Session) -> None:
+    """Five hundred of the longest names and keys would be a megabyte."""
+    names = [f"{n:03}" + "😀" * 252 for n in range(300)]
+    queue.create_many(names, keys=[f"{n:03}" + "😀" * 252 for n in range(300)])
+    replies = queue.look(300)
+    size = sum(len((one.channel or "").encode()) + len((one.key or "").encode()) for one in replies)
+    assert size <= 200_000
+
+
+def test_only_the_leases_own_token_reads_content(queue: Session) -> None:
+    queue.create("a")
+    leased = queue.lease()
+    assert read(queue, [leased._replace(token=leased.token + 1)]) == {}
+    queue.expire([leased])
+    other = queue.lease()
+    assert read(queue, [leased, other]) == {other.message_id: (b"x", None)}
+    queue.cancel(other.message_id)
+    assert read(queue, [other]) == {}
+
+
+def test_content_above_the_queues_cap_is_refused(queue: Session) -> None:
+    queue.run("select queue_set('{\"max_content_bytes\": 10}')")
+    queue.create("a", b"x" * 10)
+    for create in (lambda: queue.create("a", b"x" * 11), lambda: queue.create_many(["a", "a"], [b"", b"x" * 11])):
+        with pytest.raises(psycopg.Error) as raised:
+            create()
+        assert raised.value.sqlstate == "LQ001"
+        assert "content" in str(raised.value)
+        assert "11 bytes" in str(raised.value)
+    assert queue.ask("select count(*) from message") == 1
+
+
+def test_a_message_of_megabytes_goes_through(queue: Session) -> None:
+    content = b"\x00\xff" * 4_000_000
+    queue.create("a", content)
+    leased = queue.lease()
+    assert read(queue, [leased])[leased.message_id][0] == content
