@@ -15,6 +15,7 @@ begin
   select distinct on (w.channel_id) w.channel_id, w.channel_name
   from wake w
   where w.channel_id = any(v_channel_ids) and w.channel_name is not null
+    and not exists (select from channel c where c.id = w.channel_id)
   order by w.channel_id, w.id
   on conflict do nothing;
 end

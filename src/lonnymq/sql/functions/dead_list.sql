@@ -11,6 +11,9 @@ set search_path from current
 as $$
 begin
   perform require_batch(p_limit);
+  if p_after is null then
+    perform reject('after', null, 'a message id, or 0');
+  end if;
   return query
   select d.message_id, d.channel, d.key, d.attempts, d.error, d.created_at, d.buried_at, d.content, d.state
   from dead d

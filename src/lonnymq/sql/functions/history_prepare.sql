@@ -1,8 +1,9 @@
--- history_prepare: have a history partition for today and each of the next p_days days, and move there what had to go to
--- history_overflow. A partition is made beside the table and then attached, which makes nobody wait.
+-- history_prepare: have a history partition for today, for each of the next p_days days, and for each day of which
+-- something had to go to history_overflow; and move that there. A partition is made beside the table and then attached,
+-- which makes nobody wait.
 -- Returns how many partitions were made.
 -- Locks:  history, share update exclusive (one preparer at a time; writers and readers go on).
--- Writes: history partitions, setting, history_overflow (delete).
+-- Writes: history partitions, history_overflow (delete).
 create or replace function history_prepare(p_days integer default 14) returns integer
 language plpgsql security definer
 set search_path from current
@@ -10,9 +11,9 @@ as $$
 declare
   v_schema constant text := (select n.nspname from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where c.oid = 'history'::regclass);
-  v_day date := (now() at time zone 'UTC')::date;
+  v_today constant date := (now() at time zone 'UTC')::date;
+  v_day date;
   v_name text;
-  v_first constant bigint := to_epoch(v_day::timestamp at time zone 'UTC');
   v_from bigint;
   v_until bigint;
   v_made integer := 0;
@@ -21,11 +22,16 @@ begin
     perform reject('days', p_days::text, 'between 0 and 366');
   end if;
   lock table history in share update exclusive mode;
-  for v_offset in 0..p_days loop
-    v_name := 'history_' || to_char(v_day + v_offset, 'YYYYMMDD');
-    v_from := to_epoch((v_day + v_offset)::timestamp at time zone 'UTC');
-    v_until := to_epoch((v_day + v_offset + 1)::timestamp at time zone 'UTC');
+  for v_day in
+    select v_today + g from generate_series(0, p_days) g
+    union
+    select distinct (from_epoch(o.ended_at * 1000) at time zone 'UTC')::date from history_overflow o
+    order by 1
+  loop
+    v_name := 'history_' || to_char(v_day, 'YYYYMMDD');
     if to_regclass(format('%I.%I', v_schema, v_name)) is null then
+      v_from := to_epoch(v_day::timestamp at time zone 'UTC');
+      v_until := to_epoch((v_day + 1)::timestamp at time zone 'UTC');
       execute format('create table %I.%I (like %I.history including defaults, check (ended_at >= %s and ended_at < %s))',
         v_schema, v_name, v_schema, v_from, v_until);
       execute format('create index on %I.%I (xid, id)', v_schema, v_name);
@@ -33,13 +39,15 @@ begin
         v_schema, v_schema, v_name, v_from, v_until);
       v_made := v_made + 1;
     end if;
+    -- Also what came late: a completer may have begun before the partition was there.
+    with late as (
+      delete from history_overflow o
+      where o.ended_at >= to_epoch(v_day::timestamp at time zone 'UTC')
+        and o.ended_at < to_epoch((v_day + 1)::timestamp at time zone 'UTC')
+      returning o.*
+    )
+    insert into history select * from late;
   end loop;
-  update setting s set history_until = v_until where s.history_until < v_until;
-  -- Also what came late: a completer may have begun before the partition was there.
-  with late as (
-    delete from history_overflow o where o.ended_at >= v_first and o.ended_at < v_until returning o.*
-  )
-  insert into history select * from late;
   return v_made;
 end
 $$;

@@ -18,7 +18,7 @@ begin
     perform reject('tokens', cardinality(p_tokens) || ' elements', format('as many as ids (%s)', cardinality(p_ids)));
   elsif cardinality(p_ids) > 10000 then
     perform reject('ids', cardinality(p_ids) || ' elements', 'at most 10000 elements');
-  elsif current_setting('transaction_isolation') <> 'read committed' then
+  elsif current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
     perform require_read_committed('acknowledging a message');
   end if;
   select array_agg(s.lease), array_agg(s.message), array_agg(s.ordinal) into leases, messages, ordinals

@@ -29,7 +29,7 @@ declare
   v_capped bigint[];
 begin
   if p_ids is null or p_tokens is null or v_count <> cardinality(p_tokens) or v_count > 10000
-      or current_setting('transaction_isolation') <> 'read committed' then
+      or current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
     perform lease_hold(p_ids, p_tokens, false);
   end if;
   if (select s.history = 'off' from setting s where s.is_only) then
@@ -80,7 +80,7 @@ begin
   if cardinality(v_gone) = v_count then
     return query select u.id, 'completed' from unnest(p_ids) u(id);
     return;
-  elsif (select count(distinct i) from unnest(p_ids) i) <> v_count then
+  elsif (select count(distinct i) + count(*) filter (where i is null) from unnest(p_ids) i) <> v_count then
     perform reject('ids', 'repeated ids', 'without repetition');
   end if;
   if cardinality(v_ended) > coalesce(cardinality(v_gone), 0) then

@@ -35,16 +35,18 @@ declare
   -- What this session remembers between calls. Hints only: a full look starts without them.
   c_hints constant text := 'lonnymq.hints_' || 'turn'::regclass::oid;
   v_hints bigint[] := string_to_array(nullif(current_setting(c_hints, true), ''), ',', '-')::bigint[];
+  v_now bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
   v_full_at bigint := v_hints[1];       -- when everything was last looked at from the start,
   v_full_cost bigint := v_hints[2];     -- and how long that took
   v_turn bigint := v_hints[3];          -- no turn that is due has a lower next_at
-  v_sweep_at bigint := v_hints[4];      -- when to look for stamps from the future
+  v_sweep_at bigint := case when v_now >= v_full_at then v_hints[4] end;  -- when to look for stamps from the future
   v_due_at bigint := v_hints[5];        -- when something becomes due
   v_cursors bigint[] := coalesce(v_hints[6:7], '{0,0}');   -- where to go on reading the wakes of lane 0 and 1,
   v_lows bigint[] := coalesce(v_hints[8:9], '{null,null}');    -- and the lowest of this pass; null at its end
 
-  v_now bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
   v_left integer := c_limit;
+  v_content_bytes bigint := 40000;      -- what is left of the reply for contents,
+  v_row_bytes bigint := 60000;          -- and for the rest
   v_is_full boolean := v_hints is null or v_now < v_full_at
     or v_now - v_full_at >= least(greatest(20 * v_full_cost, 1000), 5000000);
   v_was_full boolean := v_is_full;
@@ -68,7 +70,7 @@ begin
     perform reject('lease_ms', p_lease_ms::text, 'between 1 and 86400000 (24 hours)');
   elsif length(p_worker) > 255 then
     perform reject('worker', p_worker, 'at most 255 characters long');
-  elsif current_setting('transaction_isolation') <> 'read committed' then
+  elsif current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
     perform require_read_committed('message_dequeue');
   end if;
   if p_is_durable is false then
@@ -91,7 +93,7 @@ begin
       if exists (select from lease l where l.unlock_at <= v_now order by l.unlock_at limit 1) then
         perform lease_expire(v_now);
       end if;
-      if v_sweep_at is null or v_now >= v_sweep_at or v_now < v_sweep_at - 3600000000 then
+      if v_sweep_at is null or v_now >= v_sweep_at then
         v_sweep_at := turn_sweep(v_now);
       end if;
     end if;
@@ -175,7 +177,7 @@ begin
 
     -- Settle what is locked, in statements that see what the locks protect; then lease what was chosen.
     if v_turns is not null then
-      select * into v_settled from message_settle(v_turns, v_left, v_is_full);
+      select * into v_settled from message_settle(v_turns, v_left, v_content_bytes, v_row_bytes, v_is_full);
       if v_settled.messages is not null then
         return query
         with leased as materialized (
@@ -205,6 +207,8 @@ begin
           group by u.channel_id;
         end if;
         v_left := v_left - v_count;
+        v_content_bytes := v_content_bytes - v_settled.content_bytes;
+        v_row_bytes := v_row_bytes - v_settled.row_bytes;
         exit when v_left = 0 or v_settled.is_cut;
       end if;
     end if;

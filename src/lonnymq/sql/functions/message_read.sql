@@ -4,14 +4,21 @@
 -- Writes: nothing.
 create or replace function message_read(p_ids bigint[], p_tokens bigint[])
 returns table (message_id bigint, key text, content bytea, state bytea)
-language sql stable security definer
+language plpgsql stable security definer
 set search_path from current
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
+begin
+  if p_ids is null or p_tokens is null then
+    perform reject(case when p_ids is null then 'ids' else 'tokens' end, null, 'an array');
+  end if;
+  perform require_length('tokens', cardinality(p_tokens), cardinality(p_ids));
+  return query
   select m.id, m.key, m.content, m.state
   from unnest(p_ids, p_tokens) u(id, token)
   cross join lateral (select from lease l where l.message_id = u.id and l.token = u.token offset 0) l
-  cross join lateral (select m.id, m.key, m.content, m.state from message m where m.id = u.id offset 0) m
+  cross join lateral (select m.id, m.key, m.content, m.state from message m where m.id = u.id offset 0) m;
+end
 $$;

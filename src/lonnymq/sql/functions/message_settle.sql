@@ -8,9 +8,9 @@
 -- Locks:  nothing more.
 -- Writes: turn, wake (delete).
 create or replace function message_settle(
-  p_turns tid[], p_limit integer, p_is_full boolean,
+  p_turns tid[], p_limit integer, p_content_bytes bigint, p_row_bytes bigint, p_is_full boolean,
   out leased_at bigint, out messages tid[], out ids bigint[], out channels text[], out channel_ids bigint[],
-  out is_capped boolean[], out fits boolean[], out is_cut boolean
+  out is_capped boolean[], out fits boolean[], out is_cut boolean, out content_bytes bigint, out row_bytes bigint
 )
 language plpgsql
 as $$
@@ -66,7 +66,7 @@ begin
         -- Stamps from the future are from before the clock stepped back.
         greatest(least(t.last_at, v_now), least(
           case when t.last_at > v_now then least(t.next_at, v_now) else t.next_at end,
-          k.at * 1000,
+          k.due_at * 1000,
           case when k.looks > 0 then least(t.last_at, v_now) end
         )) as due_at,
         t.release_at, c.release_interval_ms * 1000 as interval_us, (c.release_burst - 1) * c.release_interval_ms * 1000 as spare_us,
@@ -74,7 +74,9 @@ begin
       from turn t
       left join lateral (select * from channel c where c.id = t.channel_id offset 0) c on true
       cross join lateral (
-        select sum(w.done) as done, sum(w.waiting) as waiting, min(w.at) as at, min(w.message_id) as first_id, max(w.to_at) as to_at,
+        select sum(w.done) as done, sum(w.waiting) as waiting, min(w.at) as at,
+          -- What comes in bulk begins to wait when it is read, so that it is not in front of everybody.
+          min(case when w.lane = 1 then greatest(w.at, v_now / 1000) else w.at end) as due_at, min(w.message_id) as first_id, max(w.to_at) as to_at,
           count(*) filter (where w.at is null or w.done > 0) as looks, max(w.id) as last_id, array_agg(w.ctid) as wakes,
           -- A cap that was set while leases were out that nobody will report: count them, as long as there are any.
           case when c.max_concurrency is not null and t.has_uncapped then
@@ -136,7 +138,7 @@ begin
 
   if v_ready > 0 then
     -- Names cannot be left out of the reply.
-    v_limit := least(p_limit, 60000 / (110 + v_name_bytes));
+    v_limit := least(p_limit, greatest(1, p_row_bytes / (110 + v_name_bytes)));
     is_cut := v_limit < p_limit;
     for i in 1..v_ready loop
       t_share[i] := least(t_room[i], t_weight[i] * ((v_limit + v_weights - 1) / v_weights));
@@ -296,15 +298,17 @@ begin
       from unnest(l_tid, l_id, l_turn) with ordinality u(tid, id, turn, place)
     ) o;
   end if;
-  if v_bytes > 40000 then
+  if v_bytes > p_content_bytes then
     fits := array(
-      select sum(octet_length(m.content) + coalesce(octet_length(m.state), 0) + coalesce(octet_length(m.key), 0)) over (order by u.place) <= 40000
+      select sum(octet_length(m.content) + coalesce(octet_length(m.state), 0) + coalesce(octet_length(m.key), 0)) over (order by u.place) <= p_content_bytes
       from unnest(l_tid) with ordinality u(tid, place)
       join message m on m.ctid = u.tid
       order by u.place
     );
   end if;
   leased_at := v_now;
+  content_bytes := v_bytes;
+  row_bytes := cardinality(l_tid) * (110 + v_name_bytes);
   messages := l_tid;
   ids := l_id;
   if v_count = 1 then

@@ -7,7 +7,7 @@ language plpgsql
 set search_path from current
 as $$
 begin
-  if current_setting('transaction_isolation') <> 'read committed' then
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
     raise exception using
       errcode = 'LQ002',
       message = format('%s must run in a READ COMMITTED transaction, this one is %s',

@@ -6,7 +6,7 @@ create or replace function sleepers_notify() returns void
 language plpgsql
 as $$
 begin
-  if current_setting('transaction_isolation') <> 'read committed' or exists (
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') or exists (
     select from sleeper s
     where s.until > (extract(epoch from clock_timestamp()) * 1000000)::bigint
     order by s.until desc limit 1

@@ -4,7 +4,5 @@ create table setting (
   -- Makes channel ids unguessable, so that nobody can choose names that collide.
   salt bytea not null,
   history text not null default 'off' check (history in ('off', 'metadata', 'full')),
-  max_content_bytes bigint not null default 67108864 check (max_content_bytes between 1 and 67108864),
-  -- End of the last history partition, in milliseconds; what ends later goes to history_overflow.
-  history_until bigint not null default 0
+  max_content_bytes bigint not null default 67108864 check (max_content_bytes between 1 and 67108864)
 );
