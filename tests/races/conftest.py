@@ -1,0 +1,26 @@
+"""Sessions that fail rather than hang: nothing in this queue should wait for long."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.conftest import Connect
+
+OPTIONS = "-c search_path=lonnymq -c lock_timeout=3s -c statement_timeout=60s"
+
+
+@pytest.fixture
+def connect(dsn: str) -> Iterator[Connect]:
+    """As the usual one, with timeouts."""
+    opened: list[psycopg.Connection[Any]] = []
+
+    def connect(to: str | None = None, **options: Any) -> psycopg.Connection[Any]:
+        connection = psycopg.connect(to or dsn, **{"autocommit": True, "options": OPTIONS, **options})
+        opened.append(connection)
+        return connection
+
+    yield connect
+    for connection in opened:
+        connection.close()

@@ -1,0 +1,83 @@
+"""Producers and workers as real processes, at full speed; what they did comes back as ids."""
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from tests.races.sessions import Session, ask, complete
+
+Ids = list[int]
+
+
+@dataclass(frozen=True)
+class Load:
+    """Who works how, until when (time.time())."""
+
+    dsn: str
+    channels: int
+    until: float
+    batch: int
+    seed: int = 0
+    at_most: int = 10_000_000
+
+
+@contextmanager
+def processes(count: int) -> Iterator[ProcessPoolExecutor]:
+    """Started afresh, so that they share nothing with the tests' process."""
+    with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn")) as pool:
+        list(pool.map(_warm, range(count)))
+        yield pool
+
+
+def _warm(number: int) -> None:
+    time.sleep(0.2)  # so that every process gets one
+
+
+def session(dsn: str, **options: Any) -> Session:
+    return psycopg.connect(dsn, **{"autocommit": True, "options": "-c search_path=lonnymq", **options})
+
+
+def produce(load: Load) -> Ids:
+    """Creates without a pause; returns the ids that were committed."""
+    chance = random.Random(load.seed)
+    made: Ids = []
+    with session(load.dsn) as connection:
+        while time.time() < load.until and len(made) < load.at_most:
+            channels = [f"channel {chance.randrange(load.channels)}" for _ in range(load.batch)]
+            rows = connection.execute(
+                "select message_id from message_create_many(%s::text[], %s::bytea[])",
+                [channels, [b"x" * 20] * load.batch],
+            )
+            made += [row[0] for row in rows]
+    return made
+
+
+def work(load: Load) -> Ids:
+    """Dequeues and completes without a pause until nothing has come for a second; returns the ids."""
+    worked: Ids = []
+    idle_since = time.time()
+    with session(load.dsn) as connection:
+        while time.time() < max(load.until, idle_since) + 1:
+            leased = ask(connection, load.batch).leased
+            if leased:
+                outcomes = complete(connection, leased)
+                worked += [one.id for one, said in zip(leased, outcomes, strict=True) if said == "completed"]
+                idle_since = time.time()
+    return worked
+
+
+def ids_of(futures: "list[Future[Ids]]") -> Ids:
+    return [one for future in futures for one in future.result()]
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,124 @@
+"""Short words for the calls that these tests make again and again, over plain SQL and one session each."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import psycopg
+
+Session = psycopg.Connection[Any]
+
+
+class Leased(NamedTuple):
+    """A message in a worker's hands."""
+
+    id: int
+    channel: str
+    token: int
+    attempt: int
+    leased_at: int
+
+
+class Answer(NamedTuple):
+    """What dequeue said: the messages, or 'empty' or 'busy' and when to ask again."""
+
+    outcome: str
+    wait_ms: int | None
+    leased: list[Leased]
+
+
+def create(session: Session, channel: str, count: int = 1, *, at: int | None = None) -> list[int]:
+    return create_in(session, [channel] * count, at=at)
+
+
+def create_in(session: Session, channels: Sequence[str], *, at: int | None = None) -> list[int]:
+    """One message per name, in one call."""
+    rows = session.execute(
+        "select message_id from message_create_many(%s::text[], %s::bytea[], p_dequeue_ats => %s::bigint[])",
+        [list(channels), [b"x"] * len(channels), None if at is None else [at] * len(channels)],
+    )
+    return [row[0] for row in rows]
+
+
+def ask(session: Session, limit: int = 1, *, lease_ms: int = 30_000) -> Answer:
+    rows = session.execute(
+        "select outcome, wait_ms, message_id, channel, token, attempt, leased_at"
+        " from message_dequeue(%s, %s, p_worker => 'test')",
+        [limit, lease_ms],
+    ).fetchall()
+    leased = [Leased(*row[2:]) for row in rows if row[0] == "leased"]
+    return Answer(rows[0][0], rows[0][1], leased)
+
+
+def dequeue(session: Session, limit: int = 1, *, lease_ms: int = 30_000) -> list[Leased]:
+    return ask(session, limit, lease_ms=lease_ms).leased
+
+
+def end(session: Session, verb: str, leased: Sequence[Leased]) -> list[str]:
+    """Calls message_<verb> for all of them and returns the outcomes."""
+    rows = session.execute(
+        f"select outcome from message_{verb}(%s::bigint[], %s::bigint[])",
+        [[one.id for one in leased], [one.token for one in leased]],
+    )
+    return [row[0] for row in rows]
+
+
+def complete(session: Session, leased: Sequence[Leased]) -> list[str]:
+    return end(session, "complete", leased)
+
+
+def drain(session: Session, limit: int = 100, *, within_s: float = 30) -> list[Leased]:
+    """Works all that is ready, until dequeue says that nothing will be for a while."""
+    worked: list[Leased] = []
+    until = time.monotonic() + within_s
+    while time.monotonic() < until:
+        answer = ask(session, limit)
+        if answer.leased:
+            assert set(complete(session, answer.leased)) == {"completed"}
+            worked += answer.leased
+        elif answer.outcome == "empty" and answer.wait_ms is not None:
+            if answer.wait_ms > 1000:
+                return worked
+            time.sleep(answer.wait_ms / 1000)
+    raise AssertionError(f"not drained within {within_s} s, worked {len(worked)}")
+
+
+def work_until(
+    session: Session, is_done: Callable[[list[Leased]], bool], *, limit: int = 1, within_s: float = 2
+) -> list[Leased]:
+    """Dequeues and completes without a pause until what was worked satisfies `is_done`, or time is up."""
+    worked: list[Leased] = []
+    until = time.monotonic() + within_s
+    while not is_done(worked) and time.monotonic() < until:
+        leased = dequeue(session, limit)
+        if leased:
+            complete(session, leased)
+            worked += leased
+    return worked
+
+
+def value(session: Session, query: str, *params: Any) -> Any:
+    """The only value of the only row."""
+    row = session.execute(query, params).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def check(session: Session) -> list[tuple[Any, ...]]:
+    return session.execute("select * from lonnymq.queue_check()").fetchall()
+
+
+@contextmanager
+def left_open(session: Session) -> Iterator[Session]:
+    """A transaction that is still open when the block ends, and is then committed."""
+    session.execute("begin")
+    yield session
+    session.execute("commit")
+
+
+def wait_for(is_true: Callable[[], object], *, within_s: float = 10) -> None:
+    until = time.monotonic() + within_s
+    while not is_true():
+        assert time.monotonic() < until, f"did not happen within {within_s} s"
+        time.sleep(0.002)

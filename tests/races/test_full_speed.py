@@ -1,0 +1,58 @@
+"""Producers and workers without a pause: every message is completed exactly once.
+
+LONNYMQ_RACE_SECONDS makes it longer, and runs both kinds on every server.
+"""
+
+import os
+import time
+from collections import Counter
+
+import pytest
+
+from tests.conftest import Connect, ServerKind, server_kinds
+from tests.races.load import Load, ids_of, processes, produce, work
+from tests.races.sessions import check, value
+from tests.races.watching import Watch
+
+pytestmark = [pytest.mark.race, pytest.mark.slow, pytest.mark.timeout(0)]
+
+LONG = os.environ.get("LONNYMQ_RACE_SECONDS")
+SECONDS = float(LONG or 14)
+CHANNELS = 300
+
+
+@pytest.mark.parametrize(("producers", "batch"), [(2, 100), (2, 3)], ids=["batches", "small calls"])
+@pytest.mark.parametrize("cap", [None, 3], ids=["uncapped", "capped"])
+def test_every_message_is_completed_exactly_once(
+    connect: Connect, dsn: str, server_kind: ServerKind, cap: int | None, producers: int, batch: int
+) -> None:
+    if not LONG and not is_chosen(server_kind, cap, batch):
+        pytest.skip("runs on another server by default")
+    setup = connect()
+    if cap:
+        for n in range(CHANNELS):
+            setup.execute(
+                "select channel_set(%s, jsonb_build_object('max_concurrency', %s::integer))",
+                [f"channel {n}", cap],
+            )
+    with processes(producers + 4) as pool, Watch(connect()) as watch:
+        seconds = SECONDS if LONG or batch > 3 else SECONDS / 2
+        # Under a cap it takes longer to work them than to make them.
+        at_most = int((2000 if cap else 100_000) * seconds)
+        until = time.time() + seconds
+        loads = [Load(dsn, CHANNELS, until, batch, seed, at_most) for seed in range(producers + 4)]
+        made = [pool.submit(produce, load) for load in loads[:producers]]
+        worked = [pool.submit(work, load) for load in loads[producers:]]
+        made_ids, worked_ids = ids_of(made), ids_of(worked)
+    print(f"{len(made_ids)} messages, {watch.looks} looks")
+    assert watch.problems == []
+    assert [one for one, times in Counter(worked_ids).items() if times > 1] == []
+    assert set(made_ids) == set(worked_ids)
+    assert value(setup, "select count(*) from message") == value(setup, "select count(*) from lease") == 0
+    assert check(setup) == []
+
+
+def is_chosen(kind: ServerKind, cap: int | None, batch: int) -> bool:
+    """By default each case runs on one of the servers."""
+    kinds = [other.name for other in server_kinds()]
+    return ((cap is None) == (batch == 100)) == (kind.name == kinds[0]) or len(kinds) == 1

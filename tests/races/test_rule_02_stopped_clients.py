@@ -1,0 +1,101 @@
+"""Rule 2: a client that stops reading, or stops inside its transaction, does not freeze its tenants."""
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from lonnymq import schema
+from lonnymq.embedded import EmbeddedServer
+from tests.conftest import Connect
+from tests.races.sessions import Session, create, create_in, dequeue, value, wait_for
+from tests.races.stopped_client import stopped
+
+pytestmark = pytest.mark.race
+
+TENANTS = [f"tenant {n}" for n in range(50)]
+WIDE = "\N{GRINNING FACE}" * 250
+DEQUEUE = "select * from message_dequeue(10000, 60000)"
+
+
+@pytest.fixture
+def tcp_dsn(own_server: Callable[..., EmbeddedServer]) -> str:
+    server = own_server(port=0, fsync=False)
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        schema.install(connection)
+    return server.dsn
+
+
+def test_large_payloads_over_a_unix_socket(connect: Connect, dsn: str) -> None:
+    large_payloads(connect())
+    assert_tenants_go_on(connect(), dsn)
+
+
+def test_large_payloads_over_tcp(connect: Connect, tcp_dsn: str) -> None:
+    large_payloads(connect(tcp_dsn))
+    assert_tenants_go_on(connect(tcp_dsn), tcp_dsn)
+
+
+def test_long_keys(connect: Connect, dsn: str) -> None:
+    keys = [f"{n:04}{WIDE}" for n in range(500)]
+    create_keyed(connect(), TENANTS * 10, keys)
+    assert_tenants_go_on(connect(), dsn)
+
+
+def test_long_channel_names(connect: Connect, dsn: str) -> None:
+    create_in(connect(), [f"{name}{WIDE[:240]}" for name in TENANTS] * 10)
+    assert_tenants_go_on(connect(), dsn)
+
+
+def test_many_small_messages(connect: Connect, dsn: str) -> None:
+    connect().execute(
+        "select count(*) from message_create_many(%s::text[], %s::bytea[])",
+        [TENANTS * 20, [b"x" * 79] * 1000],
+    )
+    assert_tenants_go_on(connect(), dsn)
+
+
+def test_a_client_stopped_inside_its_own_transaction_is_cut_off_after_its_lease(
+    connect: Connect, dsn: str
+) -> None:
+    session = connect()
+    create(session, "a")
+    with stopped(dsn, "begin", "select * from message_dequeue(1, 1000)") as client:
+        wait_for(lambda: state_of(session, client.backend_pid) == ("idle in transaction", "ClientRead"))
+        assert dequeue(session) == []
+        wait_for(lambda: state_of(session, client.backend_pid) is None, within_s=5)
+    assert [one.attempt for one in dequeue(session)] == [1]
+
+
+def large_payloads(session: Session) -> None:
+    session.execute(
+        "select count(*) from message_create_many(%s::text[], %s::bytea[])",
+        [TENANTS * 2, [bytes(500_000)] * 100],
+    )
+
+
+def create_keyed(session: Session, channels: list[str], keys: list[str]) -> None:
+    session.execute(
+        "select count(*) from message_create_many(%s::text[], %s::bytea[], p_keys => %s::text[])",
+        [channels, [b"x" * 60] * len(keys), keys],
+    )
+
+
+def assert_tenants_go_on(session: Session, dsn: str) -> None:
+    """Its backend finishes the call without it, and others serve what comes next in these channels."""
+    names = [row[0] for row in session.execute("select distinct channel_name from wake").fetchall()]
+    with stopped(dsn, DEQUEUE) as client:
+        wait_for(lambda: state_of(session, client.backend_pid) == ("idle", "ClientRead"), within_s=5)
+        leased = value(session, "select count(*) from lease")
+        assert leased > 0
+        create_in(session, names)
+        served: set[str] = set()
+        for _ in range(100):
+            served |= {one.channel for one in dequeue(session, 500)}
+        assert served == set(names)
+
+
+def state_of(session: Session, backend_pid: int) -> tuple[str, str] | None:
+    return session.execute(
+        "select state, wait_event from pg_stat_activity where pid = %s", [backend_pid]
+    ).fetchone()

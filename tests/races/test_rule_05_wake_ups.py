@@ -1,0 +1,170 @@
+"""Rule 5: whoever sleeps by the book is notified of everything that becomes ready."""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.conftest import Connect
+from tests.races.sessions import Session, ask, complete, create, dequeue, end, value
+from tests.races.sleeper import Sleeper
+
+pytestmark = pytest.mark.race
+
+ROUNDS = 150
+
+
+@pytest.mark.parametrize("isolation", ["read committed", "repeatable read", "serializable"])
+def test_no_wake_up_is_lost_when_a_producer_commits_around_the_registration(
+    connect: Connect, isolation: str
+) -> None:
+    sleeper, producer = Sleeper(connect(), "sleeper"), connect()
+    chance = random.Random(isolation)
+    pauses = [[chance.choice([0, 0, chance.random() * 0.004]) for _ in range(3)] for _ in range(ROUNDS)]
+
+    def produce(before: float, inside: float, late: float) -> None:
+        time.sleep(before)
+        producer.execute(f"begin isolation level {isolation}")
+        value(producer, "select count(*) from setting")
+        time.sleep(inside)
+        create(producer, "a")
+        time.sleep(late)
+        producer.execute("commit")
+
+    for before, inside, late in pauses:
+        with in_background(lambda times=(before, inside, late): produce(*times)):  # type: ignore[misc]
+            answer = sleeper.fall_asleep()
+            if answer is None:
+                assert sleeper.sleep(at_most_s=1), "nobody notified the sleeper"
+                answer = ask(sleeper.session, 10)
+        assert len(answer.leased) == 1
+        complete(sleeper.session, answer.leased)
+        sleeper.wake_up()
+
+
+def test_two_sleepers_and_many_producers_lose_nothing(connect: Connect) -> None:
+    sleepers = [Sleeper(connect(), f"sleeper {n}") for n in range(2)]
+    producers = [connect() for _ in range(4)]
+    worked: list[int] = []
+    is_over = threading.Event()
+
+    def work(sleeper: Sleeper) -> None:
+        while not is_over.is_set():
+            answer = sleeper.fall_asleep()
+            while answer is None and not is_over.is_set():
+                if sleeper.sleep(at_most_s=5):
+                    answer = ask(sleeper.session, 10)
+            if answer is not None and answer.leased:
+                complete(sleeper.session, answer.leased)
+                worked.extend(one.id for one in answer.leased)
+
+    def produce(session: Session, seed: int) -> None:
+        chance = random.Random(seed)
+        for _ in range(100):
+            time.sleep(chance.choice([0, chance.random() * 0.01]))
+            session.execute("begin")
+            create(session, f"channel {chance.randrange(5)}")
+            time.sleep(chance.choice([0, chance.random() * 0.005]))
+            session.execute("commit")
+
+    workers = [threading.Thread(target=work, args=[sleeper]) for sleeper in sleepers]
+    makers = [threading.Thread(target=produce, args=[session, n]) for n, session in enumerate(producers)]
+    for thread in workers + makers:
+        thread.start()
+    for thread in makers:
+        thread.join()
+    until = time.monotonic() + 1
+    while len(worked) < 400 and time.monotonic() < until:
+        time.sleep(0.01)
+    in_time = len(worked)
+    is_over.set()
+    create_for_each(connect(), sleepers)
+    for thread in workers:
+        thread.join()
+    assert in_time == 400
+
+
+@pytest.mark.parametrize(
+    "unpark",
+    [
+        lambda session, leased: end(session, "complete", leased),
+        lambda session, leased: end(session, "bury", leased),
+        lambda session, leased: end(session, "defer", leased),
+        lambda session, leased: end(session, "give_back", leased),
+        lambda session, leased: session.execute("""select channel_set('a', '{"max_concurrency": 2}')"""),
+        lambda session, leased: cancelled(session, leased),
+    ],
+    ids=["complete", "bury", "defer", "give_back", "channel_set", "cancelled"],
+)
+def test_what_unparks_a_capped_channel_notifies(
+    connect: Connect, unpark: Callable[[Session, list[object]], object]
+) -> None:
+    sleeper, worker = Sleeper(connect(), "sleeper"), connect()
+    worker.execute("""select channel_set('a', '{"max_concurrency": 1}')""")
+    create(worker, "a", 2)
+    leased = dequeue(worker)
+    assert sleeper.fall_asleep() is None
+    unpark(worker, list(leased))
+    assert sleeper.sleep(at_most_s=1)
+    assert ask(sleeper.session).leased
+
+
+def test_a_cap_that_came_after_the_leases_does_not_hide_their_end(connect: Connect) -> None:
+    sleeper, worker = Sleeper(connect(), "sleeper"), connect()
+    create(worker, "a", 2)
+    leased = dequeue(worker)
+    worker.execute("""select channel_set('a', '{"max_concurrency": 1}')""")
+    assert sleeper.fall_asleep() is None
+    complete(worker, leased)
+    answer = ask(sleeper.session)
+    until = time.monotonic() + 2
+    while not answer.leased and time.monotonic() < until:
+        sleeper.sleep(at_most_s=(answer.wait_ms or 0) / 1000)
+        answer = ask(sleeper.session)
+    assert answer.leased
+
+
+def test_a_worker_is_told_to_sleep_no_longer_than_the_earliest_lease(connect: Connect) -> None:
+    session = connect()
+    create(session, "a")
+    dequeue(session, lease_ms=700)
+    answer = ask(session)
+    assert answer.outcome == "empty"
+    assert answer.wait_ms is not None
+    assert answer.wait_ms <= 700
+
+
+def test_a_worker_that_met_a_locked_channel_is_not_sent_to_sleep(connect: Connect) -> None:
+    holder, session, worker = connect(), connect(), connect()
+    create(session, "locked")
+    holder.execute("begin")
+    assert dequeue(holder)
+    now = value(session, "select to_epoch(now())")
+    create(session, "later", at=now + 3_600_000)
+    create(session, "locked")
+    answers = [ask(worker) for _ in range(3)]
+    holder.execute("rollback")
+    assert [answer.outcome for answer in answers] == ["busy"] * 3
+
+
+def cancelled(session: Session, leased: list[object]) -> None:
+    """The worker of a cancelled message says that it has stopped."""
+    session.execute("select message_cancel(array(select message_id from lease))")
+    assert end(session, "complete", leased) == ["cancelled"]  # type: ignore[arg-type]
+
+
+def create_for_each(session: Session, sleepers: list[Sleeper]) -> None:
+    for _ in sleepers:
+        create(session, "the end")
+        time.sleep(0.05)
+
+
+@contextmanager
+def in_background(target: Callable[[], None]) -> Iterator[None]:
+    thread = threading.Thread(target=target)
+    thread.start()
+    yield
+    thread.join()

@@ -1,0 +1,78 @@
+"""Rule 6: acknowledgements pass over locked leases and say so; they never wait and never lie."""
+
+import time
+
+import psycopg
+import pytest
+
+from tests.conftest import Connect
+from tests.races.sessions import complete, create, dequeue, end
+
+pytestmark = pytest.mark.race
+
+VERBS = ["complete", "defer", "bury", "give_back", "heartbeat"]
+DONE = {
+    "complete": "completed",
+    "defer": "deferred",
+    "bury": "buried",
+    "give_back": "given_back",
+    "heartbeat": "extended",
+}
+
+
+@pytest.mark.parametrize("open_verb", VERBS)
+def test_a_lease_that_another_transaction_holds_is_busy_and_the_others_are_served(
+    connect: Connect, open_verb: str
+) -> None:
+    holder, session = connect(), connect()
+    session.execute("set lock_timeout = '50ms'")
+    for verb in VERBS:
+        create(session, verb, 4)
+        leased = dequeue(session, 4)
+        holder.execute("begin")
+        end(holder, open_verb, leased[1:3])
+        begun = time.monotonic()
+        assert end(session, verb, leased) == [DONE[verb], "busy", "busy", DONE[verb]]
+        assert time.monotonic() - begun < 0.1
+        holder.execute("rollback")
+        assert end(session, verb, leased[1:3]) == [DONE[verb]] * 2
+        session.execute("delete from lease")
+        session.execute("select count(*) from queue_check(true)")
+        session.execute("select count(*) from message_cancel(array(select id from message))")
+
+
+def test_a_lease_that_another_transaction_ended_is_lost_once_that_commits(connect: Connect) -> None:
+    holder, session = connect(), connect()
+    for verb in VERBS:
+        create(session, "a")
+        leased = dequeue(session)
+        holder.execute("begin")
+        complete(holder, leased)
+        assert end(session, verb, leased) == ["busy"]
+        holder.execute("commit")
+        assert end(session, verb, leased) == ["lease_lost"]
+
+
+@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
+def test_outside_read_committed_they_raise(connect: Connect, isolation: str) -> None:
+    holder, session = connect(), connect()
+    create(session, "a")
+    leased = dequeue(session)
+    for verb in VERBS:
+        session.execute(f"begin isolation level {isolation}")
+        session.execute("select 1")
+        end(holder, "heartbeat", leased)
+        with pytest.raises(psycopg.Error) as raised:
+            end(session, verb, leased)
+        assert raised.value.sqlstate == "LQ002"
+        session.execute("rollback")
+
+
+def test_dequeue_outside_read_committed_raises(connect: Connect) -> None:
+    session = connect()
+    create(session, "a")
+    session.execute("begin isolation level repeatable read")
+    with pytest.raises(psycopg.Error) as raised:
+        dequeue(session)
+    assert raised.value.sqlstate == "LQ002"
+    session.execute("rollback")

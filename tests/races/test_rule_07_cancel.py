@@ -1,0 +1,98 @@
+"""Rule 7: cancelling against dequeuing leaves at most a lease without a message, and that is legal."""
+
+import threading
+
+import pytest
+
+from tests.conftest import Connect
+from tests.races.sessions import Session, ask, check, complete, create, dequeue, drain, end, value
+
+pytestmark = pytest.mark.race
+
+
+def cancel(session: Session, ids: list[int]) -> list[str]:
+    return [row[0] for row in session.execute("select outcome from message_cancel(%s)", [ids])]
+
+
+@pytest.mark.parametrize("verb", ["complete", "defer", "bury", "give_back"])
+def test_a_message_cancelled_while_leased_answers_cancelled_and_frees_its_place(
+    connect: Connect, verb: str
+) -> None:
+    session = connect()
+    session.execute("""select channel_set('a', '{"max_concurrency": 1}')""")
+    create(session, "a", 2)
+    (leased,) = dequeue(session)
+    assert cancel(session, [leased.id]) == ["cancelled"]
+    assert end(session, "heartbeat", [leased]) == ["cancelled"]
+    assert dequeue(session) == []
+    assert end(session, verb, [leased]) == ["cancelled"]
+    assert end(session, verb, [leased]) == ["lease_lost"]
+    assert len(dequeue(session)) == 1
+
+
+def test_the_expiry_of_a_cancelled_message_frees_its_place(connect: Connect) -> None:
+    session = connect()
+    session.execute("""select channel_set('a', '{"max_concurrency": 1}')""")
+    create(session, "a", 2)
+    (leased,) = dequeue(session)
+    cancel(session, [leased.id])
+    session.execute("update lease set unlock_at = 0")
+    assert len(dequeue(session)) == 1
+    assert end(session, "complete", [leased]) == ["lease_lost"]
+
+
+def test_a_message_that_an_open_transaction_cancels_may_be_leased_but_hides_no_other(
+    connect: Connect,
+) -> None:
+    canceller, worker = connect(), connect()
+    ids = create(worker, "a", 3)
+    canceller.execute("begin")
+    assert cancel(canceller, ids[:1]) == ["cancelled"]
+    leased = dequeue(worker, 3)
+    assert [one.id for one in leased] == ids
+    assert complete(worker, leased) == ["busy", "completed", "completed"]
+    canceller.execute("commit")
+    assert complete(worker, leased[:1]) == ["cancelled"]
+    assert ask(worker).outcome == "empty"
+
+
+def test_a_cancellation_that_is_rolled_back_loses_nothing(connect: Connect) -> None:
+    canceller, worker = connect(), connect()
+    ids = create(worker, "a", 3)
+    canceller.execute("begin")
+    cancel(canceller, ids)
+    leased = dequeue(worker, 2)
+    canceller.execute("rollback")
+    complete(worker, leased)
+    assert [one.id for one in leased] + [one.id for one in drain(worker)] == ids
+
+
+@pytest.mark.parametrize("cap", [None, 10_000])
+def test_cancelling_at_full_speed_keeps_the_numbers_right(connect: Connect, cap: int | None) -> None:
+    session, canceller = connect(), connect()
+    session.execute("select channel_set('a', jsonb_build_object('max_concurrency', %s::integer))", [cap])
+    is_over = threading.Event()
+
+    def cancel_what_waits() -> None:
+        while not is_over.is_set():
+            canceller.execute(
+                "select count(*) from message_cancel(array(select id from message m"
+                " where not exists (select from lease l where l.message_id = m.id) order by id limit 300))"
+            )
+
+    thread = threading.Thread(target=cancel_what_waits)
+    thread.start()
+    outcomes: set[str] = set()
+    for _ in range(60):
+        create(session, "a", 300)
+        answer = ask(session, 300)
+        outcomes.add(answer.outcome)
+        if answer.leased:
+            outcomes |= set(complete(session, answer.leased))
+    is_over.set()
+    thread.join()
+    assert outcomes <= {"leased", "empty", "busy", "completed", "cancelled"}
+    assert check(session) == []
+    session.execute("update lease set unlock_at = 0")
+    drain(session)
+    assert value(session, "select count(*) from message") == value(session, "select count(*) from lease") == 0

@@ -1,0 +1,134 @@
+"""Rules 9 and 14: stamps from before the clock stepped back count as now, and our clock does not leap."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.conftest import Connect
+from tests.races.sessions import Session, ask, complete, create, dequeue, drain, value, work_until
+
+pytestmark = pytest.mark.race
+
+SECOND_US = 1_000_000
+
+
+def step_back(session: Session, by_s: int) -> None:
+    """As if everything so far had happened later, also in what the session remembers."""
+    by = by_s * SECOND_US
+    session.execute(
+        "update turn set next_at = next_at + %s, last_at = last_at + %s, release_at = release_at + %s",
+        [by, by, by],
+    )
+    name = "lonnymq.hints_" + value(session, "select 'turn'::regclass::oid::text")
+    hints = value(session, "select current_setting(%s, true)", name) or ""
+    now = time.time() * SECOND_US
+    moved = [
+        str(int(hint) + by) if hint.isdigit() and abs(int(hint) - now) < 60 * SECOND_US else hint
+        for hint in hints.split(",")
+    ]
+    session.execute("select set_config(%s, %s, false)", [name, ",".join(moved)])
+
+
+@pytest.mark.parametrize("is_warm", [False, True], ids=["fresh session", "warm session"])
+@pytest.mark.parametrize("by_s", [20, 1800, 3600, 86_400])
+def test_ready_channels_are_served_when_the_clock_has_stepped_back(
+    connect: Connect, by_s: int, is_warm: bool
+) -> None:
+    session = connect()
+    policies = {"free": "{}", "limited": '{"release_interval_ms": 50}', "capped": '{"max_concurrency": 2}'}
+    for channel, policy in policies.items():
+        session.execute("select channel_set(%s, %s)", [channel, policy])
+        create(session, channel, 5)
+    complete(session, dequeue(session, 3))
+    step_back(session, by_s)
+    worker = session if is_warm else connect()
+    assert len(work_until(worker, lambda worked: len(worked) == 12)) == 12
+    for channel in policies:
+        create(session, channel)
+    assert len(work_until(worker, lambda worked: len(worked) == 3)) == 3
+
+
+def test_messages_that_come_after_the_step_are_served_although_the_mark_is_ahead(connect: Connect) -> None:
+    session = connect()
+    create(session, "a")
+    drain(session)
+    step_back(session, 3600)
+    session.execute("update turn set mark_at = mark_at + 3600000")
+    ids = create(session, "a", 3) + create(session, "a", 3)
+    assert [one.id for one in drain(connect(), limit=2)] == ids
+
+
+def test_many_channels_take_turns_again(connect: Connect) -> None:
+    session = connect()
+    for _ in range(3):
+        for n in range(0, 2000, 500):
+            create_each(session, n)
+    work_until(session, lambda worked: len(worked) >= 2000, limit=500)
+    step_back(session, 3600)
+    worked = work_until(connect(), lambda worked: len(worked) >= 4000, limit=500, within_s=15)
+    assert len(worked) == 4000
+
+
+def test_a_worker_does_not_sleep_through_the_step(connect: Connect) -> None:
+    session = connect()
+    create(session, "a", 2)
+    complete(session, dequeue(session))
+    assert ask(session).leased
+    session.execute("update turn set next_at = last_at")
+    step_back(session, 3600)
+    create(session, "b")
+    complete(session, dequeue(session))
+    answer = ask(session)
+    assert answer.outcome == "empty"
+    assert (answer.wait_ms or 0) <= 60_000
+
+
+def create_each(session: Session, first: int) -> None:
+    session.execute(
+        "select count(*) from message_create_many("
+        "array(select 'c' || g from generate_series(%s::integer, %s::integer) g),"
+        " array(select 'x'::bytea from generate_series(1, 500)))",
+        [first, first + 499],
+    )
+
+
+def test_to_epoch_counts_no_second_twice(connect: Connect) -> None:
+    session = connect()
+    start = datetime(2024, 2, 29, 23, 59, 58, 999_999, tzinfo=UTC)
+    instants = [start + timedelta(milliseconds=137 * n) for n in range(1000)] + [
+        datetime(1969, 12, 31, 23, 59, 59, 999_500, tzinfo=UTC),
+        datetime(1901, 1, 1, 0, 0, 30, 1, tzinfo=UTC),
+    ]
+    answered = [value(session, "select to_epoch(%s)", instant) for instant in instants]
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    assert answered == [(instant - epoch) // timedelta(milliseconds=1) for instant in instants]
+
+
+def test_every_clock_of_the_queue_is_the_same_and_never_steps_back_by_itself(connect: Connect) -> None:
+    session = connect()
+    last = 0
+    until = time.monotonic() + 1.5
+    while time.monotonic() < until:
+        create(session, "a")
+        (leased,) = dequeue(session)
+        created_at = value(session, "select created_at from message")
+        unlock_at = value(session, "select unlock_at from lease")
+        now = time.time()
+        assert abs(created_at / 1e3 - now) < 1
+        assert abs(leased.leased_at / 1e6 - now) < 1
+        assert abs(unlock_at / 1e6 - now - 30) < 1
+        assert leased.leased_at > last
+        last = leased.leased_at
+        complete(session, [leased])
+
+
+def test_settle_calls_no_function_of_ours(connect: Connect) -> None:
+    """A volatile one would read with a snapshot of its own. (channel_birth reads nothing that is settled.)"""
+    session = connect()
+    called = session.execute(
+        "select p.proname from pg_proc p, pg_proc settle"
+        " where settle.proname = 'message_settle' and p.pronamespace = 'lonnymq'::regnamespace"
+        " and settle.pronamespace = p.pronamespace and settle.prosrc ~ ('\\m' || p.proname || '\\s*\\(')"
+    ).fetchall()
+    assert {name for (name,) in called} <= {"channel_birth"}

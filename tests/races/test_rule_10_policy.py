@@ -1,0 +1,121 @@
+"""Rule 10: policy travels with wakes and takes effect on the next dequeue; caps stay exact meanwhile."""
+
+import threading
+import time
+
+import pytest
+
+from tests.conftest import Connect
+from tests.races.sessions import Session, ask, complete, create, dequeue, drain, value
+
+pytestmark = pytest.mark.race
+
+
+def set_policy(session: Session, policy: str, channel: str = "a") -> None:
+    assert value(session, "select channel_set(%s, %s)", channel, policy) == "set"
+
+
+def test_a_policy_takes_effect_on_the_next_dequeue_of_a_session_that_knew_the_old_one(
+    connect: Connect,
+) -> None:
+    operator, worker = connect(), connect()
+    create(operator, "a", 20)
+    assert len(dequeue(worker, 2)) == 2
+    set_policy(operator, '{"max_concurrency": 3}')
+    assert len(dequeue(worker, 10)) == 1
+    set_policy(operator, '{"max_concurrency": null, "is_paused": true}')
+    assert dequeue(worker, 10) == []
+    set_policy(operator, '{"is_paused": false, "release_interval_ms": 3600000}')
+    assert len(dequeue(worker, 10)) == 1
+    assert dequeue(worker, 10) == []
+    set_policy(operator, '{"release_interval_ms": null}')
+    assert len(dequeue(worker, 20)) == 16
+
+
+def test_a_policy_that_is_rolled_back_changes_nothing(connect: Connect) -> None:
+    operator, worker = connect(), connect()
+    set_policy(operator, "{}")
+    create(operator, "a", 3)
+    operator.execute("begin")
+    set_policy(operator, '{"is_paused": true}')
+    assert len(dequeue(worker)) == 1
+    operator.execute("rollback")
+    assert len(dequeue(worker, 5)) == 2
+
+
+def test_a_cap_that_was_gone_for_a_moment_does_not_lose_an_open_completer(connect: Connect) -> None:
+    operator, completer, worker = connect(), connect(), connect()
+    set_policy(operator, '{"max_concurrency": 1}')
+    create(operator, "a", 2)
+    leased = dequeue(worker)
+    set_policy(operator, '{"max_concurrency": null}')
+    completer.execute("begin")
+    complete(completer, leased)
+    set_policy(operator, '{"max_concurrency": 1}')
+    assert dequeue(worker) == []
+    completer.execute("commit")
+    assert_served(worker)
+
+
+def test_a_completer_that_began_before_the_cap_frees_a_place_although_many_wakes_came_between(
+    connect: Connect,
+) -> None:
+    operator, completer, worker = connect(), connect(), connect()
+    create(operator, "a")
+    leased = dequeue(worker)
+    completer.execute("begin")
+    complete(completer, leased)
+    for _ in range(100):
+        create(operator, "b")
+    drain(worker)
+    create(operator, "a")
+    set_policy(operator, '{"max_concurrency": 1}')
+    assert dequeue(worker) == []
+    completer.execute("commit")
+    assert_served(worker)
+
+
+def test_caps_are_exact_while_they_come_and_go(connect: Connect) -> None:
+    """Leases of before the cap count as soon as it is known."""
+    operator, completer, worker, watcher = connect(), connect(), connect(), connect()
+    create(operator, "a", 2000)
+    is_over = threading.Event()
+    errors: list[str] = []
+
+    def toggle() -> None:
+        while not is_over.is_set():
+            set_policy(operator, '{"max_concurrency": null}')
+            time.sleep(0.003)
+            set_policy(operator, '{"max_concurrency": 2}')
+            time.sleep(0.003)
+            leased = dequeue(watcher, 50)
+            count = value(watcher, "select count(*) from lease")
+            if leased and count > 2:
+                errors.append(f"{count} leases, {len(leased)} of them taken under a cap of 2")
+            complete(watcher, leased)
+
+    thread = threading.Thread(target=toggle)
+    thread.start()
+    worked = 0
+    until = time.monotonic() + 20
+    while worked < 1200 and time.monotonic() < until:
+        answer = ask(worker, 3)
+        if answer.leased:
+            completer.execute("begin")
+            complete(completer, answer.leased)
+            time.sleep(0.001)
+            completer.execute("commit")
+            worked += len(answer.leased)
+    is_over.set()
+    thread.join()
+    assert not errors
+    drain(worker)
+    assert value(watcher, "select count(*) from message") == 0
+
+
+def assert_served(worker: Session, *, within_s: float = 2) -> None:
+    until = time.monotonic() + within_s
+    while time.monotonic() < until:
+        if dequeue(worker):
+            return
+    raise AssertionError(f"nothing within {within_s} s")

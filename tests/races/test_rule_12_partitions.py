@@ -1,0 +1,97 @@
+"""Rule 12: history partitions come and go while completers' transactions stay open, and nobody queues up."""
+
+import psycopg
+import pytest
+
+from tests.conftest import Connect
+from tests.races.sessions import Session, complete, create, dequeue, value
+
+pytestmark = pytest.mark.race
+
+
+def open_completer(connect: Connect) -> Session:
+    """It has written to history and not committed."""
+    session = connect()
+    session.execute("""select queue_set('{"history": "metadata"}')""")
+    create(session, "open")
+    session.execute("begin")
+    complete(session, dequeue(session))
+    return session
+
+
+def impatient(connect: Connect) -> Session:
+    session = connect()
+    session.execute("set lock_timeout = '50ms'")
+    return session
+
+
+def without_partitions(session: Session) -> None:
+    session.execute("""select queue_set('{"history": "metadata"}')""")
+    session.execute(
+        "do $$ declare v text; begin for v in select inhrelid::regclass::text from pg_inherits"
+        " where inhparent = 'lonnymq.history'::regclass loop execute 'drop table ' || v; end loop; end $$"
+    )
+    session.execute("update setting set history_until = 0")
+
+
+def work_two(session: Session) -> None:
+    create(session, "a", 2)
+    for one in dequeue(session, 2):
+        assert complete(session, [one]) == ["completed"]
+
+
+def test_preparing_partitions_waits_for_nobody_and_makes_nobody_wait(connect: Connect) -> None:
+    completer, preparer, worker = open_completer(connect), impatient(connect), impatient(connect)
+    preparer.execute("begin")
+    days = value(preparer, "select count(*) from history_partition")
+    assert value(preparer, "select history_prepare(%s)", days + 5) > 0
+    work_two(worker)
+    assert value(worker, "select count(*) from history") == 2
+    preparer.execute("commit")
+    completer.execute("commit")
+    assert value(worker, "select count(*) from history") == 3
+
+
+def test_detaching_a_partition_waits_for_an_open_completer_but_nobody_waits_behind_it(
+    connect: Connect,
+) -> None:
+    dropper, worker = impatient(connect), impatient(connect)
+    dropper.execute("create table history_old (like history including defaults)")
+    dropper.execute("alter table history attach partition history_old for values from (0) to (86400000)")
+    completer = open_completer(connect)
+    with pytest.raises(psycopg.errors.LockNotAvailable):
+        dropper.execute("alter table history detach partition history_old concurrently")
+    work_two(worker)
+    completer.execute("commit")
+    dropper.execute("alter table history detach partition history_old finalize")
+    work_two(worker)
+    assert value(worker, "select count(*) from history") == 5
+
+
+def test_what_ends_without_a_partition_is_kept_and_moved(connect: Connect) -> None:
+    session = connect()
+    without_partitions(session)
+    create(session, "a", 3)
+    complete(session, dequeue(session, 3))
+    assert value(session, "select count(*) from history_overflow") == 3
+    session.execute("select history_prepare(1)")
+    assert value(session, "select count(*) from history_overflow") == 0
+    assert value(session, "select count(*) from history") == 3
+
+
+def test_an_open_completer_that_writes_to_the_overflow_loses_nothing_to_a_preparer(connect: Connect) -> None:
+    session, completer, preparer = connect(), connect(), impatient(connect)
+    without_partitions(session)
+    create(session, "a", 2)
+    first, second = dequeue(session, 2)
+    completer.execute("begin")
+    complete(completer, [first])
+    complete(session, [second])
+    preparer.execute("select history_prepare(1)")
+    completer.execute("commit")
+    preparer.execute("select history_prepare(1)")
+    rows = value(session, "select count(*) from history") + value(
+        session, "select count(*) from history_overflow"
+    )
+    assert rows == 2
+    assert value(session, "select count(*) from history_overflow") == 0, "nobody will move it any more"

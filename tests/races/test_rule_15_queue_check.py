@@ -1,0 +1,102 @@
+"""Rule 15: queue_check() reports every broken invariant, mends it, and is right while the queue is worked."""
+
+import threading
+
+import pytest
+
+from tests.conftest import Connect
+from tests.races.sessions import Session, check, complete, create, dequeue, drain, end, value
+
+pytestmark = pytest.mark.race
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "update turn set in_flight = in_flight + 1",
+        "update turn set in_flight = in_flight - 1",
+        "delete from wake",
+        "delete from turn",
+        "update turn set next_at = null; delete from wake",
+        "update turn set next_at = 9000000000000000000; delete from wake",
+        "update turn set mark_at = 9000000000000000, late_at = null; delete from wake",
+        "insert into turn (channel_id, version) select channel_id, version + 1 from turn limit 1",
+        "delete from lease where message_id = (select min(message_id) from lease)",
+        "delete from channel",
+        "update turn set mark_at = -1, mark_id = 0",
+        "delete from message where id = (select max(id) from message)",
+    ],
+)
+def test_damage_is_reported_and_repaired(connect: Connect, damage: str) -> None:
+    session = connect()
+    session.execute("""select channel_set('capped', '{"max_concurrency": 2}')""")
+    for channel in ("capped", "free"):
+        create(session, channel, 5)
+    held = dequeue(session, 4)
+    assert len(held) == 4
+    create(session, "free")
+    assert check(session) == []
+    session.execute(damage)
+    assert check(session) != []
+    session.execute("select count(*) from queue_check(true)")
+    assert check(session) == []
+    end(session, "complete", held)
+    session.execute("update lease set unlock_at = 0")
+    drain(session)
+    assert value(session, "select count(*) from message") == 0
+
+
+@pytest.mark.parametrize("is_repairing", [False, True])
+def test_it_reports_nothing_while_the_queue_is_worked_and_repairing_a_sound_queue_breaks_nothing(
+    connect: Connect, is_repairing: bool
+) -> None:
+    checker, sessions = connect(), [connect() for _ in range(3)]
+    checker.execute("""select channel_set('channel 1', '{"max_concurrency": 2}')""")
+    is_over = threading.Event()
+    problems: list[object] = []
+    worked: list[int] = []
+
+    def look() -> None:
+        while not is_over.is_set():
+            found = checker.execute("select * from queue_check(%s)", [is_repairing]).fetchall()
+            problems.extend(found)
+            over = value(
+                checker,
+                "select count(*) from lease join channel c on c.id = channel_id where max_concurrency = 2",
+            )
+            if over > 2:
+                problems.append(f"{over} leases of 2")
+
+    def work(session: Session, seed: int) -> None:
+        for n in range(150):
+            create(session, f"channel {(n + seed) % 4}", 3)
+            leased = dequeue(session, 4)
+            if n % 5 == 0:
+                end(session, "give_back", leased)
+            else:
+                complete(session, leased)
+                worked.extend(one.id for one in leased)
+
+    watcher = threading.Thread(target=look)
+    workers = [threading.Thread(target=work, args=[session, n]) for n, session in enumerate(sessions)]
+    for thread in [watcher, *workers]:
+        thread.start()
+    for thread in workers:
+        thread.join()
+    is_over.set()
+    watcher.join()
+    assert problems == []
+    worked += [one.id for one in drain(sessions[0])]
+    assert len(worked) == len(set(worked)) == 1350
+
+
+def test_repairing_waits_for_nobody_and_skips_what_is_held(connect: Connect) -> None:
+    holder, operator = connect(), connect()
+    operator.execute("set lock_timeout = '50ms'")
+    create(holder, "a", 2)
+    holder.execute("begin")
+    assert dequeue(holder)
+    create(operator, "a")
+    operator.execute("select count(*) from queue_check(true)")
+    holder.execute("commit")
+    assert len(dequeue(operator, 5)) == 2
