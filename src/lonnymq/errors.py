@@ -94,6 +94,9 @@ BY_SQLSTATE: dict[str, type[LonnyError]] = {
     if kind.sqlstate
 }
 
+# lock_not_available: a lock on a whole table, as DDL takes it, or the caller's own lock_timeout.
+BY_SQLSTATE["55P03"] = Busy
+
 # What is missing: a function, a table, a column, the schema.
 SQLSTATES_OF_MISSING_SCHEMA = frozenset({"42883", "42P01", "42703", "3F000"})
 

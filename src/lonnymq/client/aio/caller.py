@@ -15,7 +15,7 @@ from lonnymq.client import failure
 from lonnymq.client.aio.source import AsyncSource
 from lonnymq.client.backoff import pauses
 from lonnymq.client.settings import ClientSettings
-from lonnymq.errors import ConnectionLost, SchemaMissing, SchemaTooOld, invalid
+from lonnymq.errors import Busy, ConnectionLost, SchemaMissing, SchemaTooOld, invalid
 
 Result = TypeVar("Result")
 Outcome = TypeVar("Outcome", bound=StrEnum)
@@ -43,13 +43,18 @@ class AsyncCaller:
         if connection is not None:
             return await execute(call, required(connection))
         may_have_happened = False
-        failed: ConnectionLost | None = None
+        failed: ConnectionLost | Busy | None = None
         for pause_s in pauses(0.05, 2.0, self.settings.retry_for_s):
             try:
                 async with self.source.connection() as own:
                     result = await execute(call, own)
             except SchemaMissing as error:
                 raise await self._explained(error) from error
+            except Busy as error:
+                # Rolled back as a whole, so it may always be repeated.
+                failed = error
+                await asyncio.sleep(pause_s)
+                continue
             except ConnectionLost as error:
                 if error.may_have_happened and not call.is_repeatable:
                     raise
@@ -65,6 +70,8 @@ class AsyncCaller:
                 ) from failed
             return result
         assert failed is not None
+        if isinstance(failed, Busy):
+            raise failed
         raise ConnectionLost(str(failed), may_have_happened=may_have_happened) from failed
 
     async def perform_each(

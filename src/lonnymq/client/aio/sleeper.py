@@ -15,7 +15,7 @@ from lonnymq.calls import queue as queue_calls
 from lonnymq.calls import sleeper as sleeper_calls
 from lonnymq.calls.statement import Call
 from lonnymq.client.aio.caller import AsyncCaller
-from lonnymq.errors import ConnectionLost
+from lonnymq.errors import ConnectionLost, LonnyError
 from lonnymq.model import Dequeued, DequeueOutcome
 
 REGISTERED_FOR_MS = 5000
@@ -79,7 +79,8 @@ class AsyncSleeper:
         try:
             if connection is not None and not connection.closed and self._is_registered():
                 await self._caller.execute(sleeper_calls.clear(self._name), connection)
-        except (ConnectionLost, psycopg.Error):
+        except (LonnyError, psycopg.Error):
+            # It runs out by itself.
             pass
         finally:
             self._registered_until = 0.0

@@ -17,7 +17,7 @@ from lonnymq.client import failure
 from lonnymq.client.backoff import pauses
 from lonnymq.client.settings import ClientSettings
 from lonnymq.client.sync.source import Source
-from lonnymq.errors import ConnectionLost, SchemaMissing, SchemaTooOld, invalid
+from lonnymq.errors import Busy, ConnectionLost, SchemaMissing, SchemaTooOld, invalid
 
 Result = TypeVar("Result")
 Outcome = TypeVar("Outcome", bound=StrEnum)
@@ -45,13 +45,18 @@ class Caller:
         if connection is not None:
             return execute(call, required(connection))
         may_have_happened = False
-        failed: ConnectionLost | None = None
+        failed: ConnectionLost | Busy | None = None
         for pause_s in pauses(0.05, 2.0, self.settings.retry_for_s):
             try:
                 with self.source.connection() as own:
                     result = execute(call, own)
             except SchemaMissing as error:
                 raise self._explained(error) from error
+            except Busy as error:
+                # Rolled back as a whole, so it may always be repeated.
+                failed = error
+                time.sleep(pause_s)
+                continue
             except ConnectionLost as error:
                 if error.may_have_happened and not call.is_repeatable:
                     raise
@@ -67,6 +72,8 @@ class Caller:
                 ) from failed
             return result
         assert failed is not None
+        if isinstance(failed, Busy):
+            raise failed
         raise ConnectionLost(str(failed), may_have_happened=may_have_happened) from failed
 
     def perform_each(

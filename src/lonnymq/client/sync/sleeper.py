@@ -16,7 +16,7 @@ from lonnymq.calls import queue as queue_calls
 from lonnymq.calls import sleeper as sleeper_calls
 from lonnymq.calls.statement import Call
 from lonnymq.client.sync.caller import Caller
-from lonnymq.errors import ConnectionLost
+from lonnymq.errors import ConnectionLost, LonnyError
 from lonnymq.model import Dequeued, DequeueOutcome
 
 REGISTERED_FOR_MS = 5000
@@ -80,7 +80,8 @@ class Sleeper:
         try:
             if connection is not None and not connection.closed and self._is_registered():
                 self._caller.execute(sleeper_calls.clear(self._name), connection)
-        except (ConnectionLost, psycopg.Error):
+        except (LonnyError, psycopg.Error):
+            # It runs out by itself.
             pass
         finally:
             self._registered_until = 0.0

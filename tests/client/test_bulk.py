@@ -1,0 +1,96 @@
+"""Millions at once: staged by COPY, published in one go."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from lonnymq import NewMessage, Published, PublishOutcome, SchemaMissing
+from tests.client.conftest import OpenConnection, OpenQueue
+from tests.conftest import Connect
+
+
+def messages(count: int, channel: str = "a") -> Iterator[NewMessage]:
+    return (NewMessage(channel=channel, payload=n) for n in range(count))
+
+
+def test_a_bulk_load_comes_in_order_with_all_that_was_said(queue: Any) -> None:
+    result = queue.copy_in(
+        [
+            NewMessage(channel="ä", payload={"n": 1}, key="schlüssel", max_attempts=3),
+            NewMessage(channel="ä", payload=b"\0\xff"),
+            NewMessage(channel="ä", payload="first", priority=5),
+            NewMessage(channel="ä", payload="later", delay=3600),
+        ]
+    )
+    assert (result.outcome, result.created, result.duplicates) == (PublishOutcome.PUBLISHED, 4, 0)
+    first, second, third = queue.dequeue(10)
+    assert (first.payload, first.dequeue_at) == ("first", -5)
+    assert (second.payload, second.key, second.max_attempts) == ({"n": 1}, "schlüssel", 3)
+    assert third.content == b"\0\xff"
+
+
+def test_thousands_go_through_in_chunks(queue: Any) -> None:
+    seen: list[int] = []
+    assert queue.copy_in(messages(25_000), on_progress=seen.append).created == 25_000
+    assert seen == [10_000, 20_000, 25_000]
+    assert [message.payload for message in queue.dequeue(500)] == list(range(500))
+    assert queue.status().waiting == 24_500
+
+
+def test_nothing_is_a_load_too(queue: Any) -> None:
+    assert queue.copy_in([]).created == 0
+
+
+def test_a_publication_is_published_once(queue: Any) -> None:
+    assert queue.copy_in(messages(3), publication="load-7") == Published(
+        PublishOutcome.PUBLISHED, 3, 0, "load-7"
+    )
+    assert queue.copy_in(messages(3), publication="load-7") == Published(
+        PublishOutcome.ALREADY_PUBLISHED, 3, 0, "load-7"
+    )
+    assert queue.status().waiting == 3
+
+
+def test_live_keys_are_counted_as_duplicates(queue: Any) -> None:
+    queue.enqueue("a", 0, key="k1")
+    loaded = [NewMessage(channel="a", payload=n, key=f"k{n}") for n in range(3)]
+    result = queue.copy_in(loaded)
+    assert (result.created, result.duplicates) == (2, 1)
+
+
+def test_a_load_belongs_to_the_callers_transaction(queue: Any, open_connection: OpenConnection) -> None:
+    connection = open_connection()
+    connection.execute("set search_path to public")
+    connection.commit()
+    queue.copy_in(messages(5), connection=connection)
+    assert connection.execute("show search_path").fetchone() == ("public",)
+    connection.rollback()
+    assert queue.status().waiting == 0
+    queue.copy_in(messages(5), connection=connection)
+    connection.commit()
+    assert queue.status().waiting == 5
+
+
+def test_a_load_that_breaks_off_leaves_nothing(queue: Any, connect: Connect) -> None:
+    def broken() -> Iterator[NewMessage]:
+        yield from messages(20_000)
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        queue.copy_in(broken())
+    assert queue.status().waiting == 0
+    assert connect().execute("select count(*) from stage").fetchone() == (0,)
+    assert queue.copy_in(messages(1)).created == 1
+
+
+def test_what_nobody_will_publish_is_pruned(queue: Any, connect: Connect) -> None:
+    queue.copy_in(messages(3), publication="p")
+    queue.copy_in(messages(3), publication="p")
+    queue.stage_prune()
+    assert connect().execute("select count(*) from stage").fetchone() == (0,)
+
+
+def test_a_missing_queue_is_told(open_queue: OpenQueue) -> None:
+    with pytest.raises(SchemaMissing, match=r"run install\(\)"):
+        open_queue(schema="elsewhere").copy_in(messages(1))
