@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
 
-# A worker that is told "nothing" before everything was looked at is told to ask again soon. Asking that often settles it.
+# Who is told "nothing" before everything was looked at is told to ask again soon. Asking this often settles it.
 SOON_MS = 1_000
 ENOUGH_WAITS = 3
 ENOUGH_S = 0.5
@@ -80,7 +81,7 @@ class Session:
         return [message_id for _, message_id in made if message_id is not None]
 
     def set(self, channel: str, **policy: Any) -> None:
-        assert self.ask("select channel_set(%s, %s)", channel, psycopg.types.json.Jsonb(policy)) == "set"
+        assert self.ask("select channel_set(%s, %s)", channel, Jsonb(policy)) == "set"
 
     # It is leased.
 
@@ -99,7 +100,7 @@ class Session:
                 return replies
             wait_ms = replies[0].wait_ms
             assert wait_ms is not None
-            if wait_ms > SOON_MS or waits >= ENOUGH_WAITS and time.monotonic() - started > ENOUGH_S:
+            if wait_ms > SOON_MS or (waits >= ENOUGH_WAITS and time.monotonic() - started > ENOUGH_S):
                 return []
             time.sleep(wait_ms / 1_000)
             waits += 1
@@ -154,11 +155,10 @@ class Session:
     ) -> list[str]:
         """Defer all with the same delay, state and error."""
         count = len(leases)
-        statement = "message_defer"
         given = list(leases)
         ids, tokens = [one.message_id for one in given], [one.token for one in given]
         rows = self.rows(
-            f"select outcome from {statement}(%s::bigint[], %s::bigint[], %s::bigint[], %s::bytea[], %s::text[])",
+            "select outcome from message_defer(%s::bigint[], %s::bigint[], %s::bigint[], %s::bytea[], %s::text[])",
             ids,
             tokens,
             [delay_ms] * count,

@@ -13,7 +13,13 @@ LONG = "'" + "x" * 256 + "'"
 BAD_CHANNELS = ["null", "''", LONG, r"e'a\nb'", r"e'\t'", r"e'\x7f'", r"e'\x01'", r"e'\u0085'"]
 BAD_LIMITS = ["null", "0", "-1", "10001", "2147483647"]
 BAD_LEASES = ["null", "0", "-1", "86400001", "9223372036854775807"]
-ACKNOWLEDGING = ["message_complete", "message_defer", "message_bury", "message_give_back", "message_heartbeat"]
+ACKNOWLEDGING = [
+    "message_complete",
+    "message_defer",
+    "message_bury",
+    "message_give_back",
+    "message_heartbeat",
+]
 
 
 def policy(text: str) -> str:
@@ -85,7 +91,10 @@ CALLS: dict[str, list[tuple[str, str]]] = {
         ("message_defer('{1}', '{1}', null, '{x,y}')", "states"),
         ("message_defer('{1}', '{1}', null, null, '{x,y}')", "errors"),
     ],
-    "message_bury": [("message_bury('{1}', '{1}', '{}')", "errors"), ("message_bury('{1}', '{1}', '{a,b}')", "errors")],
+    "message_bury": [
+        ("message_bury('{1}', '{1}', '{}')", "errors"),
+        ("message_bury('{1}', '{1}', '{a,b}')", "errors"),
+    ],
     "message_heartbeat": each("message_heartbeat('{{1}}', '{{1}}', {})", "lease_ms", BAD_LEASES),
     "message_read": [
         ("message_read(null, '{}')", "ids"),
@@ -100,10 +109,20 @@ CALLS: dict[str, list[tuple[str, str]]] = {
     "channel_set": [
         *each("channel_set({})", "channel", BAD_CHANNELS),
         ("channel_set('a', null)", "policy"),
-        *[(policy(text), "policy") for text in ("[]", "1", "null", '"x"', '{"unknown": 1}', '{"Weight": 1}', '{"": 1}')],
+        *[
+            (policy(text), "policy")
+            for text in ("[]", "1", "null", '"x"', '{"unknown": 1}', '{"Weight": 1}', '{"": 1}')
+        ],
         *[
             (policy(f'{{"{name}": {value}}}'), name)
-            for name in ("max_concurrency", "release_interval_ms", "release_burst", "weight", "max_size", "max_attempts")
+            for name in (
+                "max_concurrency",
+                "release_interval_ms",
+                "release_burst",
+                "weight",
+                "max_size",
+                "max_attempts",
+            )
             for value in ("-1", "1.5", '"1"', "true", "[1]", "{}", "1e30", "9223372036854775808")
         ],
         *[
@@ -135,8 +154,14 @@ CALLS: dict[str, list[tuple[str, str]]] = {
     ],
     "queue_set": [
         ("queue_set(null)", "settings"),
-        *[(f"queue_set('{text}')", "settings") for text in ("[]", "1", "null", '{"unknown": 1}', '{"salt": "x"}')],
-        *[(f"""queue_set('{{"history": {value}}}')""", "history") for value in ("null", '"on"', "true", "1", '["off"]')],
+        *[
+            (f"queue_set('{text}')", "settings")
+            for text in ("[]", "1", "null", '{"unknown": 1}', '{"salt": "x"}')
+        ],
+        *[
+            (f"""queue_set('{{"history": {value}}}')""", "history")
+            for value in ("null", '"on"', "true", "1", '["off"]')
+        ],
         *[
             (f"""queue_set('{{"max_content_bytes": {value}}}')""", "max_content_bytes")
             for value in ("null", "0", "-1", "67108865", "1.5", '"1"', "true")
@@ -195,7 +220,9 @@ def test_the_error_tells_argument_value_and_range(queue: Session) -> None:
     assert all(part in message for part in ("lease_ms", "86400001", "between 1 and 86400000"))
 
 
-@pytest.mark.parametrize("call", ["message_create(%s, 'x')", "channel_set(%s)", "message_create('a', 'x', p_key => %s)"])
+@pytest.mark.parametrize(
+    "call", ["message_create(%s, 'x')", "channel_set(%s)", "message_create('a', 'x', p_key => %s)"]
+)
 def test_a_nul_cannot_even_be_sent(queue: Session, call: str) -> None:
     with pytest.raises(psycopg.DataError):
         queue.run(f"select {call}", "a\0b")

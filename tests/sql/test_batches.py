@@ -40,7 +40,7 @@ def test_outcomes_come_in_the_order_given(session: Open, name: str) -> None:
 
 @pytest.mark.parametrize("name", [one for one in ACKNOWLEDGEMENTS if one != "heartbeat"])
 def test_a_repeated_id_is_refused_and_nothing_changed(queue: Session, name: str) -> None:
-    queue.run("select queue_set('{\"history\": \"full\"}')")
+    queue.run('select queue_set(\'{"history": "full"}\')')
     queue.create_many(["a", "a", "b"], max_attempts=[None, 1, None])
     taken = queue.take(3)
     before = everything(queue)
@@ -100,7 +100,10 @@ def test_nothing_is_created_from_nothing(queue: Session) -> None:
 
 def test_a_hundred_thousand_is_the_most_in_one_call(queue: Session) -> None:
     with pytest.raises(psycopg.Error) as raised:
-        queue.run("select message_create_many(array_fill('a'::text, array[100001]), array_fill('x'::bytea, array[100001]))")
+        queue.run(
+            "select message_create_many("
+            " array_fill('a'::text, array[100001]), array_fill('x'::bytea, array[100001]))"
+        )
     assert raised.value.sqlstate == "LQ001"
     assert "100000" in str(raised.value)
 

@@ -13,7 +13,9 @@ from tests.sql.session import Session, ids_of
 COLUMNS = ("channel", "content", "dequeue_at", "delay_ms", "key", "max_attempts")
 
 
-def stage(queue: Session, publication: str, rows: Sequence[dict[str, Any]], part: uuid.UUID | None = None) -> uuid.UUID:
+def stage(
+    queue: Session, publication: str, rows: Sequence[dict[str, Any]], part: uuid.UUID | None = None
+) -> uuid.UUID:
     """Copy rows into one part of a publication, in this order."""
     part = part or uuid.uuid4()
     names = ", ".join(COLUMNS)
@@ -168,11 +170,16 @@ def test_live_keys_are_counted_as_duplicates(queue: Session) -> None:
     assert publish(queue, "p", {part: 5}) == ("published", 3, 2)
     drained = queue.drain()
     assert live in ids_of(drained)
-    assert sorted((one.channel, one.key or "") for one in drained) == [("a", ""), ("a", "k1"), ("a", "k2"), ("b", "k2")]
+    assert sorted((one.channel, one.key or "") for one in drained) == [
+        ("a", ""),
+        ("a", "k1"),
+        ("a", "k2"),
+        ("b", "k2"),
+    ]
 
 
 def test_duplicates_are_told_from_messages_that_others_create_meanwhile(session: Open) -> None:
-    """Sizes stay right although another session creates in the same millisecond, by the clock of its transaction."""
+    """The counts stay right although another session creates in the same millisecond."""
     queue, other = session(), session()
     queue.create("a", key="k")
     part = stage(queue, "p", [{"key": "k"}, {"key": "n"}])

@@ -1,5 +1,7 @@
 """A20: the life of a channel."""
 
+from typing import Any
+
 import psycopg
 import pytest
 
@@ -14,8 +16,8 @@ def delete(queue: Session, channel: str = "a") -> str:
 
 def policy(queue: Session, channel: str = "a") -> tuple[object, ...]:
     found: tuple[object, ...] = queue.rows(
-        "select max_concurrency, release_interval_ms, release_burst, weight, max_size, max_attempts, is_paused"
-        " from channel where name = %s",
+        "select max_concurrency, release_interval_ms, release_burst, weight, max_size, max_attempts,"
+        " is_paused from channel where name = %s",
         channel,
     )[0]
     return found
@@ -150,7 +152,7 @@ def test_a_channel_with_a_policy_only_is_deleted(queue: Session) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"delay_ms": 60_000}], ids=["waiting", "scheduled"])
-def test_a_channel_with_a_message_is_not_deleted(queue: Session, options: dict[str, int]) -> None:
+def test_a_channel_with_a_message_is_not_deleted(queue: Session, options: dict[str, Any]) -> None:
     queue.set("a", weight=2)
     queue.create("a", **options)
     assert delete(queue) == "not_empty"
@@ -273,7 +275,19 @@ def test_two_names_with_one_id_are_kept_apart(queue: Session) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["a", " ", "A" * 255, "ü" * 255, "😀" * 255, "a/b.c:d", "'; drop table message; --", '"quoted"', "a b", "null", "%s"],
+    [
+        "a",
+        " ",
+        "A" * 255,
+        "ü" * 255,
+        "😀" * 255,
+        "a/b.c:d",
+        "'; drop table message; --",
+        '"quoted"',
+        "a b",
+        "null",
+        "%s",
+    ],
 )
 def test_any_printable_name_is_a_channel(queue: Session, name: str) -> None:
     queue.set(name, weight=2)

@@ -32,8 +32,8 @@ def test_a_buried_message_leaves_the_queue_with_its_error(queue: Session) -> Non
     assert queue.bury([leased], "cannot be read") == ["buried"]
     assert queue.dequeue() == []
     (dead,) = queue.rows(
-        "select message_id, channel, key, attempts, error, content, state, created_at, buried_at >= created_at"
-        " from dead_list()"
+        "select message_id, channel, key, attempts, error, content, state, created_at,"
+        " buried_at >= created_at from dead_list()"
     )
     assert dead == (made, "a", "k", 1, "cannot be read", b"bad", None, leased.created_at, True)
 
@@ -42,9 +42,16 @@ def test_each_message_of_a_batch_has_its_own_error(queue: Session) -> None:
     made = queue.fill("a", 3)
     taken = queue.take(3)
     queue.rows(
-        "select * from message_bury(%s, %s, %s)", ids_of(taken), [one.token for one in taken], ["e1", None, "e3"]
+        "select * from message_bury(%s, %s, %s)",
+        ids_of(taken),
+        [one.token for one in taken],
+        ["e1", None, "e3"],
     )
-    assert queue.rows("select message_id, error from dead_list()") == [(made[0], "e1"), (made[1], None), (made[2], "e3")]
+    assert queue.rows("select message_id, error from dead_list()") == [
+        (made[0], "e1"),
+        (made[1], None),
+        (made[2], "e3"),
+    ]
 
 
 def test_the_list_is_read_page_by_page_and_by_channel(queue: Session) -> None:
@@ -63,7 +70,13 @@ def test_a_redriven_message_is_worked_again_from_its_first_attempt(queue: Sessio
     assert redrive(queue, made) == ["redriven"]
     assert dead_ids(queue) == []
     leased = queue.lease()
-    assert (leased.message_id, leased.attempt, leased.key, leased.content, leased.max_attempts) == (made, 1, "k", b"x", 1)
+    assert (leased.message_id, leased.attempt, leased.key, leased.content, leased.max_attempts) == (
+        made,
+        1,
+        "k",
+        b"x",
+        1,
+    )
 
 
 def test_redriving_keeps_the_state(queue: Session) -> None:

@@ -20,7 +20,9 @@ def test_a_channel_nobody_ever_used_is_unknown(queue: Session) -> None:
 
 def test_a_channel_that_no_worker_has_seen_yet_is_ready(queue: Session) -> None:
     made = queue.create("a")
-    assert queue.rows("select reason, waiting, leased, head_id from channel_explain('a')") == [("ready", 1, 0, made)]
+    assert queue.rows("select reason, waiting, leased, head_id from channel_explain('a')") == [
+        ("ready", 1, 0, made)
+    ]
     assert queue.rows("select channel, waiting, reason from channel_status") == [("a", 1, "ready")]
 
 
@@ -57,7 +59,8 @@ def test_a_throttled_channel_says_when_the_next_release_is(queue: Session) -> No
     queue.fill("a", 2)
     taken = queue.lease()
     (found,) = queue.rows(
-        "select reason, release_interval_ms, extract(epoch from next_release_at) * 1000000 from channel_explain('a')"
+        "select reason, release_interval_ms, extract(epoch from next_release_at) * 1000000"
+        " from channel_explain('a')"
     )
     assert found[:2] == ("throttled", 60_000)
     assert int(found[2]) == taken.leased_at + 60_000_000
@@ -117,8 +120,8 @@ def test_status_knows_the_head_and_the_last_release(queue: Session) -> None:
     leased = next(one for one in queue.take(2) if one.channel == "a")
     assert leased.message_id == made[1]
     (found,) = queue.rows(
-        "select head_id, head_dequeue_at, extract(epoch from last_release_at) * 1000000, max_concurrency, weight"
-        " from channel_status where channel = 'a'"
+        "select head_id, head_dequeue_at, extract(epoch from last_release_at) * 1000000, max_concurrency,"
+        " weight from channel_status where channel = 'a'"
     )
     assert found == (made[0], 5, leased.leased_at, None, 1)
 
@@ -193,14 +196,28 @@ def test_dead_letter_shows_everything_but_the_content(queue: Session) -> None:
     assert queue.rows("select message_id, channel, key, attempts, error, content_bytes from dead_letter") == [
         (made, "a", "k", 1, "broken", 6)
     ]
-    columns = {row[0] for row in queue.rows("select attname from pg_attribute where attrelid = 'dead_letter'::regclass")}
+    columns = {
+        row[0]
+        for row in queue.rows("select attname from pg_attribute where attrelid = 'dead_letter'::regclass")
+    }
     assert "content" not in columns
 
 
 def test_table_size_lists_every_table_and_index(queue: Session) -> None:
     queue.fill("a", 100)
     sizes = {(row[0], row[1]): row[2] for row in queue.rows("select name, kind, bytes from table_size")}
-    for name in ("channel", "turn", "message", "lease", "wake", "dead", "history", "stage", "sleeper", "setting"):
+    for name in (
+        "channel",
+        "turn",
+        "message",
+        "lease",
+        "wake",
+        "dead",
+        "history",
+        "stage",
+        "sleeper",
+        "setting",
+    ):
         assert (name, "table") in sizes
     for name in ("message_order_ix", "message_pkey", "lease_pkey", "wake_lane_ix", "turn_channel_ix"):
         assert (name, "index") in sizes
@@ -209,7 +226,9 @@ def test_table_size_lists_every_table_and_index(queue: Session) -> None:
 
 
 def test_queue_status_is_all_zero_at_first(queue: Session) -> None:
-    found = queue.rows("select channels, waiting, leased, expired, dead, sleepers, history from queue_status()")
+    found = queue.rows(
+        "select channels, waiting, leased, expired, dead, sleepers, history from queue_status()"
+    )
     assert found == [(0, 0, 0, 0, 0, 0, "off")]
 
 
@@ -222,7 +241,8 @@ def test_queue_status_counts_everything(queue: Session) -> None:
     queue.expire(taken[2:3])
     queue.run("select sleeper_register('w1', 60000), sleeper_register('w2', 60000)")
     found = queue.rows(
-        "select channels, waiting, leased, expired, dead, sleepers, history_overflow, version from queue_status()"
+        "select channels, waiting, leased, expired, dead, sleepers, history_overflow, version"
+        " from queue_status()"
     )
     assert found == [(2, 3, 2, 1, 1, 2, 0, 1)]
 

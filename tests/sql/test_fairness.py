@@ -11,7 +11,9 @@ from tests.sql.session import Reply, Session
 
 
 @pytest.mark.parametrize("limit", [1, 10, 50, 100, 500])
-def test_ten_thousand_messages_of_one_tenant_delay_ten_others_by_their_turns_only(queue: Session, limit: int) -> None:
+def test_ten_thousand_messages_of_one_tenant_delay_ten_others_by_their_turns_only(
+    queue: Session, limit: int
+) -> None:
     """Handled, in the order returned, until the slowest of ten small tenants is done: 110 is ideal."""
     for _ in range(2):
         queue.fill("big", 5_000)
@@ -64,8 +66,12 @@ def test_within_a_reply_a_channel_comes_again_only_after_the_others(queue: Sessi
     assert all({one.channel for one in part} == set("abcd") for part in rounds)
 
 
-@pytest.mark.parametrize(("channels", "limit"), [(3, 10), (7, 10), (10, 100), (11, 100), (3, 500), (4, 2), (9, 9)])
-def test_a_batch_is_shared_exactly_and_the_remainder_spread(queue: Session, channels: int, limit: int) -> None:
+@pytest.mark.parametrize(
+    ("channels", "limit"), [(3, 10), (7, 10), (10, 100), (11, 100), (3, 500), (4, 2), (9, 9)]
+)
+def test_a_batch_is_shared_exactly_and_the_remainder_spread(
+    queue: Session, channels: int, limit: int
+) -> None:
     queue.create_many([f"c{n}" for n in range(channels) for _ in range(limit + 5)])
     counts: Counter[str] = Counter()
     for _ in range(3):

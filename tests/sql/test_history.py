@@ -35,8 +35,8 @@ def test_metadata_tells_everything_but_the_content(queue: Session) -> None:
     (leased,) = queue.dequeue(1, worker="w1")
     queue.defer([leased], error="no answer", state=b"s")
     (row,) = queue.rows(
-        "select message_id, channel, outcome, attempt, created_at, dequeue_at, leased_at, worker, error, content_bytes,"
-        " content, state, ended_at >= leased_at, xid > 0 from history"
+        "select message_id, channel, outcome, attempt, created_at, dequeue_at, leased_at, worker, error,"
+        " content_bytes, content, state, ended_at >= leased_at, xid > 0 from history"
     )
     assert row == (
         *(made, "a", "deferred", 1, leased.created_at, 7, leased.leased_at // 1_000, "w1", "no answer", 5),

@@ -99,7 +99,7 @@ def test_a_late_heartbeat_saves_a_lease_that_nobody_took_yet(queue: Session) -> 
 
 @acknowledgement
 def test_a_lost_lease_changes_nothing_and_says_so(queue: Session, name: str) -> None:
-    queue.run("select queue_set('{\"history\": \"full\"}')")
+    queue.run('select queue_set(\'{"history": "full"}\')')
     queue.create("a")
     lost = queue.lease()
     queue.expire([lost])

@@ -92,7 +92,10 @@ def test_only_the_leases_own_token_reads_content(queue: Session) -> None:
 def test_content_above_the_queues_cap_is_refused(queue: Session) -> None:
     queue.run("select queue_set('{\"max_content_bytes\": 10}')")
     queue.create("a", b"x" * 10)
-    for create in (lambda: queue.create("a", b"x" * 11), lambda: queue.create_many(["a", "a"], [b"", b"x" * 11])):
+    for create in (
+        lambda: queue.create("a", b"x" * 11),
+        lambda: queue.create_many(["a", "a"], [b"", b"x" * 11]),
+    ):
         with pytest.raises(psycopg.Error) as raised:
             create()
         assert raised.value.sqlstate == "LQ001"

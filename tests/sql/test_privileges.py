@@ -142,7 +142,8 @@ def test_public_is_granted_nothing_on_any_object_also_on_later_partitions(queue:
       select relname::text from pg_class, aclexplode(relacl) a
       where relnamespace = 'lonnymq'::regnamespace and a.grantee = 0
       union all
-      select p.oid::regprocedure::text from pg_proc p, aclexplode(coalesce(proacl, acldefault('f', proowner))) a
+      select p.oid::regprocedure::text
+      from pg_proc p, aclexplode(coalesce(proacl, acldefault('f', proowner))) a
       where pronamespace = 'lonnymq'::regnamespace and a.grantee = 0
       union all
       select nspname::text from pg_namespace, aclexplode(nspacl) a where nspname = 'lonnymq' and a.grantee = 0
@@ -173,7 +174,7 @@ def test_a_reader_sees_figures_without_content(login: Login, queue: Session) -> 
 
 
 def test_an_operator_can_read_messages_and_history(login: Login, queue: Session) -> None:
-    queue.run("select queue_set('{\"history\": \"full\"}')")
+    queue.run('select queue_set(\'{"history": "full"}\')')
     queue.fill("a", 2)
     queue.complete([queue.lease()])
     operator = login("operator")
@@ -206,7 +207,9 @@ def test_a_producer_can_stage_but_not_read_what_others_staged(login: Login) -> N
         copy.write_row(("p", uuid.UUID(int=1), 0, "a", b"x"))
     with pytest.raises(DENIED):
         producer.run("select from stage")
-    assert producer.ask("select outcome from message_publish('p', %s, '{1}')", [uuid.UUID(int=1)]) == "published"
+    assert (
+        producer.ask("select outcome from message_publish('p', %s, '{1}')", [uuid.UUID(int=1)]) == "published"
+    )
 
 
 def test_a_producer_and_a_worker_together_move_a_message(login: Login) -> None:
@@ -292,13 +295,13 @@ def test_every_function_that_runs_as_its_owner_pins_its_search_path(queue: Sessi
     loose = """
       select p.proname from pg_proc p
       where p.pronamespace = 'lonnymq'::regnamespace and p.prosecdef
-        and not coalesce(p.proconfig && array['search_path=lonnymq, pg_temp', 'search_path="lonnymq", pg_temp'], false)
+        and not exists (select from unnest(p.proconfig) c where c ~ '^search_path="?lonnymq"?, pg_temp$')
     """
     assert queue.rows(loose) == []
 
 
 def test_every_function_that_anybody_may_call_pins_its_search_path(queue: Session, login: Login) -> None:
-    """Also those that run as their caller: a superuser's query of a view must not run a stranger's operators."""
+    """Also those that run as their caller: a superuser's query must not run a stranger's operators."""
     operator = role_of(login("operator"))
     loose = """
       select p.proname from pg_proc p
@@ -321,7 +324,7 @@ def test_temporary_tables_of_the_same_names_are_not_used(login: Login, queue: Se
 
 
 def test_functions_and_operators_in_public_are_not_used(login: Login, queue: Session) -> None:
-    """A stranger who may create in public shadows what the queue's functions and views might look up there."""
+    """A stranger who may create in public shadows what functions and views might look up there."""
     queue.run("grant create, usage on schema public to public")
     stranger = login(search_path=None)
     stranger.run("create table public.caught (by text)")
@@ -362,7 +365,8 @@ def test_functions_and_operators_in_public_are_not_used(login: Login, queue: Ses
         ("=", "equals", "text", "varchar"),
     ]:
         stranger.run(
-            f"create operator public.{operator} (function = public.{function}, leftarg = {left}, rightarg = {right})"
+            f"create operator public.{operator}"
+            f" (function = public.{function}, leftarg = {left}, rightarg = {right})"
         )
     victim = Session(queue.connection)
     victim.run("set search_path = public, lonnymq")
@@ -370,8 +374,12 @@ def test_functions_and_operators_in_public_are_not_used(login: Login, queue: Ses
     victim.run("select lonnymq.message_create('a', 'x', p_key => 'k')")
     victim.run("select lonnymq.message_create_many(array['a', 'b'], array['x', 'y'::bytea])")
     taken = victim.rows("select message_id, token from lonnymq.message_dequeue(5)")
-    victim.run("select lonnymq.message_heartbeat(%s, %s)", [row[0] for row in taken], [row[1] for row in taken])
-    victim.run("select lonnymq.message_complete(%s, %s)", [row[0] for row in taken], [row[1] for row in taken])
+    victim.run(
+        "select lonnymq.message_heartbeat(%s, %s)", [row[0] for row in taken], [row[1] for row in taken]
+    )
+    victim.run(
+        "select lonnymq.message_complete(%s, %s)", [row[0] for row in taken], [row[1] for row in taken]
+    )
     victim.run("select lonnymq.to_epoch(pg_catalog.now()), lonnymq.queue_status(), lonnymq.queue_check()")
     victim.run("select lonnymq.channel_explain('a')")
     for view in (*VIEWS_WITHOUT_CONTENT, "message_json"):

@@ -29,11 +29,13 @@ BREAKAGES: dict[str, tuple[str, str]] = {
     "waiting too low": ("update turn set waiting = waiting - 70", "waiting is wrong"),
     "parked": ("delete from wake; update turn set next_at = null", "parked although a message waits"),
     "too late": (
-        "delete from wake; update turn set next_at = (extract(epoch from now() + interval '1 hour') * 1000000)::bigint",
+        "delete from wake;"
+        " update turn set next_at = (extract(epoch from now() + interval '1 hour') * 1000000)::bigint",
         "the turn comes too late",
     ),
     "mark too high": (
-        "delete from wake; update turn set mark_at = 8000000000000000, late_at = null, late_id = null, late_to = null",
+        "delete from wake;"
+        " update turn set mark_at = 8000000000000000, late_at = null, late_id = null, late_to = null",
         "a message below the mark is forgotten",
     ),
     "mark too low": ("update turn set mark_at = -9000000000000000, mark_id = 0", "a lease is past the mark"),

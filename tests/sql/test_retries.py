@@ -11,7 +11,12 @@ def test_a_deferred_message_comes_back_with_its_state(queue: Session) -> None:
     assert (first.attempt, first.state) == (1, None)
     assert queue.defer([first], state=b"\x00page 2") == ["deferred"]
     second = queue.lease()
-    assert (second.message_id, second.attempt, second.state, second.content) == (made, 2, b"\x00page 2", b"work")
+    assert (second.message_id, second.attempt, second.state, second.content) == (
+        made,
+        2,
+        b"\x00page 2",
+        b"work",
+    )
 
 
 def test_state_stays_until_it_is_replaced(queue: Session) -> None:
@@ -46,7 +51,11 @@ def test_each_message_of_a_batch_has_its_own_delay_state_and_error(queue: Sessio
     )
     assert rows == [("deferred",)] * 3
     found = queue.rows("select id, state, error, dequeue_at > created_at + 30000 from message order by id")
-    assert found == [(made[0], b"s1", None, True), (made[1], None, "e2", False), (made[2], b"s3", "e3", False)]
+    assert found == [
+        (made[0], b"s1", None, True),
+        (made[1], None, "e2", False),
+        (made[2], b"s3", "e3", False),
+    ]
 
 
 def test_max_attempts_of_a_message(queue: Session) -> None:

@@ -7,7 +7,16 @@ from lonnymq import schema
 from tests.conftest import Connect
 from tests.sql.session import Session
 
-NAMES = ['weird "; drop schema x; --', "Großschreibung", "select", "a.b", "x" * 63, "pub%lic", "back\\slash", "it's"]
+NAMES = [
+    'weird "; drop schema x; --',
+    "Großschreibung",
+    "select",
+    "a.b",
+    "x" * 63,
+    "pub%lic",
+    "back\\slash",
+    "it's",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -18,7 +27,7 @@ def test_a_queue_lives_in_a_schema_of_any_name(connect: Connect, name: str) -> N
     connection.execute("select set_config('search_path', quote_ident(%s), false)", (name,))
     queue = Session(connection)
     assert queue.ask("select current_schema()") == name
-    queue.run("select queue_set('{\"history\": \"full\"}')")
+    queue.run('select queue_set(\'{"history": "full"}\')')
     queue.set("a", max_concurrency=2, release_interval_ms=1)
     queue.fill("a", 3, keys=["k", None, None])
     first = queue.lease()
@@ -31,7 +40,14 @@ def test_a_queue_lives_in_a_schema_of_any_name(connect: Connect, name: str) -> N
         assert queue.complete(leased) == ["completed"]
     assert queue.ask("select history_prepare(20)") == 6
     assert queue.ask("select count(*) from history") == 5
-    for view in ("channel_status", "message_json", "lease_status", "dead_letter", "table_size", "history_partition"):
+    for view in (
+        "channel_status",
+        "message_json",
+        "lease_status",
+        "dead_letter",
+        "table_size",
+        "history_partition",
+    ):
         queue.rows(f"select * from {view}")
     assert queue.problems(repair=True) == []
     assert queue.ask("select channel_delete('a')") == "deleted"
@@ -60,16 +76,22 @@ def test_a_session_may_use_two_queues_in_turns(connect: Connect) -> None:
         for name in ("lonnymq", "other"):
             connection.execute(f"select {name}.message_create('c{n}', 'x')".encode())
         for name in ("lonnymq", "other"):
-            row = connection.execute(f"select outcome, channel from {name}.message_dequeue()".encode()).fetchone()
+            row = connection.execute(
+                f"select outcome, channel from {name}.message_dequeue()".encode()
+            ).fetchone()
             assert row == ("leased", f"c{n}")
 
 
 def test_functions_work_without_the_schema_on_the_callers_path(connect: Connect) -> None:
     connection = connect(options="-c search_path=pg_catalog")
-    assert connection.execute("select outcome from lonnymq.message_create('a', 'x')").fetchone() == ("created",)
+    assert connection.execute("select outcome from lonnymq.message_create('a', 'x')").fetchone() == (
+        "created",
+    )
     row = connection.execute("select message_id, token from lonnymq.message_dequeue()").fetchone()
     assert row is not None
-    answer = connection.execute("select outcome from lonnymq.message_complete(%s, %s)", ([row[0]], [row[1]])).fetchone()
+    answer = connection.execute(
+        "select outcome from lonnymq.message_complete(%s, %s)", ([row[0]], [row[1]])
+    ).fetchone()
     assert answer == ("completed",)
 
 
@@ -80,14 +102,16 @@ def test_the_callers_settings_do_not_disturb_the_queue(connect: Connect) -> None
         " -c extra_float_digits=-15 -c enable_indexscan=off -c enable_tidscan=off -c enable_nestloop=off"
     )
     queue = Session(connection)
-    queue.run("select queue_set('{\"history\": \"full\"}')")
+    queue.run('select queue_set(\'{"history": "full"}\')')
     made = queue.fill("a", 20, dequeue_ats=list(range(20)))
     drained = queue.drain(limit=3)
     assert [one.message_id for one in drained] == made
     assert queue.ask("select count(*) from history") == 20
 
 
-@pytest.mark.parametrize("level", [level for level in psycopg.IsolationLevel if level.name != "READ_UNCOMMITTED"])
+@pytest.mark.parametrize(
+    "level", [level for level in psycopg.IsolationLevel if level.name != "READ_UNCOMMITTED"]
+)
 def test_creating_works_at_every_isolation_level(connect: Connect, level: psycopg.IsolationLevel) -> None:
     connection = connect(autocommit=False)
     connection.isolation_level = level

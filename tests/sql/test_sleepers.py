@@ -48,14 +48,18 @@ def test_nobody_is_notified_while_nobody_sleeps(queue: Session, listener: Listen
 
 
 @pytest.mark.parametrize("name", WAKING)
-def test_one_notification_per_call_while_somebody_sleeps(queue: Session, listener: Listener, name: str) -> None:
+def test_one_notification_per_call_while_somebody_sleeps(
+    queue: Session, listener: Listener, name: str
+) -> None:
     asleep(queue)
     WAKING[name](queue)
     assert listener.heard() == 1
 
 
 @pytest.mark.parametrize("ending", ["complete", "defer", "bury", "give_back"])
-def test_whatever_makes_room_in_a_capped_channel_wakes(queue: Session, listener: Listener, ending: str) -> None:
+def test_whatever_makes_room_in_a_capped_channel_wakes(
+    queue: Session, listener: Listener, ending: str
+) -> None:
     queue.set("a", max_concurrency=2)
     queue.fill("a", 4)
     taken = queue.take(2)
@@ -64,7 +68,9 @@ def test_whatever_makes_room_in_a_capped_channel_wakes(queue: Session, listener:
     assert listener.heard() == 1
 
 
-def test_a_cancelled_message_whose_worker_stops_makes_room_and_wakes(queue: Session, listener: Listener) -> None:
+def test_a_cancelled_message_whose_worker_stops_makes_room_and_wakes(
+    queue: Session, listener: Listener
+) -> None:
     queue.set("a", max_concurrency=1)
     queue.fill("a", 2)
     leased = queue.lease()

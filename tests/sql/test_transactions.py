@@ -107,7 +107,7 @@ def test_an_empty_queue_says_how_long_nobody_needs_to_ask(queue: Session) -> Non
 
 
 def test_open_transactions_make_nobody_wait(session: Open) -> None:
-    """One of each call stays open; every other call on the same channels goes on, and gets the others' messages."""
+    """One of each call stays open; every other call on the same channels goes on."""
     queue = session()
     queue.set("capped", max_concurrency=10)
     for channel in ("a", "capped"):
@@ -121,7 +121,9 @@ def test_open_transactions_make_nobody_wait(session: Open) -> None:
     holders[3].bury(taken[4:6], "x")
     holders[4].heartbeat(taken[6:8])
     holders[5].give_back(taken[8:10])
-    waiting = queue.ask("select max(id) from message m where not exists (select from lease where message_id = m.id)")
+    waiting = queue.ask(
+        "select max(id) from message m where not exists (select from lease where message_id = m.id)"
+    )
     assert holders[6].cancel(taken[10].message_id, waiting) == ["cancelled"] * 2
 
     queue.run("set lock_timeout = '50ms'")

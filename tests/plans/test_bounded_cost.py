@@ -1,0 +1,149 @@
+"""What a call costs, in pages touched, does not depend on the backlog, on idle tenants, or on dead rows."""
+
+from collections.abc import Callable
+from statistics import median
+
+import pytest
+
+from tests.plans.plan import pages
+from tests.sql.conftest import Open
+from tests.sql.session import Session
+
+pytestmark = pytest.mark.plan
+
+CALLS = 15
+
+
+def cost(queue: Session) -> dict[str, float]:
+    """Median pages of each call, in a steady state."""
+    found: dict[str, list[int]] = {
+        name: [] for name in ("create", "create_many", "dequeue", "heartbeat", "complete", "defer")
+    }
+    for n in range(CALLS + 3):
+        counts = {"create": pages(queue, "message_create('a', 'x')")}
+        many = "message_create_many(array['a','b','c','d'], array_fill('x'::bytea, array[4]))"
+        counts["create_many"] = pages(queue, many)
+        counts["dequeue"] = pages(queue, "message_dequeue(10)")
+        leases = queue.rows(
+            "select message_id, token from lease order by leased_at desc, message_id desc limit 10"
+        )
+        ids, tokens = [row[0] for row in leases], [row[1] for row in leases]
+        counts["heartbeat"] = pages(queue, "message_heartbeat(%s::bigint[], %s::bigint[])", ids, tokens)
+        counts["complete"] = pages(queue, "message_complete(%s::bigint[], %s::bigint[])", ids[:5], tokens[:5])
+        counts["defer"] = pages(queue, "message_defer(%s::bigint[], %s::bigint[])", ids[5:], tokens[5:])
+        if n >= 3:
+            for name, count in counts.items():
+                found[name].append(count)
+    return {name: median(counts) for name, counts in found.items()}
+
+
+def small(queue: Session) -> Session:
+    queue.create_many([f"c{n % 10}" for n in range(300)])
+    queue.fill("a", 300)
+    queue.complete(queue.take(50))
+    return queue
+
+
+def backlog(queue: Session) -> None:
+    queue.run(
+        "select count(*) from message_create_many("
+        " array_fill('a'::text, array[100000]), array_fill(''::bytea, array[100000]))"
+    )
+
+
+def idle_channels(queue: Session) -> None:
+    queue.run(
+        "select count(*) from message_create_many("
+        " array(select 't' || n from generate_series(1, 5000) n), array_fill(''::bytea, array[5000]))"
+    )
+    while replies := queue.dequeue(500):
+        queue.complete(replies)
+
+
+def scheduled_messages(queue: Session) -> None:
+    queue.run(
+        "select count(*) from message_create_many("
+        " array_fill('a'::text, array[50000]), array_fill(''::bytea, array[50000]),"
+        " p_delays_ms => array_fill(3600000::bigint, array[50000]))"
+    )
+
+
+def others_leases(queue: Session) -> None:
+    queue.fill("leased", 5_000)
+    queue.take(5_000)
+
+
+SITUATIONS: list[Callable[[Session], None]] = [backlog, idle_channels, scheduled_messages, others_leases]
+
+
+def assert_not_much_more(
+    now: dict[str, float], before: dict[str, float], times: float = 2, more: float = 40
+) -> None:
+    worse = {name: (before[name], now[name]) for name in now if now[name] > before[name] * times + more}
+    assert worse == {}, f"pages before and now: {worse}"
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda one: one.__name__)
+def test_calls_touch_no_more_pages_than_in_a_small_queue(
+    session: Open, situation: Callable[[Session], None]
+) -> None:
+    before = cost(small(session()))
+    situation(session())
+    assert_not_much_more(cost(session()), before)
+
+
+def test_calls_touch_few_pages_at_all(session: Open) -> None:
+    found = cost(small(session()))
+    bounds = {
+        "create": 60,
+        "create_many": 200,
+        "dequeue": 700,
+        "heartbeat": 200,
+        "complete": 200,
+        "defer": 400,
+    }
+    assert {name: count for name, count in found.items() if count > bounds[name]} == {}
+
+
+def test_dead_rows_under_a_held_snapshot_cost_nothing(session: Open) -> None:
+    """A dump, an analytics query, a forgotten psql: 100,000 dead rows in front of the live ones."""
+    queue = small(session())
+    queue.create_many([f"t{n}" for n in range(1_000)])
+    queue.complete(queue.take(1_000))
+    before = cost(queue)
+    holder = session(autocommit=False)
+    holder.run("set transaction isolation level repeatable read")
+    holder.run("select count(*) from turn")
+    churn(queue)
+    dead = dict(
+        queue.rows(
+            "select relname, n_dead_tup from pg_stat_user_tables where relname in ('turn', 'wake', 'lease')"
+        )
+    )
+    assert min(dead.values()) >= 90_000, dead
+    assert_not_much_more(cost(queue), before, times=3, more=100)
+    for table in ("turn", "wake", "lease", "message"):
+        queue.run(f"analyze {table}")
+    assert_not_much_more(cost(session()), before, times=3, more=100)
+    holder.connection.rollback()
+
+
+def churn(queue: Session) -> None:
+    """Leave what hours of work leave: versions of turns, folded wakes, ended leases, all older than the live."""
+    queue.run(
+        "do $$ begin for n in 1..100 loop"
+        " update turn set version = version + 1, next_at = case when next_at is not null then last_at + n end;"
+        " end loop; end $$"
+    )
+    queue.run("update turn set version = version + 1, next_at = last_at where next_at is not null")
+    queue.run("insert into wake (lane, channel_id) select n % 3, n % 10 from generate_series(1, 100000) n")
+    queue.run("delete from wake where channel_id between 0 and 9")
+    queue.run(
+        "insert into lease (message_id, channel_id, token, attempt, is_capped, leased_at, unlock_at)"
+        " select -n, n % 10, n, 1, false, 0, (extract(epoch from now()) * 1000000)::bigint - 60000000 + n"
+        " from generate_series(1, 100000) n"
+    )
+    queue.run("delete from lease where message_id < 0")
+    if queue.connection.info.server_version >= 150000:
+        queue.run("select pg_stat_force_next_flush()")
+    queue.run("select pg_stat_clear_snapshot()")
