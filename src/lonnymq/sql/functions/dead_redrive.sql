@@ -7,8 +7,13 @@ create or replace function dead_redrive(p_ids bigint[]) returns table (message_i
 language plpgsql security definer
 set search_path from current
 set enable_seqscan = off
+set enable_indexscan = on
+set enable_tidscan = on
+set enable_nestloop = on
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -36,8 +41,8 @@ begin
     returning id, channel_id, dequeue_at
   ),
   woken as (
-    insert into wake (channel_id, channel_name, at, message_id, to_at, waiting)
-    select m.channel_id, min(d.channel), min(m.dequeue_at), min(m.id), max(m.dequeue_at), count(*)
+    insert into wake (channel_id, channel_name, at, message_id, to_at, to_id, waiting)
+    select m.channel_id, min(d.channel), min(m.dequeue_at), min(m.id), max(m.dequeue_at), max(m.id), count(*)
     from made m
     join dead d on d.message_id = m.id
     group by m.channel_id

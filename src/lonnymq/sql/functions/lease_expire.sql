@@ -56,9 +56,9 @@ begin
   from unnest(v_messages, v_errors) u(tid, error)
   where m.ctid = u.tid;
   delete from lease l where l.ctid = any(v_leases);
-  insert into wake (channel_id, at, message_id, to_at, done, waiting)
+  insert into wake (channel_id, at, message_id, to_at, to_id, done, waiting)
   select u.channel_id, min(u.dequeue_at) filter (where not u.is_spent), min(u.id) filter (where not u.is_spent),
-    max(u.dequeue_at) filter (where not u.is_spent), count(*) filter (where u.is_capped),
+    max(u.dequeue_at) filter (where not u.is_spent), max(u.id) filter (where not u.is_spent), count(*) filter (where u.is_capped),
     count(*) filter (where not u.is_spent)
   from unnest(v_channel_ids, v_dequeue_ats, v_ids, v_is_spent, v_is_capped) u(channel_id, dequeue_at, id, is_spent, is_capped)
   group by u.channel_id;

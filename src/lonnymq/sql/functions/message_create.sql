@@ -11,6 +11,7 @@ create or replace function message_create(
 language plpgsql security definer
 set search_path from current
 set enable_seqscan = off
+set enable_indexscan = on
 set enable_bitmapscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan
@@ -80,8 +81,8 @@ begin
       end if;
     end loop;
   end if;
-  insert into wake (channel_id, channel_name, at, message_id, to_at, waiting)
-  values (v_channel_id, p_channel, v_at, message_id, v_at, 1);
+  insert into wake (channel_id, channel_name, at, message_id, to_at, to_id, waiting)
+  values (v_channel_id, p_channel, v_at, message_id, v_at, message_id, 1);
   perform sleepers_notify();
   outcome := 'created';
 end

@@ -10,6 +10,9 @@ create or replace function message_create_many(
 language plpgsql security definer
 set search_path from current
 set enable_seqscan = off
+set enable_indexscan = on
+set enable_tidscan = on
+set enable_nestloop = on
 set enable_hashjoin = off
 set enable_mergejoin = off
 set enable_bitmapscan = off
@@ -96,9 +99,10 @@ begin
     returning id, channel_id, dequeue_at
   ),
   woken as (
-    insert into wake (channel_id, channel_name, at, message_id, to_at, waiting)
+    insert into wake (channel_id, channel_name, at, message_id, to_at, to_id, waiting)
     select m.channel_id, coalesce((select c.name from channel c where c.id = m.channel_id),
-      p_channels[array_position(v_channel_ids, m.channel_id)]), min(m.dequeue_at), min(m.id), max(m.dequeue_at), count(*)
+      p_channels[array_position(v_channel_ids, m.channel_id)]), min(m.dequeue_at), min(m.id), max(m.dequeue_at),
+      max(m.id), count(*)
     from made m
     group by m.channel_id
   )

@@ -10,6 +10,9 @@ create or replace function message_defer(
 language plpgsql security definer
 set search_path from current
 set enable_seqscan = off
+set enable_indexscan = on
+set enable_tidscan = on
+set enable_nestloop = on
 set enable_hashjoin = off
 set enable_mergejoin = off
 set enable_bitmapscan = off
@@ -71,8 +74,8 @@ begin
       select k.channel_id, 0, 1, k.id, k.dequeue_at from kept k
     ),
     woken as (
-      insert into wake (channel_id, at, message_id, to_at, done, waiting)
-      select c.channel_id, min(c.at), min(c.id), max(c.at), sum(c.done), sum(c.waiting) from changes c group by c.channel_id
+      insert into wake (channel_id, at, message_id, to_at, to_id, done, waiting)
+      select c.channel_id, min(c.at), min(c.id), max(c.at), max(c.id), sum(c.done), sum(c.waiting) from changes c group by c.channel_id
     )
     select count(*) into v_count from ended e;
     if v_count <> cardinality(v_leases) then

@@ -93,9 +93,9 @@ begin
       returning id, channel_id, channel_name, dequeue_at
     ),
     woken as (
-      insert into wake (lane, channel_id, channel_name, at, message_id, to_at, waiting)
+      insert into wake (lane, channel_id, channel_name, at, message_id, to_at, to_id, waiting)
       select 1, m.channel_id, coalesce(min(m.channel_name), (select c.name from channel c where c.id = m.channel_id)),
-        min(m.dequeue_at), min(m.id), max(m.dequeue_at), count(*)
+        min(m.dequeue_at), min(m.id), max(m.dequeue_at), max(m.id), count(*)
       from made m
       group by m.channel_id
       returning waiting

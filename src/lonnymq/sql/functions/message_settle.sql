@@ -35,7 +35,7 @@ declare
   t_tid tid[]; t_channel_id bigint[]; t_name text[]; t_weight integer[]; t_room bigint[]; t_share bigint[];
   t_due_at bigint[]; t_next_at bigint[]; t_last_at bigint[]; t_is_capped boolean[]; t_has_uncapped boolean[];
   t_in_flight bigint[]; t_waiting bigint[]; t_wake_id bigint[]; t_mark_at bigint[]; t_mark_id bigint[];
-  t_late_at bigint[] := c_none; t_late_id bigint[] := c_none; t_late_to bigint[] := c_none;
+  t_late_at bigint[] := c_none; t_late_id bigint[] := c_none; t_late_to bigint[] := c_none; t_late_to_id bigint[] := c_none;
   t_release_at bigint[] := c_none; t_interval bigint[] := c_none; t_spare bigint[] := c_none; t_free bigint[] := c_none;
   t_is_paused boolean[] := c_none; t_stamp bigint[] := c_none;
   t_late_count integer[]; t_due_count integer[]; t_given integer[];
@@ -50,7 +50,7 @@ begin
   for t in
     select h.*, h.room > 0 and h.due_at <= v_now as is_ready
     from (
-      select t.ctid as tid, t.channel_id, t.last_at, t.mark_at, t.mark_id, t.late_at, t.late_id, t.late_to,
+      select t.ctid as tid, t.channel_id, t.last_at, t.mark_at, t.mark_id, t.late_at, t.late_id, t.late_to, t.late_to_id,
         t.in_flight - coalesce(k.done, 0) as in_flight, t.waiting + coalesce(k.waiting, 0) as waiting,
         c.name, coalesce(c.weight, 1) as weight, c.is_paused,
         c.max_concurrency is not null as is_capped,
@@ -70,13 +70,14 @@ begin
           case when k.looks > 0 then least(t.last_at, v_now) end
         )) as due_at,
         t.release_at, c.release_interval_ms * 1000 as interval_us, (c.release_burst - 1) * c.release_interval_ms * 1000 as spare_us,
-        greatest(t.wake_id, k.last_id) as wake_id, k.wakes, k.at, k.first_id, k.to_at
+        greatest(t.wake_id, k.last_id) as wake_id, k.wakes, k.at, k.first_id, k.to_at, k.to_id
       from turn t
       left join lateral (select * from channel c where c.id = t.channel_id offset 0) c on true
       cross join lateral (
         select sum(w.done) as done, sum(w.waiting) as waiting, min(w.at) as at,
           -- What comes in bulk begins to wait when it is read, so that it is not in front of everybody.
           min(case when w.lane = 1 then greatest(w.at, v_now / 1000) else w.at end) as due_at, min(w.message_id) as first_id, max(w.to_at) as to_at,
+          max(w.to_id) as to_id,
           count(*) filter (where w.at is null or w.done > 0) as looks, max(w.id) as last_id, array_agg(w.ctid) as wakes,
           -- A cap that was set while leases were out that nobody will report: count them, as long as there are any.
           case when c.max_concurrency is not null and t.has_uncapped then
@@ -117,6 +118,7 @@ begin
     -- What woke below the mark came late.
     if (t.at, t.first_id) <= (t.mark_at, t.mark_id) then
       t.late_to := greatest(t.late_to, t.to_at);
+      t.late_to_id := greatest(t.late_to_id, t.to_id);
       if t.late_at is null or (t.at, t.first_id - 1) < (t.late_at, t.late_id) then
         t.late_at := t.at;
         t.late_id := t.first_id - 1;
@@ -124,6 +126,7 @@ begin
     end if;
     if t.late_at is not null then
       t_late_at[v_count] := t.late_at; t_late_id[v_count] := t.late_id; t_late_to[v_count] := t.late_to;
+      t_late_to_id[v_count] := t.late_to_id;
     end if;
     if t.wakes is not null then
       v_wakes := v_wakes || t.wakes;
@@ -148,8 +151,8 @@ begin
       for n in
         select u.turn, m.ids, m.ats, m.tids, m.late_count, m.due_count, m.bytes
         from unnest(t_channel_id[1:v_ready], t_mark_at[1:v_ready], t_mark_id[1:v_ready], t_late_at[1:v_ready],
-          t_late_id[1:v_ready], t_late_to[1:v_ready], t_share[1:v_ready])
-          with ordinality u(channel_id, mark_at, mark_id, late_at, late_id, late_to, share, turn)
+          t_late_id[1:v_ready], t_late_to[1:v_ready], t_late_to_id[1:v_ready], t_share[1:v_ready])
+          with ordinality u(channel_id, mark_at, mark_id, late_at, late_id, late_to, late_to_id, share, turn)
         cross join lateral (
           select array_agg(n.id) as ids, array_agg(n.dequeue_at) as ats, array_agg(n.tid) as tids,
             count(*) filter (where n.is_late) as late_count,
@@ -162,7 +165,8 @@ begin
                 from message m
                 where u.late_at is not null and m.channel_id = u.channel_id
                   and (m.dequeue_at, m.id + 0) > (u.late_at, u.late_id)
-                  and (m.dequeue_at, m.id + 0) <= (u.mark_at, u.mark_id) and m.dequeue_at <= u.late_to
+                  and (m.dequeue_at, m.id + 0) <= (u.mark_at, u.mark_id)
+                  and (m.dequeue_at, m.id + 0) <= (u.late_to, u.late_to_id)
                   and (select true from lease l where l.message_id = m.id) is null
                 order by m.channel_id, m.dequeue_at, m.id + 0
                 limit u.share + 1
@@ -257,7 +261,7 @@ begin
       end if;
       if t_late_at[i] is not null then
         if v_given >= t_late_count[i] then
-          t_late_at[i] := null; t_late_id[i] := null; t_late_to[i] := null;
+          t_late_at[i] := null; t_late_id[i] := null; t_late_to[i] := null; t_late_to_id[i] := null;
         elsif v_given > 0 then
           t_late_at[i] := m_at[v_at]; t_late_id[i] := m_id[v_at];
         end if;
@@ -273,13 +277,21 @@ begin
 
   update turn t set version = t.version + 1, next_at = u.next_at, last_at = u.last_at, release_at = coalesce(u.release_at, 0),
     mark_at = u.mark_at, mark_id = u.mark_id, late_at = u.late_at, late_id = u.late_id, late_to = u.late_to,
+    late_to_id = u.late_to_id,
     in_flight = u.in_flight, waiting = u.waiting, wake_id = u.wake_id, has_uncapped = u.has_uncapped
-  from unnest(t_tid, t_next_at, t_last_at, t_release_at, t_mark_at, t_mark_id, t_late_at, t_late_id, t_late_to, t_in_flight,
-    t_waiting, t_wake_id, t_has_uncapped) u(tid, next_at, last_at, release_at, mark_at, mark_id, late_at, late_id, late_to,
-    in_flight, waiting, wake_id, has_uncapped)
+  from unnest(t_tid, t_next_at, t_last_at, t_release_at, t_mark_at, t_mark_id, t_late_at, t_late_id, t_late_to, t_late_to_id,
+    t_in_flight, t_waiting, t_wake_id, t_has_uncapped) u(tid, next_at, last_at, release_at, mark_at, mark_id, late_at, late_id,
+    late_to, late_to_id, in_flight, waiting, wake_id, has_uncapped)
   where t.ctid = u.tid;
   if v_nameless is not null then
     perform channel_birth(v_nameless);
+    -- Somebody else is making it, and may give up: keep the name.
+    insert into wake (lane, channel_id, channel_name)
+    select distinct on (w.channel_id) 2, w.channel_id, w.channel_name
+    from wake w
+    where w.channel_id = any(v_nameless) and w.channel_name is not null
+      and not exists (select from channel c where c.id = w.channel_id)
+    order by w.channel_id, w.id;
   end if;
   if v_wakes <> '{}' then
     delete from wake w where w.ctid = any(v_wakes);

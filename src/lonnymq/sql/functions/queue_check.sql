@@ -18,7 +18,7 @@ begin
   return query
   with facts as materialized (
     select c.id, coalesce(c.name, a.channel_id::text) as name, c.id is not null as has_channel, t.turns, t.tid, t.next_at, t.last_at,
-      t.in_flight, t.waiting, t.has_uncapped, t.mark_at, t.mark_id, t.late_at, t.late_id, t.late_to, a.channel_id,
+      t.in_flight, t.waiting, t.has_uncapped, t.mark_at, t.mark_id, t.late_at, t.late_id, t.late_to, t.late_to_id, a.channel_id,
       coalesce(l.leases, 0) as leases, coalesce(l.capped, 0) as capped, coalesce(m.messages, 0) as messages,
       coalesce(w.done, 0) as done, coalesce(w.waiting, 0) as unfolded, coalesce(w.soon, 0) as soon, w.has_name,
       c.max_concurrency, c.is_paused, c.release_interval_ms, c.release_burst
@@ -45,7 +45,8 @@ begin
     from facts f
     left join lateral (
       select m.id, m.dequeue_at, (m.dequeue_at, m.id) > (f.mark_at, f.mark_id)
-        or f.late_at is not null and (m.dequeue_at, m.id) > (f.late_at, f.late_id) and m.dequeue_at <= f.late_to as is_covered
+        or f.late_at is not null and (m.dequeue_at, m.id) > (f.late_at, f.late_id) and (m.dequeue_at, m.id) <= (f.late_to, f.late_to_id)
+          as is_covered
       from message m
       where m.channel_id = f.channel_id and not exists (select from lease l where l.message_id = m.id)
       order by m.dequeue_at, m.id + 0 limit 1
@@ -55,7 +56,7 @@ begin
     select h.*, p.problem, p.detail from heads h cross join lateral (values
       (h.turns > 1, 'two turns', format('%s turns', h.turns)),
       (h.turns is null and h.messages + h.leases > 0 and h.soon = 0, 'no turn and no wake', format('%s messages', h.messages)),
-      (not h.has_channel and (h.turns is not null or h.messages + h.leases > 0 and not coalesce(h.has_name, false)), 'no channel',
+      (not h.has_channel and not coalesce(h.has_name, false) and (h.turns is not null or h.messages + h.leases > 0), 'no channel',
         format('id %s', h.channel_id)),
       (h.turns is not null and h.in_flight <> h.capped + h.done, 'in_flight is wrong',
         format('in_flight %s, leases that count %s, unfolded done %s', h.in_flight, h.capped, h.done)),
@@ -112,7 +113,8 @@ begin
       mark_id = case when h.at > t.mark_at then h.id when h.at = t.mark_at then greatest(h.id, t.mark_id) else t.mark_id end,
       late_at = -9000000000000000,
       late_id = 0,
-      late_to = 9000000000000000
+      late_to = 9000000000000000,
+      late_to_id = 9223372036854775807
     from turn o
     left join lateral (
       -- The mark may not be below a leased message.

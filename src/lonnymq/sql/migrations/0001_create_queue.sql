@@ -6,9 +6,7 @@ create table setting (
   -- Makes channel ids unguessable, so that nobody can choose names that collide.
   salt bytea not null,
   history text not null default 'off' check (history in ('off', 'metadata', 'full')),
-  max_content_bytes bigint not null default 67108864 check (max_content_bytes between 1 and 67108864),
-  -- End of the last history partition, in milliseconds; what ends later goes to history_overflow.
-  history_until bigint not null default 0
+  max_content_bytes bigint not null default 67108864 check (max_content_bytes between 1 and 67108864)
 );
 
 -- migration: which changes this schema has seen.
@@ -55,6 +53,7 @@ create table turn (
   late_at bigint,
   late_id bigint,
   late_to bigint,
+  late_to_id bigint,
   -- In any one snapshot: in_flight = leases that count (is_capped) + unfolded wake.done,
   -- and waiting + unfolded wake.waiting = messages - leases.
   in_flight bigint not null default 0,
@@ -91,7 +90,9 @@ create table message (
   vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
   autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 2147483647
 );
-create index message_order_ix on message (channel_id, dequeue_at, id);
+-- id + 0, so that a search by id cannot end in this index: while the planner believes that the table is empty, reading
+-- all of this index seems as cheap to it as one probe of the primary key, and the plan stays.
+create index message_order_ix on message (channel_id, dequeue_at, (id + 0));
 create unique index message_key_ix on message (channel_id, key) where key is not null;
 
 -- lease: one attempt in progress. Inserted by dequeue; ended by complete, defer, bury, give_back or expiry.
@@ -121,10 +122,11 @@ create table wake (
   channel_id bigint not null,
   -- Known to creators only; how dequeue learns the name of a channel on first use.
   channel_name text,
-  -- First (dequeue_at, id) that became ready to look at, and the last dequeue_at; null if there is no such message.
+  -- No message that it speaks of comes before (at, message_id) or after (to_at, to_id); null if it speaks of none.
   at bigint,
   message_id bigint,
   to_at bigint,
+  to_id bigint,
   -- Leases that ended, of those that count; change in messages less leases.
   done integer not null default 0,
   waiting integer not null default 0

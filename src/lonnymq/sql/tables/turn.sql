@@ -17,6 +17,7 @@ create table turn (
   late_at bigint,
   late_id bigint,
   late_to bigint,
+  late_to_id bigint,
   -- In any one snapshot: in_flight = leases that count (is_capped) + unfolded wake.done,
   -- and waiting + unfolded wake.waiting = messages - leases.
   in_flight bigint not null default 0,

@@ -7,10 +7,11 @@ create table wake (
   channel_id bigint not null,
   -- Known to creators only; how dequeue learns the name of a channel on first use.
   channel_name text,
-  -- First (dequeue_at, id) that became ready to look at, and the last dequeue_at; null if there is no such message.
+  -- No message that it speaks of comes before (at, message_id) or after (to_at, to_id); null if it speaks of none.
   at bigint,
   message_id bigint,
   to_at bigint,
+  to_id bigint,
   -- Leases that ended, of those that count; change in messages less leases.
   done integer not null default 0,
   waiting integer not null default 0
