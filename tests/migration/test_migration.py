@@ -1,0 +1,316 @@
+"""Installing and migrating: the same result on every way, whoever does it and how many at once."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from lonnymq import (
+    InvalidArgument,
+    Queue,
+    SchemaMissing,
+    SchemaOccupied,
+    SchemaState,
+    SchemaTooNew,
+    WrongIsolationLevel,
+    schema,
+)
+from lonnymq.schema import files, steps
+from lonnymq.schema.run import run
+from tests.conftest import Database
+from tests.migration.catalog import describe
+
+HOSTILE = "weird \"; drop schema x; -- ' % %s {x} \\ ü"
+SOURCE_DIR = Path(__file__).parents[2] / "src"
+
+Open = Callable[..., psycopg.Connection[Any]]
+
+
+@pytest.fixture
+def empty(database: Database) -> str:
+    """A database without a queue."""
+    return database(is_empty=True)
+
+
+@pytest.fixture
+def open_(empty: str) -> Iterator[Open]:
+    opened: list[psycopg.Connection[Any]] = []
+
+    def open_(dsn: str = empty) -> psycopg.Connection[Any]:
+        opened.append(psycopg.connect(dsn, autocommit=True))
+        return opened[-1]
+
+    yield open_
+    for connection in opened:
+        connection.close()
+
+
+def build_from_migrations(name: str) -> steps.Steps[None]:
+    """What a queue has been through that was installed by version 1 and migrated ever since."""
+    yield steps.Step(f"create schema {steps._quoted(name)}")
+    yield from steps._update(name, steps.Found(True, 0, 0, None, ()))
+
+
+def test_a_fresh_queue_equals_one_built_by_migrations(open_: Open) -> None:
+    connection = open_()
+    schema.install(connection, "queue_fresh")
+    run(connection, build_from_migrations("queue_upgraded"))
+    fresh, upgraded = describe(connection, "queue_fresh"), describe(connection, "queue_upgraded")
+    for kind in fresh:
+        assert upgraded[kind] == fresh[kind], f"{kind} differ; if tables/ changed: python tools/freeze.py"
+    assert all(fresh.values())
+
+
+def test_installing_again_changes_nothing(open_: Open) -> None:
+    connection = open_()
+    assert schema.install(connection).state is SchemaState.CURRENT
+    before = describe(connection, "lonnymq")
+    salt = connection.execute("select salt from lonnymq.setting").fetchone()
+    assert schema.install(connection) == schema.migrate(connection)
+    assert describe(connection, "lonnymq") == before
+    assert connection.execute("select salt from lonnymq.setting").fetchone() == salt
+
+
+def test_messages_survive_a_migration(empty: str) -> None:
+    with Queue(empty) as queue:
+        queue.install()
+        queue.enqueue("a", 1)
+        message = queue.dequeue()[0]
+        queue.enqueue("a", 2)
+        queue.migrate()
+        assert message.complete() == "completed"
+        assert queue.dequeue()[0].payload == 2
+        assert queue.verify() == []
+
+
+def test_migrating_puts_back_a_function_that_was_changed(open_: Open) -> None:
+    connection = open_()
+    schema.install(connection)
+    before = describe(connection, "lonnymq")
+    connection.execute(
+        "create or replace function queue_event() returns text language sql as $$ select 'x' $$"
+    )
+    assert describe(connection, "lonnymq") != before
+    schema.migrate(connection)
+    assert describe(connection, "lonnymq") == before
+
+
+def test_migrating_what_is_not_installed_is_an_error(open_: Open) -> None:
+    with pytest.raises(SchemaMissing, match=r"there is no queue in schema 'lonnymq': run install\(\)"):
+        schema.migrate(open_())
+
+
+def test_eight_processes_install_at_once(empty: str, open_: Open) -> None:
+    code = "import sys, lonnymq; print(lonnymq.Queue(sys.argv[1]).install().state)"
+    command = [sys.executable, "-c", code, empty]
+    processes = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, env={"PYTHONPATH": str(SOURCE_DIR)}, text=True)
+        for _ in range(8)
+    ]
+    answers = [process.communicate(timeout=60)[0] for process in processes]
+    assert answers == ["current\n"] * 8
+    assert schema.check(open_()).state is SchemaState.CURRENT
+
+
+def test_a_queue_of_a_newer_version_that_breaks_us_is_refused(open_: Open) -> None:
+    connection = open_()
+    schema.install(connection)
+    connection.execute("insert into lonnymq.migration (version, name, breaks_below) values (99, 'later', 98)")
+    before = describe(connection, "lonnymq")
+    assert schema.check(connection).state is SchemaState.INCOMPATIBLE
+    for operation in (schema.install, schema.migrate):
+        with pytest.raises(
+            SchemaTooNew, match=r"version 99 .* below 98; this one knows \d+: upgrade lonnymq"
+        ):
+            operation(connection)
+    assert describe(connection, "lonnymq") == before
+
+
+def test_a_queue_of_a_newer_version_that_bears_us_is_left_alone(open_: Open) -> None:
+    """Its functions are newer than ours, too."""
+    connection = open_()
+    schema.install(connection)
+    connection.execute("insert into lonnymq.migration (version, name) values (99, 'later')")
+    connection.execute(
+        "create or replace function lonnymq.queue_event() returns text language sql as $$ select 'newer' $$"
+    )
+    before = describe(connection, "lonnymq")
+    assert schema.install(connection).state is SchemaState.NEWER
+    assert schema.migrate(connection).version == 99
+    assert describe(connection, "lonnymq") == before
+
+
+def test_an_older_queue_is_outdated_until_it_is_migrated(open_: Open) -> None:
+    connection = open_()
+    schema.install(connection)
+    connection.execute("comment on table lonnymq.migration is 'lonnymq of yesterday'")
+    assert schema.check(connection).state is SchemaState.OUTDATED
+    assert schema.install(connection).state is SchemaState.CURRENT
+
+
+@pytest.mark.parametrize("name", [HOSTILE, "Großbuchstaben und Leerzeichen", "select", "x" * 63])
+def test_any_schema_name_works(open_: Open, empty: str, name: str) -> None:
+    connection = open_()
+    connection.execute("create schema x")
+    with Queue(empty, schema=name) as queue:
+        queue.install()
+        queue.channel("a").set(max_concurrency=2)
+        queue.enqueue("a", 1)
+        queue.set(history="full")
+        assert queue.dequeue(wait=5)[0].complete() == "completed"
+        assert queue.history.prepare(days=15) == 1
+        assert queue.channel("a").status() is not None
+        assert queue.verify() == []
+        queue.migrate()
+        queue.uninstall()
+        assert queue.check().state is SchemaState.MISSING
+    assert connection.execute("select 1 from pg_namespace where nspname = 'x'").fetchone() == (1,)
+
+
+def test_two_queues_in_one_database_are_independent(empty: str, open_: Open) -> None:
+    connection = open_()
+    schema.install(connection, "queue_one")
+    schema.install(connection, "queue_two")
+    assert describe(connection, "queue_one") == describe(connection, "queue_two")
+    with Queue(empty, schema="queue_one") as one, Queue(empty, schema="queue_two") as two:
+        one.enqueue("a", 1, key="k")
+        two.enqueue("a", 2, key="k")
+        assert one.dequeue()[0].payload == 1
+        one.uninstall()
+        assert two.dequeue()[0].payload == 2
+
+
+def test_foreign_tables_of_our_names_are_not_touched(open_: Open) -> None:
+    connection = open_()
+    connection.execute("create schema lonnymq; create table lonnymq.message (theirs text)")
+    with pytest.raises(SchemaOccupied, match="'lonnymq' is no queue, but has message already"):
+        schema.install(connection)
+    schema.uninstall(connection)
+    assert connection.execute("select theirs from lonnymq.message").fetchall() == []
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        "create type lonnymq.lease as enum ('a')",
+        "create function lonnymq.queue_event() returns text language sql as $$ select 'theirs' $$",
+        "create view lonnymq.turn as select 1",
+        "create table lonnymq.migration (version integer)",
+    ],
+)
+def test_foreign_objects_of_every_kind_are_found(open_: Open, theirs: str) -> None:
+    connection = open_()
+    connection.execute("create schema lonnymq")
+    connection.execute(theirs.encode())
+    with pytest.raises(SchemaOccupied):
+        schema.install(connection)
+
+
+def test_a_schema_that_was_made_before_is_used(open_: Open) -> None:
+    """As where an administrator makes it, and the installing role may not create schemas."""
+    connection = open_()
+    connection.execute("create schema lonnymq; create table lonnymq.theirs ()")
+    assert schema.install(connection).state is SchemaState.CURRENT
+    with pytest.raises(SchemaOccupied, match="theirs"):
+        schema.uninstall(connection)
+    connection.execute("drop table lonnymq.theirs")
+    schema.uninstall(connection)
+    assert schema.check(connection).state is SchemaState.MISSING
+
+
+def test_a_role_that_owns_nothing_else_can_install(empty: str, open_: Open) -> None:
+    connection = open_()
+    role = f"installer_{connection.info.backend_pid}"
+    connection.execute(
+        sql.SQL("create role {0} login; create schema lonnymq authorization {0}").format(sql.Identifier(role))
+    )
+    try:
+        with Queue(psycopg.conninfo.make_conninfo(empty, user=role)) as queue:
+            queue.install()
+            queue.enqueue("a", 1)
+            assert queue.dequeue()[0].complete() == "completed"
+    finally:
+        connection.execute(sql.SQL("drop owned by {0} cascade; drop role {0}").format(sql.Identifier(role)))
+
+
+def test_grants_survive_a_migration_and_the_public_has_nothing(open_: Open) -> None:
+    connection = open_()
+    role = f"producer_{connection.info.backend_pid}"
+    connection.execute(sql.SQL("create role {}").format(sql.Identifier(role)))
+    try:
+        schema.install(connection)
+        connection.execute("select lonnymq.queue_grant(%s, 'producer')", (role,))
+        connection.execute("grant execute on function lonnymq.queue_status() to public")
+        before = describe(connection, "lonnymq")["privileges"]
+        schema.migrate(connection)
+        after = describe(connection, "lonnymq")["privileges"]
+        granted = [row for row in after if role in row[2]]
+        assert granted == [row for row in before if role in row[2]]
+        assert len(granted) > 5
+        # An entry without a name before its equals sign is the public's; no entries at all mean the default.
+        assert not [row for row in after if re.search(r"[{,]=", row[2])]
+        assert not [row for row in after if row[0] == "function" and row[2] == "None"]
+    finally:
+        connection.execute(sql.SQL("drop owned by {0}; drop role {0}").format(sql.Identifier(role)))
+
+
+@pytest.mark.parametrize("name", ["queue_by_script", HOSTILE])
+def test_psql_can_run_the_printed_script(empty: str, open_: Open, name: str, tmp_path: Path) -> None:
+    script = tmp_path / "install.sql"
+    script.write_text(Queue(empty, schema=name).sql(), encoding="utf-8")
+    try:
+        command = ["psql", "--no-psqlrc", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(script), empty]
+        subprocess.run(command, check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("psql is not installed")
+    connection = open_()
+    assert schema.check(connection, name).state is SchemaState.CURRENT
+    schema.install(connection, "queue_by_client")
+    by_script, by_client = describe(connection, name), describe(connection, "queue_by_client")
+    assert by_script == by_client
+
+
+def test_an_installation_is_all_or_nothing(open_: Open) -> None:
+    connection = open_()
+    connection.execute("begin")
+    schema.install(connection)
+    assert schema.check(connection).state is SchemaState.CURRENT
+    connection.execute("rollback")
+    assert schema.check(connection).state is SchemaState.MISSING
+
+
+def test_the_callers_settings_are_left_as_they_were(open_: Open) -> None:
+    connection = open_()
+    connection.execute("begin; set local search_path to pg_catalog; set local client_min_messages to error")
+    schema.install(connection)
+    assert connection.execute("show search_path").fetchone() == ("pg_catalog",)
+    assert connection.execute("show client_min_messages").fetchone() == ("error",)
+    connection.execute("rollback")
+
+
+def test_another_isolation_level_is_refused(open_: Open) -> None:
+    connection = open_()
+    connection.execute("begin isolation level repeatable read")
+    with pytest.raises(WrongIsolationLevel):
+        schema.install(connection)
+    connection.execute("rollback")
+
+
+@pytest.mark.parametrize("name", ["", "x" * 64, "public", "pg_mine", "a\0b"])
+def test_a_name_that_cannot_be_ours_is_refused(name: str, empty: str) -> None:
+    with psycopg.connect(empty) as connection, pytest.raises(InvalidArgument, match="schema must be"):
+        schema.install(connection, name)
+
+
+def test_the_ledger_names_every_migration(open_: Open) -> None:
+    connection = open_()
+    schema.install(connection)
+    rows = connection.execute("select version, name from lonnymq.migration order by version").fetchall()
+    assert rows == [(migration.version, migration.name) for migration in files.migrations()]
+    assert [version for version, _ in rows] == list(range(1, len(rows) + 1))

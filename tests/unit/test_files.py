@@ -1,0 +1,38 @@
+"""The files under sql/ are what the layout says."""
+
+import re
+from pathlib import Path
+
+from lonnymq.schema import files
+from tools import freeze
+
+SQL = Path(__file__).resolve().parents[2] / "src" / "lonnymq" / "sql"
+
+
+def test_the_table_of_contents_is_complete() -> None:
+    listed = {file.path for file in files.contents()}
+    present = {
+        path.relative_to(SQL).as_posix()
+        for folder in ("tables", "functions", "views")
+        for path in (SQL / folder).glob("*.sql")
+    }
+    assert listed == present
+    assert len(files.contents()) == len(listed)
+
+
+def test_each_function_and_view_is_in_a_file_of_its_name() -> None:
+    for file in files.functions_and_views():
+        assert [match["name"] for match in files.CREATED.finditer(file.text)] == [Path(file.path).stem]
+
+
+def test_each_function_says_what_it_locks_and_writes() -> None:
+    for file in files.contents():
+        if file.path.startswith("functions/"):
+            assert re.match(rf"-- {Path(file.path).stem}: ", file.text), file.path
+            assert re.search(r"^-- Locks:  \S", file.text, re.MULTILINE), file.path
+            assert re.search(r"^-- Writes: \S", file.text, re.MULTILINE), file.path
+
+
+def test_the_first_migration_is_frozen_from_the_tables() -> None:
+    """Until version 1 is released; then this test goes, and the file is never touched again."""
+    assert freeze.main(["--check"]) == 0

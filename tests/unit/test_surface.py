@@ -1,0 +1,70 @@
+"""What the package offers, and that both clients offer the same."""
+
+import inspect
+import subprocess
+import sys
+from enum import StrEnum
+from typing import Any
+
+import pytest
+
+import lonnymq
+from tools import unasync
+
+TWINS = [
+    (lonnymq.AsyncQueue, lonnymq.Queue),
+    (lonnymq.AsyncMessage, lonnymq.Message),
+    (lonnymq.AsyncChannel, lonnymq.Channel),
+    (lonnymq.AsyncDeadLetters, lonnymq.DeadLetters),
+    (lonnymq.AsyncHistory, lonnymq.History),
+]
+
+
+def public(kind: type[Any]) -> dict[str, Any]:
+    return {name: value for name, value in inspect.getmembers(kind) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize(("aio", "sync"), TWINS, ids=lambda kind: kind.__name__)
+def test_the_clients_are_twins(aio: type[Any], sync: type[Any]) -> None:
+    assert public(aio).keys() == public(sync).keys()
+    for name, value in public(aio).items():
+        if inspect.isfunction(value):
+            twin = inspect.signature(getattr(sync, name))
+            assert list(inspect.signature(value).parameters) == list(twin.parameters)
+            assert not inspect.iscoroutinefunction(getattr(sync, name))
+
+
+def test_every_public_name_exists() -> None:
+    assert [name for name in lonnymq.__all__ if not hasattr(lonnymq, name)] == []
+    assert len(set(lonnymq.__all__)) == len(lonnymq.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Kafka'"):
+        _ = lonnymq.Kafka
+
+
+def test_importing_the_package_loads_no_embedded_server() -> None:
+    code = "import sys, lonnymq; print('lonnymq.embedded' in sys.modules, callable(lonnymq.embedded))"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout == "False True\n"
+
+
+def test_outcomes_are_words_that_compare_with_plain_text() -> None:
+    for name in lonnymq.__all__:
+        kind = getattr(lonnymq, name)
+        if isinstance(kind, type) and issubclass(kind, StrEnum):
+            assert all(member == member.value == str(member) for member in kind)
+
+
+def test_every_method_says_what_it_does() -> None:
+    for pair in TWINS:
+        for kind in pair:
+            for name, value in public(kind).items():
+                if inspect.isfunction(value):
+                    assert inspect.getdoc(value), f"{kind.__name__}.{name} says nothing"
+
+
+def test_every_file_of_the_blocking_client_has_its_source() -> None:
+    sources = {path.name for path in (unasync.CLIENT / "aio").glob("*.py")}
+    assert {path.name for path in (unasync.CLIENT / "sync").glob("*.py")} == sources

@@ -1,0 +1,108 @@
+"""Arguments, codecs, drafts and pauses: pure functions."""
+
+import time
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lonnymq import InvalidArgument, NewMessage
+from lonnymq.calls import argument, stage
+from lonnymq.calls.codec import JSON, encoded
+from lonnymq.calls.draft import Draft, draft
+from lonnymq.calls.statement import array, dump
+from lonnymq.client.backoff import pauses
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@given(JSON_VALUES)
+def test_json_comes_back_as_it_went_in(value: Any) -> None:
+    assert JSON.decode(encoded("payload", value, JSON)) == value
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=255))
+def test_every_name_without_control_characters_is_a_channel(name: str) -> None:
+    assert argument.channel(name) == name
+
+
+@given(st.text(max_size=50))
+def test_every_error_can_be_stored(error: str) -> None:
+    stored = argument.error_text(error + "\ud800\0")
+    assert stored is not None
+    assert "\0" not in stored
+    stored.encode("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("delay", "expected"),
+    [
+        (0, 0),
+        (1.5, 1500),
+        (0.1, 100),
+        (0.0001, 1),
+        (timedelta(microseconds=1), 1),
+        (timedelta(minutes=5), 300_000),
+        (None, None),
+    ],
+)
+def test_a_delay_is_rounded_up_to_milliseconds(delay: Any, expected: int | None) -> None:
+    assert argument.delay_ms("delay", delay) == expected
+
+
+@given(st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=-9, minutes=-30))])))
+def test_an_instant_is_rounded_down_to_milliseconds(at: datetime) -> None:
+    milliseconds = argument.epoch_ms("at", at)
+    assert timedelta(0) <= at - argument.instant(milliseconds) < timedelta(milliseconds=1)
+
+
+@given(st.integers(min_value=1, max_value=argument.MAX_DEQUEUE_AT))
+def test_a_higher_priority_sorts_first(priority: int) -> None:
+    made = draft(NewMessage(channel="a", payload=1, priority=priority), JSON)
+    assert made.dequeue_at == -priority
+
+
+def test_urgent_but_later_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match=r"got \{'delay': 1, 'priority': 1\}"):
+        draft(NewMessage(channel="a", payload=1, priority=1, delay=1), JSON)
+
+
+def test_absent_elements_make_an_absent_array() -> None:
+    assert array([None, None]) is None
+    assert array([None, 1]) == [None, 1]
+
+
+def test_numbers_go_as_text_so_that_their_width_does_not_matter() -> None:
+    assert dump("bigint", 5) == "5"
+    assert dump("bigint[]", [1, None, 2**40]) == "{1,NULL,1099511627776}"
+    assert dump("jsonb", {"a": None}) == '{"a": null}'
+    assert dump("text", None) is None
+
+
+def test_a_staged_row_has_as_many_fields_as_it_says() -> None:
+    encode = stage.row_encoder("p", UUID(int=7))
+    row = encode(3, Draft("ä", b"\0", -1, None, None, 2))
+    count, place = int.from_bytes(row[:2]), 2
+    for _ in range(count):
+        length = int.from_bytes(row[place : place + 4], signed=True)
+        place += 4 + max(length, 0)
+    assert place == len(row)
+
+
+def test_pauses_grow_and_end() -> None:
+    began = time.monotonic()
+    taken = []
+    for pause_s in pauses(0.001, 0.004, 0.02):
+        taken.append(pause_s)
+        time.sleep(pause_s)
+    assert 0.0005 <= taken[0] <= 0.001
+    assert all(pause_s <= 0.004 for pause_s in taken)
+    assert time.monotonic() - began < 5
+    assert len(list(pauses(1, 1, 0))) == 1
