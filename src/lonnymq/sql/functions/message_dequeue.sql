@@ -135,7 +135,8 @@ begin
           v_cursors[v_lane] := v_lows[v_lane] - 64;
           v_lows[v_lane] := null;
         end if;
-        v_channels := case when v_channels is null then v_woken else v_channels || v_woken end;
+        v_channels := case when v_channels is null then v_woken
+          else array(select distinct u from unnest(v_channels || v_woken) u) end;
       end loop;
       v_window := v_window * 2;
 

@@ -37,7 +37,7 @@ declare
   t_in_flight bigint[]; t_waiting bigint[]; t_wake_id bigint[]; t_mark_at bigint[]; t_mark_id bigint[];
   t_late_at bigint[] := c_none; t_late_id bigint[] := c_none; t_late_to bigint[] := c_none; t_late_to_id bigint[] := c_none;
   t_release_at bigint[] := c_none; t_interval bigint[] := c_none; t_spare bigint[] := c_none; t_free bigint[] := c_none;
-  t_is_paused boolean[] := c_none; t_stamp bigint[] := c_none;
+  t_is_paused boolean[] := c_none; t_is_ahead boolean[] := c_none;
   t_late_count integer[]; t_due_count integer[]; t_given integer[];
   t_first integer[]; t_last integer[];  -- its messages in these:
   m_id bigint[] := '{}'; m_at bigint[] := '{}'; m_tid tid[] := '{}';
@@ -45,6 +45,9 @@ declare
   l_tid tid[] := '{}'; l_id bigint[] := '{}'; l_turn integer[] := '{}';
   v_given integer;
   v_at integer;
+  v_ahead integer := 0;
+  v_stamp integer := 0;
+  v_stamp_ahead integer := 0;
 begin
   -- Each turn after folding its wakes; those that may have something now first, least recently served first.
   for t in
@@ -228,7 +231,8 @@ begin
         v_given := least(t_due_count[i] - t_given[i], v_left);
         t_given[i] := t_given[i] + v_given;
         v_left := v_left - v_given;
-        t_stamp[i] := v_now + 1;  -- one place behind those that got less
+        t_is_ahead[i] := true;
+        v_ahead := v_ahead + 1;
       end if;
     end loop;
   end if;
@@ -240,7 +244,16 @@ begin
       l_id := l_id || m_id[t_first[i] + 1 : t_first[i] + v_given];
       l_turn := l_turn || array_fill(i, array[v_given]);
       v_has_rounds := v_has_rounds or v_given > t_weight[i];
-      t_last_at[i] := coalesce(t_stamp[i], v_now);
+      -- Everybody keeps his place, those that got more than others behind them; a rate limit wants the exact time.
+      if t_interval[i] is not null then
+        t_last_at[i] := v_now;
+      elsif t_is_ahead[i] then
+        v_stamp_ahead := v_stamp_ahead + 1;
+        t_last_at[i] := greatest(t_last_at[i], v_now - v_ahead + v_stamp_ahead);
+      else
+        v_stamp := v_stamp + 1;
+        t_last_at[i] := greatest(t_last_at[i], v_now - v_ready + v_stamp);
+      end if;
       t_waiting[i] := t_waiting[i] - v_given;
       if t_is_capped[i] then
         t_in_flight[i] := t_in_flight[i] + v_given;

@@ -7,7 +7,7 @@ language plpgsql
 as $$
 declare
   v_channel_ids bigint[] := array(
-    select c from unnest(p_channel_ids) c where (select true from turn t where t.channel_id = c limit 1) is null
+    select distinct c from unnest(p_channel_ids) c where (select true from turn t where t.channel_id = c limit 1) is null
   );
   v_turns tid[];
 begin
