@@ -1,0 +1,42 @@
+"""Code blocks of Markdown pages, as they are run by the tests."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+NOT_RUN = "<!-- not run -->"
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block; `line` is where its code begins."""
+
+    page: Path
+    language: str
+    line: int
+    code: str
+
+
+def blocks(page: Path, language: str) -> list[Block]:
+    """Return the page's blocks of a language, but for those marked as not run."""
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(page, language, text.count("\n", 0, match.start()) + 2, match[2])
+        for match in FENCE.finditer(text)
+        if match[1] == language and not text[: match.start()].rstrip().endswith(NOT_RUN)
+    ]
+
+
+def links(page: Path) -> list[str]:
+    """Return the targets of the page's links into this repository."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    return [target for target in LINK.findall(text) if "://" not in target]
+
+
+def anchors(page: Path) -> set[str]:
+    """Return what can follow a # in a link to this page."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}

@@ -1,0 +1,174 @@
+"""Everything that is shown is run: the examples as programs, the pages' blocks in their order."""
+
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+import lonnymq
+from lonnymq.embedded import BinariesNotFound, binaries
+from lonnymq.schema import files
+from tests.examples.pages import ROOT, anchors, blocks, links
+
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+# These start their own server; the others are given one.
+FIRST_PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "tutorial").glob("*.md"))]
+HOWTO_PAGES = [page for page in sorted((ROOT / "docs" / "howto").glob("*.md")) if blocks(page, "python")]
+SQL_PAGE = ROOT / "docs" / "howto" / "use-from-sql.md"
+ALL_PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+REFERENCE = ROOT / "docs" / "reference"
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.fixture
+def binaries_of_embedded() -> None:
+    try:
+        binaries.find("auto")
+    except BinariesNotFound:
+        pytest.skip("needs a PostgreSQL to start")
+
+
+@pytest.mark.usefixtures("binaries_of_embedded")
+@pytest.mark.parametrize("example", EXAMPLES, ids=name_of)
+def test_an_example_runs_and_its_claims_hold(example: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, str(example)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stdout
+
+
+@pytest.mark.usefixtures("binaries_of_embedded")
+@pytest.mark.parametrize("page", FIRST_PAGES, ids=name_of)
+def test_a_first_page_is_a_program(page: Path) -> None:
+    run(page, {})
+
+
+@pytest.mark.parametrize("page", HOWTO_PAGES, ids=name_of)
+def test_a_howto_is_a_program(page: Path, dsn: str) -> None:
+    run(page, {"dsn": dsn})
+
+
+def run(page: Path, namespace: dict[str, Any]) -> None:
+    try:
+        for block in blocks(page, "python"):
+            # Blank lines in front, so that a traceback shows the page's own line.
+            code = "\n" * (block.line - 1) + block.code
+            exec(compile(code, str(page), "exec"), namespace)
+    finally:
+        close(namespace)
+
+
+def close(namespace: dict[str, Any]) -> None:
+    for value in namespace.values():
+        if isinstance(value, lonnymq.Queue | psycopg.Connection):
+            value.close()
+    for value in namespace.values():
+        if isinstance(value, lonnymq.EmbeddedServer):
+            value.stop()
+
+
+def test_the_sql_blocks_run_in_order(connect: Callable[..., psycopg.Connection[Any]]) -> None:
+    connection = connect(options="")
+    for block in blocks(SQL_PAGE, "sql"):
+        try:
+            connection.execute(block.code.encode())
+        except psycopg.Error as error:
+            pytest.fail(f"{name_of(SQL_PAGE)}:{block.line}: {error}")
+
+
+@pytest.fixture
+def public_functions(connect: Callable[..., psycopg.Connection[Any]]) -> set[str]:
+    """What an operator may call, and what only the owner may."""
+    connection = connect()
+    with connection.transaction(force_rollback=True):
+        connection.execute("create role lonnymq_documented")
+        connection.execute("select queue_grant('lonnymq_documented', 'operator')")
+        rows = connection.execute(
+            "select distinct proname::text from pg_proc where pronamespace = 'lonnymq'::regnamespace"
+            " and has_function_privilege('lonnymq_documented', oid, 'execute')"
+        ).fetchall()
+    return {name for (name,) in rows} | {"queue_grant", "queue_revoke"}
+
+
+def test_every_public_function_has_an_example_in_sql(public_functions: set[str]) -> None:
+    shown = "\n".join(block.code for block in blocks(SQL_PAGE, "sql"))
+    assert {name for name in public_functions if f"lonnymq.{name}(" not in shown} == set()
+
+
+def test_every_public_function_has_its_heading_in_the_reference(public_functions: set[str]) -> None:
+    headings = anchors(REFERENCE / "sql.md")
+    assert public_functions - headings == set()
+    assert {name for name in headings if name in files.created("function")} == public_functions
+
+
+def test_every_parameter_of_a_public_function_is_in_the_reference(
+    connect: Callable[..., psycopg.Connection[Any]], public_functions: set[str]
+) -> None:
+    text = (REFERENCE / "sql.md").read_text(encoding="utf-8")
+    rows = connect().execute(
+        "select proname::text, unnest(proargnames) from pg_proc where pronamespace = 'lonnymq'::regnamespace"
+    )
+    missing = {
+        f"{name}: {argument}" for name, argument in rows if name in public_functions and argument not in text
+    }
+    assert missing == set()
+
+
+def test_every_column_of_a_view_is_in_the_reference(connect: Callable[..., psycopg.Connection[Any]]) -> None:
+    text = (REFERENCE / "views.md").read_text(encoding="utf-8")
+    rows = connect().execute(
+        "select table_name::text, column_name::text from information_schema.columns"
+        " where table_schema = 'lonnymq' and table_name in"
+        " (select table_name from information_schema.views where table_schema = 'lonnymq')"
+    )
+    missing = [
+        f"{view}.{column}" for view, column in rows if f"## {view}" not in text or f"`{column}`" not in text
+    ]
+    assert missing == []
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    text = (REFERENCE / "python.md").read_text(encoding="utf-8")
+    assert [name for name in lonnymq.__all__ if f"`{name}" not in text] == []
+
+
+def test_every_method_of_a_public_class_is_in_the_reference() -> None:
+    text = (REFERENCE / "python.md").read_text(encoding="utf-8")
+    kinds = (lonnymq.Queue, lonnymq.Channel, lonnymq.Message, lonnymq.DeadLetters, lonnymq.History)
+    missing = [
+        f"{kind.__name__}.{name}"
+        for kind in kinds
+        for name, _ in inspect.getmembers(kind, inspect.isfunction)
+        if not name.startswith("_") and f"`{name}(" not in text
+    ]
+    assert missing == []
+
+
+def test_every_file_that_the_architecture_names_exists() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    package = ROOT / "src" / "lonnymq"
+    places = (ROOT, package, package / "sql" / "functions")
+    named = re.findall(r"`([\w/]+\.(?:py|sql)|[\w/]+/)`", text)
+    assert len(named) > 30
+    assert [name for name in named if not any((place / name).exists() for place in places)] == []
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=name_of)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    broken = []
+    for link in links(page):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
