@@ -13,7 +13,7 @@ as $$
 begin
   perform require_channel(p_channel);
   select v.waiting, v.leased, v.max_concurrency, v.release_interval_ms, v.next_release_at, v.head_id,
-    from_epoch(v.head_dequeue_at * 1000), v.reason
+    from_epoch(v.head_dequeue_at), v.reason
   into waiting, leased, max_concurrency, release_interval_ms, next_release_at, head_id, head_at, reason
   from channel_status v where v.channel = p_channel;
   reason := coalesce(reason, 'unknown');

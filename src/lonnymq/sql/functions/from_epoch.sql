@@ -1,10 +1,11 @@
--- from_epoch: the instant of a number of microseconds since 1970.
+-- from_epoch: the instant of a number of milliseconds since 1970: to_epoch's inverse. What is too early for a timestamp
+-- (a dequeue_at may be any number) is the earliest there is.
 -- Locks:  nothing.
 -- Writes: nothing.
-create or replace function from_epoch(p_us bigint) returns timestamptz
+create or replace function from_epoch(p_ms bigint) returns timestamptz
 language sql immutable strict parallel safe
 set search_path from current
 as $$
-  select timestamptz '1970-01-01 00:00:00+00' + make_interval(secs => floor(p_us / 1000000.0)::double precision)
-    + make_interval(secs => ((p_us % 1000000 + 1000000) % 1000000) / 1000000.0)
+  select timestamptz '1970-01-01 00:00:00+00' + greatest(p_ms, -210000000000000) / 1000 * interval '1 second'
+    + greatest(p_ms, -210000000000000) % 1000 * interval '1 millisecond'
 $$;

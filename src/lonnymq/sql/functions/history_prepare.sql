@@ -25,7 +25,7 @@ begin
   for v_day in
     select v_today + g from generate_series(0, p_days) g
     union
-    select distinct (from_epoch(o.ended_at * 1000) at time zone 'UTC')::date from history_overflow o
+    select distinct (from_epoch(o.ended_at) at time zone 'UTC')::date from history_overflow o
     order by 1
   loop
     v_name := 'history_' || to_char(v_day, 'YYYYMMDD');

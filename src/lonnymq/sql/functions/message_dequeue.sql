@@ -106,30 +106,35 @@ begin
       v_channels := null;
       for v_lane in 1..2 loop
         continue when v_lane = 2 and not v_is_full and v_lows[2] is null;
-        select array_agg(s.channel_id), array_agg(s.id), least(v_at, coalesce(min(s.at), -9000000000000000))
-        into v_woken, v_firsts, v_at
-        from (
-          select id, channel_id, at from wake
-          where lane = v_lane - 1 and id >= v_cursors[v_lane]
-          order by lane, id limit v_window
-        ) s;
+        -- A window that few channels fill may hide others behind it: read on.
+        for v_try in 1..6 loop
+          select array_agg(s.channel_id), array_agg(s.id), least(v_at, coalesce(min(s.at), -9000000000000000))
+          into v_woken, v_firsts, v_at
+          from (
+            select id, channel_id, at from wake
+            where lane = v_lane - 1 and id >= v_cursors[v_lane]
+            order by lane, id limit v_window << (v_try - 1)
+          ) s;
+          v_count := cardinality(v_woken);
+          v_min := v_firsts[v_count];
+          if v_count > 1 then
+            select array_agg(g.id order by g.first), array_agg(g.first order by g.first) into v_woken, v_firsts
+            from (select u.id, min(u.first) as first from unnest(v_woken, v_firsts) u(id, first) group by u.id) g;
+          end if;
+          exit when v_count is null or v_count < v_window << (v_try - 1) or cardinality(v_woken) > c_limit;
+        end loop;
         if v_woken is null then
           -- The end of the pass.
           v_cursors[v_lane] := coalesce(v_lows[v_lane] - 64, v_cursors[v_lane]);
           v_lows[v_lane] := null;
           continue;
         end if;
-        v_count := cardinality(v_woken);
-        v_min := v_firsts[v_count];
         v_lows[v_lane] := least(v_lows[v_lane], v_firsts[1]);
-        if v_count > 1 then
-          select array_agg(g.id order by g.first), array_agg(g.first order by g.first) into v_woken, v_firsts
-          from (select u.id, min(u.first) as first from unnest(v_woken, v_firsts) u(id, first) group by u.id) g;
-        end if;
         if cardinality(v_woken) > c_limit + 8 then
           v_cursors[v_lane] := v_firsts[c_limit + 9];
           v_woken := v_woken[1:c_limit + 8];
         elsif v_count >= v_window then
+          -- Not certainly the end: the next call sees.
           v_cursors[v_lane] := v_min + 1;
         else
           v_cursors[v_lane] := v_lows[v_lane] - 64;
@@ -186,9 +191,11 @@ begin
         return query
         with leased as materialized (
           select m.*, coalesce(m.channel_name, u.name) as name, coalesce(u.fits, true) as fits, u.is_capped,
+            coalesce(m.max_attempts, u.max_attempts) as max_attempts_here,
             -- Never issued twice: random, and of this microsecond.
             (random() * 4611686018427387904)::bigint # v_settled.leased_at as token
-          from unnest(v_settled.messages, v_settled.channels, v_settled.is_capped, v_settled.fits) u(tid, name, is_capped, fits)
+          from unnest(v_settled.messages, v_settled.channels, v_settled.is_capped, v_settled.fits,
+            v_settled.max_attempts) u(tid, name, is_capped, fits, max_attempts)
           join message m on m.ctid = u.tid
         ),
         inserted as (
@@ -197,7 +204,7 @@ begin
             v_settled.leased_at + p_lease_ms * 1000, p_worker
           from leased l
         )
-        select 'leased', null::bigint, l.id, l.name, l.token, l.attempts + 1, l.max_attempts, l.dequeue_at, l.created_at,
+        select 'leased', null::bigint, l.id, l.name, l.token, l.attempts + 1, l.max_attempts_here, l.dequeue_at, l.created_at,
           v_settled.leased_at, v_settled.leased_at + p_lease_ms * 1000, case when l.fits then l.key end,
           octet_length(l.content), case when l.fits then l.content end, case when l.fits then l.state end
         from leased l;

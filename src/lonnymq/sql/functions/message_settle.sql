@@ -10,7 +10,7 @@
 create or replace function message_settle(
   p_turns tid[], p_limit integer, p_content_bytes bigint, p_row_bytes bigint, p_is_full boolean,
   out leased_at bigint, out messages tid[], out ids bigint[], out channels text[], out channel_ids bigint[],
-  out is_capped boolean[], out fits boolean[], out is_cut boolean, out content_bytes bigint, out row_bytes bigint
+  out is_capped boolean[], out max_attempts integer[], out fits boolean[], out is_cut boolean, out content_bytes bigint, out row_bytes bigint
 )
 language plpgsql
 as $$
@@ -37,7 +37,7 @@ declare
   t_in_flight bigint[]; t_waiting bigint[]; t_wake_id bigint[]; t_mark_at bigint[]; t_mark_id bigint[];
   t_late_at bigint[] := c_none; t_late_id bigint[] := c_none; t_late_to bigint[] := c_none; t_late_to_id bigint[] := c_none;
   t_release_at bigint[] := c_none; t_interval bigint[] := c_none; t_spare bigint[] := c_none; t_free bigint[] := c_none;
-  t_is_paused boolean[] := c_none; t_is_ahead boolean[] := c_none;
+  t_is_paused boolean[] := c_none; t_is_ahead boolean[] := c_none; t_max_attempts integer[] := c_none;
   t_late_count integer[]; t_due_count integer[]; t_given integer[];
   t_first integer[]; t_last integer[];  -- its messages in these:
   m_id bigint[] := '{}'; m_at bigint[] := '{}'; m_tid tid[] := '{}';
@@ -55,7 +55,7 @@ begin
     from (
       select t.ctid as tid, t.channel_id, t.last_at, t.mark_at, t.mark_id, t.late_at, t.late_id, t.late_to, t.late_to_id,
         t.in_flight - coalesce(k.done, 0) as in_flight, t.waiting + coalesce(k.waiting, 0) as waiting,
-        c.name, coalesce(c.weight, 1) as weight, c.is_paused,
+        c.name, coalesce(c.weight, 1) as weight, c.is_paused, c.max_attempts,
         c.max_concurrency is not null as is_capped,
         k.uncapped > 0 or c.max_concurrency is null and t.has_uncapped as has_uncapped,
         c.max_concurrency - t.in_flight + coalesce(k.done, 0) - k.uncapped as free,
@@ -109,6 +109,9 @@ begin
     end if;
     if t.is_paused then
       t_is_paused[v_count] := true;
+    end if;
+    if t.max_attempts is not null then
+      t_max_attempts[v_count] := t.max_attempts;
     end if;
     if t.is_capped then
       t_free[v_count] := t.free;
@@ -340,11 +343,13 @@ begin
     channels := array_fill(t_name[1], array[cardinality(l_tid)]);
     channel_ids := array_fill(t_channel_id[1], array[cardinality(l_tid)]);
     is_capped := array_fill(t_is_capped[1], array[cardinality(l_tid)]);
+    max_attempts := array_fill(t_max_attempts[1], array[cardinality(l_tid)]);
   else
     foreach v_at in array l_turn loop
       channels := channels || t_name[v_at];
       channel_ids := channel_ids || t_channel_id[v_at];
       is_capped := is_capped || t_is_capped[v_at];
+      max_attempts := max_attempts || t_max_attempts[v_at];
     end loop;
   end if;
 end

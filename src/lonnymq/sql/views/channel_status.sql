@@ -4,8 +4,8 @@ create or replace view channel_status as
 select c.name as channel, c.max_concurrency, c.release_interval_ms, c.release_burst, c.weight, c.max_size, c.max_attempts,
   c.is_paused, greatest(n.waiting, 0) as waiting, n.leased, h.id as head_id, h.dequeue_at as head_dequeue_at,
   h.created_at as head_created_at,
-  case when c.release_interval_ms is not null and n.release_at > n.now then from_epoch(n.release_at) end as next_release_at,
-  from_epoch(nullif(t.last_at, 0)) as last_release_at,
+  case when c.release_interval_ms is not null and n.release_at > n.now then from_epoch(n.release_at / 1000) end as next_release_at,
+  from_epoch(nullif(t.last_at, 0) / 1000) as last_release_at,
   case
     when h.id is null then 'empty'
     when c.is_paused then 'paused'
