@@ -14,7 +14,11 @@ from benchmarks.contenders.contender import PAYLOAD
 from benchmarks.contenders.ours_install import SQL
 
 PATH = Path(__file__).resolve().parent / "results" / "core.json"
-HEADING = f"{'case':28} {'against':12} {'value':>12} {'reference':>12} {'ratio':>8} {'bound':>8}  {'holds':9} rounds"
+COLUMNS = ("case", 28), ("against", 12), ("value", -12), ("reference", -12), ("ratio", -8), ("bound", -8)
+HEADING = (
+    " ".join(f"{name:{'<' if width > 0 else '>'}{abs(width)}}" for name, width in COLUMNS)
+    + "  holds     rounds"
+)
 NOTE = (
     "Read them as ratios. create and complete with synchronous_commit on; dequeue with it off for every "
     "contender: ours by p_is_durable => false, the others on a connection of their own that has it off."
