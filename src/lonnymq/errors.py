@@ -72,7 +72,7 @@ class NotPermitted(LonnyError):
 class ConnectionLost(LonnyError):
     """The connection broke; `may_have_happened` says whether the call may have taken effect all the same."""
 
-    def __init__(self, message: str, *, may_have_happened: bool) -> None:
+    def __init__(self, message: str, may_have_happened: bool = True) -> None:
         super().__init__(message)
         self.may_have_happened = may_have_happened
 

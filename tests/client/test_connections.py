@@ -1,10 +1,12 @@
 """Connections: where they come from, and what happens when they break."""
 
 import contextlib
+import pickle
 import re
 import socket
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg import conninfo
+from psycopg import conninfo, sql
 from psycopg_pool import ConnectionPool
 
 from lonnymq import (
@@ -20,10 +22,13 @@ from lonnymq import (
     ConnectionLost,
     LonnyError,
     NewMessage,
+    NotPermitted,
     Queue,
     SchemaMissing,
+    SchemaTooOld,
     embedded,
 )
+from lonnymq.calls import queue as queue_calls
 from lonnymq.embedded import EmbeddedServer
 from tests.conftest import Connect, Database
 
@@ -71,10 +76,18 @@ def test_a_closed_queue_says_so(dsn: str) -> None:
 
 
 def test_an_unreachable_server_is_told_as_such() -> None:
-    with Queue("postgresql://nobody@127.0.0.1:1/none", settings=HASTY) as queue:
-        with pytest.raises(ConnectionLost, match="nothing was sent") as caught:
+    with Queue("postgresql://nobody@127.0.0.1:1/none") as queue:
+        with pytest.raises(ConnectionLost, match=r"nothing was sent \(.*refused") as caught:
             queue.enqueue("a", 1)
     assert not caught.value.may_have_happened
+
+
+def test_an_exhausted_pool_is_told_as_such(dsn: str) -> None:
+    with Queue(dsn, settings=ClientSettings(pool_max_size=1, retry_for_s=0.2)) as queue:
+        with queue.caller.source.connection():
+            with pytest.raises(ConnectionLost, match="couldn't get a connection after"):
+                queue.enqueue("a", 1)
+        queue.enqueue("a", 1)
 
 
 def test_a_missing_queue_says_what_to_do(database: Database) -> None:
@@ -83,6 +96,29 @@ def test_a_missing_queue_says_what_to_do(database: Database) -> None:
             queue.enqueue("a", 1)
         queue.install()
         queue.enqueue("a", 1)
+
+
+def test_an_outdated_queue_says_what_to_do(dsn: str, connect: Connect) -> None:
+    connect().execute("drop function queue_horizon; comment on table migration is 'lonnymq of yesterday'")
+    with Queue(dsn) as queue:
+        with pytest.raises(SchemaTooOld, match=r"run migrate\(\)"):
+            queue.caller.perform(queue_calls.horizon())
+        queue.migrate()
+        queue.caller.perform(queue_calls.horizon())
+
+
+def test_an_installer_without_the_right_to_is_told_so(dsn: str, connect: Connect) -> None:
+    role = f"installer_{uuid.uuid4().hex[:12]}"
+    connect().execute(sql.SQL("create role {} login password 'secret'").format(sql.Identifier(role)))
+    with Queue(conninfo.make_conninfo(dsn, user=role, password="secret"), schema="elsewhere") as queue:
+        with pytest.raises(NotPermitted, match="permission denied for database"):
+            queue.install()
+    connect().execute(sql.SQL("drop role {}").format(sql.Identifier(role)))
+
+
+def test_a_lost_connection_can_be_told_to_another_process() -> None:
+    error = pickle.loads(pickle.dumps(ConnectionLost("gone", may_have_happened=False)))
+    assert (str(error), error.may_have_happened) == ("gone", False)
 
 
 def test_idle_connections_that_the_server_closed_are_not_used(dsn: str, connect: Connect) -> None:

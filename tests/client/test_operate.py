@@ -148,7 +148,9 @@ def role(connect: Connect) -> Any:
     """A role of this test's own; roles belong to the whole server."""
     name = f'role "{time.time_ns()}"'
     connection = connect()
-    connection.execute(psycopg.sql.SQL("create role {} login").format(psycopg.sql.Identifier(name)))
+    connection.execute(
+        psycopg.sql.SQL("create role {} login password 'secret'").format(psycopg.sql.Identifier(name))
+    )
     yield name
     connection.execute(
         psycopg.sql.SQL("drop owned by {0}; drop role {0}").format(psycopg.sql.Identifier(name))
@@ -158,7 +160,7 @@ def role(connect: Connect) -> Any:
 def test_a_role_may_do_what_it_was_granted_and_nothing_else(
     queue: Any, open_queue: OpenQueue, role: str, dsn: str
 ) -> None:
-    theirs = open_queue(psycopg.conninfo.make_conninfo(dsn, user=role))
+    theirs = open_queue(psycopg.conninfo.make_conninfo(dsn, user=role, password="secret"))
     with pytest.raises(NotPermitted):
         theirs.enqueue("a", 1)
     queue.grant(role, RoleKind.PRODUCER)
@@ -174,7 +176,7 @@ def test_a_role_may_do_what_it_was_granted_and_nothing_else(
 
 def test_a_worker_role_can_wait(queue: Any, open_queue: OpenQueue, role: str, dsn: str) -> None:
     queue.grant(role, "worker")
-    theirs = open_queue(psycopg.conninfo.make_conninfo(dsn, user=role))
+    theirs = open_queue(psycopg.conninfo.make_conninfo(dsn, user=role, password="secret"))
     assert len(theirs.dequeue(wait=0.1)) == 0
     queue.enqueue("a", 1)
     message = theirs.dequeue(wait=10)[0]
@@ -188,7 +190,7 @@ def test_a_reader_role_sees_channels_but_no_content(
     queue.grant(role, "reader")
     queue.channel("a").set(weight=2)
     queue.enqueue("a", 1)
-    theirs = open_queue(psycopg.conninfo.make_conninfo(dsn, user=role))
+    theirs = open_queue(psycopg.conninfo.make_conninfo(dsn, user=role, password="secret"))
     assert theirs.channel("a").explain().reason == "ready"
     assert theirs.channel("a").status().policy.weight == 2
     assert theirs.status().waiting == 1

@@ -44,7 +44,8 @@ DESCRIPTIONS = {
         order by c.relname""",
     "functions": """
         select p.proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid), p.prosrc,
-          array_to_string(p.proconfig, '; '), p.prosecdef, p.provolatile, p.proparallel, p.proisstrict, l.lanname
+          array_to_string(p.proconfig, '; '), p.prosecdef, p.provolatile, p.proparallel, p.proisstrict,
+          l.lanname
         from pg_proc p
         join pg_language l on l.oid = p.prolang
         where p.pronamespace = %(schema)s::regnamespace

@@ -228,10 +228,12 @@ def test_a_role_that_owns_nothing_else_can_install(empty: str, open_: Open) -> N
     connection = open_()
     role = f"installer_{connection.info.backend_pid}"
     connection.execute(
-        sql.SQL("create role {0} login; create schema lonnymq authorization {0}").format(sql.Identifier(role))
+        sql.SQL("create role {0} login password 'secret'; create schema lonnymq authorization {0}").format(
+            sql.Identifier(role)
+        )
     )
     try:
-        with Queue(psycopg.conninfo.make_conninfo(empty, user=role)) as queue:
+        with Queue(psycopg.conninfo.make_conninfo(empty, user=role, password="secret")) as queue:
             queue.install()
             queue.enqueue("a", 1)
             assert queue.dequeue()[0].complete() == "completed"

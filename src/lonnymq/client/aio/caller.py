@@ -15,7 +15,7 @@ from lonnymq.client import failure
 from lonnymq.client.aio.source import AsyncSource
 from lonnymq.client.backoff import pauses
 from lonnymq.client.settings import ClientSettings
-from lonnymq.errors import Busy, ConnectionLost, SchemaMissing, SchemaTooOld, invalid
+from lonnymq.errors import Busy, ConnectionLost, NotPermitted, SchemaMissing, SchemaTooOld, invalid
 
 Result = TypeVar("Result")
 Outcome = TypeVar("Outcome", bound=StrEnum)
@@ -56,7 +56,7 @@ class AsyncCaller:
                 await asyncio.sleep(pause_s)
                 continue
             except ConnectionLost as error:
-                if error.may_have_happened and not call.is_repeatable:
+                if (error.may_have_happened and not call.is_repeatable) or not self.source.was_reached:
                     raise
                 may_have_happened = may_have_happened or error.may_have_happened
                 failed = error
@@ -136,16 +136,21 @@ class AsyncCaller:
                     result: Result = end.value
                     return result
                 text = step.text.encode(connection.info.encoding)
-                await cursor.execute(text, step.parameters, prepare=False)
+                try:
+                    await cursor.execute(text, step.parameters, prepare=False)
+                except psycopg.errors.InsufficientPrivilege as error:
+                    raise NotPermitted(
+                        f"{error.diag.message_primary} ({step.origin or text[:60]!r})"
+                    ) from error
                 rows = await cursor.fetchall() if cursor.description else []
 
     async def _explained(self, error: SchemaMissing) -> SchemaMissing | SchemaTooOld:
         status = await self.run(schemas.steps.check(self.schema))
-        if status.version == 0 or status.version >= status.latest:
+        if status.state is not schemas.SchemaState.OUTDATED:
             return error
         return SchemaTooOld(
-            f"the queue in schema {self.schema!r} is of version {status.version}, this client needs"
-            f" {status.latest}: run migrate()"
+            f"the queue in schema {self.schema!r} is of another version ({status.version}, this client brings"
+            f" {status.latest}): run migrate() ({error.__cause__})"
         )
 
 

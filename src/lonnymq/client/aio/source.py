@@ -24,6 +24,8 @@ class AsyncSource:
         self._settings = settings
         self._is_ours = not isinstance(target, AsyncConnectionPool)
         self._is_closed = False
+        # Until a first connection was made, an address is more likely wrong than a server away.
+        self.was_reached = not self._is_ours
         self._opening = asyncio.Lock()
         self._connect: Callable[[], Awaitable[AsyncConnection[Any]]] | None = None
         if isinstance(target, AsyncConnectionPool):
@@ -58,10 +60,7 @@ class AsyncSource:
     async def dedicated(self) -> AsyncIterator[AsyncConnection[Any]]:
         """Lend a connection that may keep state, since nobody gets it afterwards."""
         if self._connect is not None:
-            try:
-                connection = await self._connect()
-            except psycopg.OperationalError as error:
-                raise _unreachable(error) from error
+            connection = await self._connected()
             try:
                 await connection.set_autocommit(True)
                 yield connection
@@ -88,6 +87,8 @@ class AsyncSource:
             try:
                 connection = await self._pool.getconn(timeout=self._settings.retry_for_s)
             except PoolTimeout as error:
+                # The pool does not say why. If the server can be reached, its connections are all in use.
+                await self._probe()
                 raise _unreachable(error) from error
             if not is_stale(connection):
                 return connection
@@ -99,7 +100,23 @@ class AsyncSource:
             raise LonnyError("this queue is closed")
         if self._is_ours and self._pool.closed:
             async with self._opening:
+                if not self.was_reached:
+                    await self._probe()
                 await self._pool.open()
+
+    async def _probe(self) -> None:
+        """Connect once, for the sake of the error."""
+        if self._connect is not None:
+            connection = await self._connected()
+            await connection.close()
+            self.was_reached = True
+
+    async def _connected(self) -> AsyncConnection[Any]:
+        assert self._connect is not None
+        try:
+            return await self._connect()
+        except psycopg.OperationalError as error:
+            raise _unreachable(error) from error
 
     def _pool_of(
         self, connection_class: type[AsyncConnection[Any]], dsn: str, options: dict[str, Any]

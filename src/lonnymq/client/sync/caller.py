@@ -17,7 +17,7 @@ from lonnymq.client import failure
 from lonnymq.client.backoff import pauses
 from lonnymq.client.settings import ClientSettings
 from lonnymq.client.sync.source import Source
-from lonnymq.errors import Busy, ConnectionLost, SchemaMissing, SchemaTooOld, invalid
+from lonnymq.errors import Busy, ConnectionLost, NotPermitted, SchemaMissing, SchemaTooOld, invalid
 
 Result = TypeVar("Result")
 Outcome = TypeVar("Outcome", bound=StrEnum)
@@ -58,7 +58,7 @@ class Caller:
                 time.sleep(pause_s)
                 continue
             except ConnectionLost as error:
-                if error.may_have_happened and not call.is_repeatable:
+                if (error.may_have_happened and not call.is_repeatable) or not self.source.was_reached:
                     raise
                 may_have_happened = may_have_happened or error.may_have_happened
                 failed = error
@@ -134,16 +134,21 @@ class Caller:
                     result: Result = end.value
                     return result
                 text = step.text.encode(connection.info.encoding)
-                cursor.execute(text, step.parameters, prepare=False)
+                try:
+                    cursor.execute(text, step.parameters, prepare=False)
+                except psycopg.errors.InsufficientPrivilege as error:
+                    raise NotPermitted(
+                        f"{error.diag.message_primary} ({step.origin or text[:60]!r})"
+                    ) from error
                 rows = cursor.fetchall() if cursor.description else []
 
     def _explained(self, error: SchemaMissing) -> SchemaMissing | SchemaTooOld:
         status = self.run(schemas.steps.check(self.schema))
-        if status.version == 0 or status.version >= status.latest:
+        if status.state is not schemas.SchemaState.OUTDATED:
             return error
         return SchemaTooOld(
-            f"the queue in schema {self.schema!r} is of version {status.version}, this client needs"
-            f" {status.latest}: run migrate()"
+            f"the queue in schema {self.schema!r} is of another version ({status.version}, this client brings"
+            f" {status.latest}): run migrate() ({error.__cause__})"
         )
 
 

@@ -26,6 +26,8 @@ class Source:
         self._settings = settings
         self._is_ours = not isinstance(target, ConnectionPool)
         self._is_closed = False
+        # Until a first connection was made, an address is more likely wrong than a server away.
+        self.was_reached = not self._is_ours
         self._opening = threading.Lock()
         self._connect: Callable[[], Connection[Any]] | None = None
         if isinstance(target, ConnectionPool):
@@ -60,10 +62,7 @@ class Source:
     def dedicated(self) -> Iterator[Connection[Any]]:
         """Lend a connection that may keep state, since nobody gets it afterwards."""
         if self._connect is not None:
-            try:
-                connection = self._connect()
-            except psycopg.OperationalError as error:
-                raise _unreachable(error) from error
+            connection = self._connected()
             try:
                 connection.set_autocommit(True)
                 yield connection
@@ -90,6 +89,8 @@ class Source:
             try:
                 connection = self._pool.getconn(timeout=self._settings.retry_for_s)
             except PoolTimeout as error:
+                # The pool does not say why. If the server can be reached, its connections are all in use.
+                self._probe()
                 raise _unreachable(error) from error
             if not is_stale(connection):
                 return connection
@@ -101,7 +102,23 @@ class Source:
             raise LonnyError("this queue is closed")
         if self._is_ours and self._pool.closed:
             with self._opening:
+                if not self.was_reached:
+                    self._probe()
                 self._pool.open()
+
+    def _probe(self) -> None:
+        """Connect once, for the sake of the error."""
+        if self._connect is not None:
+            connection = self._connected()
+            connection.close()
+            self.was_reached = True
+
+    def _connected(self) -> Connection[Any]:
+        assert self._connect is not None
+        try:
+            return self._connect()
+        except psycopg.OperationalError as error:
+            raise _unreachable(error) from error
 
     def _pool_of(self, connection_class: type[Connection[Any]], dsn: str, options: dict[str, Any]) -> Pool:
         return ConnectionPool(
