@@ -59,11 +59,11 @@ def test_a_throttled_channel_says_when_the_next_release_is(queue: Session) -> No
     queue.fill("a", 2)
     taken = queue.lease()
     (found,) = queue.rows(
-        "select reason, release_interval_ms, extract(epoch from next_release_at) * 1000000"
+        "select reason, release_interval_ms, extract(epoch from next_release_at) * 1000"
         " from channel_explain('a')"
     )
     assert found[:2] == ("throttled", 60_000)
-    assert int(found[2]) == taken.leased_at + 60_000_000
+    assert int(found[2]) == taken.leased_at // 1000 + 60_000
 
 
 def test_a_scheduled_channel_says_for_when(queue: Session) -> None:
@@ -120,10 +120,11 @@ def test_status_knows_the_head_and_the_last_release(queue: Session) -> None:
     leased = next(one for one in queue.take(2) if one.channel == "a")
     assert leased.message_id == made[1]
     (found,) = queue.rows(
-        "select head_id, head_dequeue_at, extract(epoch from last_release_at) * 1000000, max_concurrency,"
+        "select head_id, head_dequeue_at, extract(epoch from last_release_at) * 1000, max_concurrency,"
         " weight from channel_status where channel = 'a'"
     )
-    assert found == (made[0], 5, leased.leased_at, None, 1)
+    assert (found[:2], found[3:]) == ((made[0], 5), (None, 1))
+    assert abs(found[2] - leased.leased_at // 1000) <= 1
 
 
 @pytest.mark.parametrize(
@@ -181,10 +182,11 @@ def test_lease_status_shows_who_holds_what_until_when(queue: Session) -> None:
     made = queue.create("a")
     (leased,) = queue.dequeue(1, 5_000, "w1")
     found = queue.rows(
-        "select message_id, channel, worker, attempt, extract(epoch from leased_at) * 1000000,"
-        " extract(epoch from unlock_at) * 1000000, is_expired, is_cancelled from lease_status"
+        "select message_id, channel, worker, attempt, extract(epoch from leased_at) * 1000,"
+        " extract(epoch from unlock_at) * 1000, is_expired, is_cancelled from lease_status"
     )
-    assert found == [(made, "a", "w1", 1, leased.leased_at, leased.leased_at + 5_000_000, False, False)]
+    leased_ms = leased.leased_at // 1000
+    assert found == [(made, "a", "w1", 1, leased_ms, leased_ms + 5_000, False, False)]
     queue.expire([leased])
     queue.cancel(made)
     assert queue.rows("select is_expired, is_cancelled from lease_status") == [(True, True)]
