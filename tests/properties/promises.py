@@ -1,0 +1,99 @@
+"""The promises of the queue, as small as they can be said: not how it works, only what may be observed."""
+
+from dataclasses import dataclass, field
+
+from tests.races.sessions import Leased
+
+WAITING, LEASED, DEAD = "waiting", "leased", "dead"
+
+
+@dataclass
+class Message:
+    """A committed message that has neither been completed nor cancelled nor purged."""
+
+    id: int
+    channel: str
+    dequeue_at: int
+    state: str = WAITING
+
+
+@dataclass
+class Policy:
+    max_concurrency: int | None = None
+    interval_ms: int | None = None
+    is_paused: bool = False
+    # Since this policy was set, on the database's clock.
+    released_at: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Promises:
+    """What must be true of a queue after what has been committed."""
+
+    messages: dict[int, Message] = field(default_factory=dict)
+    policies: dict[str, Policy] = field(default_factory=dict)
+    # The lease that may end a message, and leases of messages that were cancelled meanwhile.
+    leases: dict[int, Leased] = field(default_factory=dict)
+    orphans: dict[int, Leased] = field(default_factory=dict)
+
+    def policy(self, channel: str) -> Policy:
+        return self.policies.setdefault(channel, Policy())
+
+    def of(self, channel: str, state: str) -> list[Message]:
+        """In the order of release."""
+        found = [one for one in self.messages.values() if (one.channel, one.state) == (channel, state)]
+        return sorted(found, key=lambda one: (one.dequeue_at, one.id))
+
+    def leased_of(self, channel: str) -> int:
+        return sum(one.channel == channel for one in [*self.leases.values(), *self.orphans.values()])
+
+    def create(self, messages: list[Message]) -> None:
+        self.messages |= {one.id: one for one in messages}
+
+    def release(self, leased: list[Leased], now_ms: int) -> None:
+        """Each message once; in order; within cap, interval and pause; nothing before its time."""
+        for channel in {one.channel for one in leased}:
+            given = [one for one in leased if one.channel == channel]
+            due = [one.id for one in self.of(channel, WAITING) if one.dequeue_at <= now_ms]
+            assert [one.id for one in given] == due[: len(given)]
+            policy = self.policy(channel)
+            assert not policy.is_paused
+            if policy.max_concurrency is not None:
+                assert self.leased_of(channel) + len(given) <= policy.max_concurrency
+            if policy.interval_ms is not None:
+                policy.released_at += [one.leased_at for one in given]
+                for earlier, later in zip(policy.released_at, policy.released_at[1:], strict=False):
+                    assert later - earlier >= policy.interval_ms * 1000
+        for one in leased:
+            self.messages[one.id].state = LEASED
+            self.leases[one.id] = one
+
+    def unrelease(self, leased: list[Leased]) -> None:
+        for one in leased:
+            del self.leases[one.id]
+            self.messages[one.id].state = WAITING
+            released_at = self.policy(one.channel).released_at
+            if one.leased_at in released_at:
+                released_at.remove(one.leased_at)
+
+    def must_give(self, now_ms: int, now_us: int) -> set[str]:
+        """Channels of which a message could be released now."""
+        ready = set()
+        for channel in {one.channel for one in self.messages.values()}:
+            policy = self.policy(channel)
+            is_due = any(one.dequeue_at <= now_ms for one in self.of(channel, WAITING))
+            is_full = policy.max_concurrency is not None and self.leased_of(channel) >= policy.max_concurrency
+            is_early = bool(
+                policy.interval_ms
+                and policy.released_at
+                and policy.released_at[-1] + policy.interval_ms * 1000 > now_us
+            )
+            if is_due and not (is_full or is_early or policy.is_paused):
+                ready.add(channel)
+        return ready
+
+    def answer(self, leased: Leased, done: str) -> str:
+        """What acknowledging under that token must say."""
+        if self.orphans.get(leased.id) == leased:
+            return "cancelled"
+        return done if self.leases.get(leased.id) == leased else "lease_lost"

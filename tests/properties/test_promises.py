@@ -1,0 +1,346 @@
+"""Any sequence of calls, from several sessions, some left open or rolled back, keeps the queue's promises.
+
+LONNYMQ_PROPERTY_EXAMPLES tries that many sequences, new ones each time.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    invariant,
+    multiple,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from tests.properties.promises import DEAD, LEASED, WAITING, Message, Policy, Promises
+from tests.races.sessions import Leased, Session, ask, check, end, value
+
+CHANNELS = st.sampled_from(["a", "b", "c"])
+COUNTS = st.sampled_from([1, 1, 2, 5])
+NEVER = 3_600_000
+EXAMPLES = os.environ.get("LONNYMQ_PROPERTY_EXAMPLES")
+ENDINGS = {"complete": "completed", "bury": "buried", "defer": "deferred", "give_back": "given_back"}
+TABLES = "message, lease, wake, turn, channel, dead, sleeper, history_overflow"
+
+
+class Queue(RuleBasedStateMachine):
+    """Two sessions that commit at once, and two whose transactions may stay open."""
+
+    dsn: str
+    leases = Bundle("leases")
+    made = Bundle("made")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sessions = [connected(self.dsn) for _ in range(2)]
+        self.idle = [connected(self.dsn) for _ in range(2)]
+        # What is to be promised when an open transaction commits, and undone when it is rolled back.
+        self.open: list[tuple[Session, Callable[[], None], Callable[[], None]]] = []
+        self.held: set[int] = set()
+        self.has_open_turns = 0
+        self.promised = Promises()
+        self.sessions[0].execute(f"truncate {TABLES}")
+
+    def teardown(self) -> None:
+        for session in [*self.sessions, *self.idle, *(one[0] for one in self.open)]:
+            session.close()
+
+    # It enters.
+
+    @rule(
+        target=made, channel=CHANNELS, count=COUNTS, when=st.sampled_from(["now", "now", "urgent", "later"])
+    )
+    def create(self, channel: str, count: int, when: str) -> Any:
+        made = self.insert(self.sessions[0], channel, count, when)
+        self.promised.create(made)
+        return multiple(*(one.id for one in made))
+
+    @precondition(lambda self: self.idle)
+    @rule(channel=CHANNELS, count=COUNTS, when=st.sampled_from(["now", "urgent"]))
+    def create_and_leave_open(self, channel: str, count: int, when: str) -> None:
+        session = self.begin()
+        made = self.insert(session, channel, count, when)
+        self.leave_open(session, lambda: self.promised.create(made))
+
+    @rule(channel=CHANNELS, key=st.sampled_from(["k", "l"]))
+    def create_with_key(self, channel: str, key: str) -> None:
+        session = self.sessions[0]
+        row = session.execute(
+            "select outcome, message_id from message_create(%s, 'x', p_key => %s)",
+            [channel, f"{len(self.open)}{key}"],
+        ).fetchone()
+        assert row is not None
+        if row[0] == "created":
+            at = value(session, "select dequeue_at from message where id = %s", row[1])
+            self.promised.create([Message(row[1], channel, at)])
+        else:
+            assert row[0] == "duplicate"
+            assert self.promised.messages[row[1]].state in (WAITING, LEASED)
+
+    # It is leased.
+
+    @rule(target=leases, limit=st.sampled_from([1, 2, 10]), number=st.integers(0, 1))
+    def dequeue(self, limit: int, number: int) -> Any:
+        leased = self.ask_until_sure(self.sessions[number], limit)
+        return multiple(*leased)
+
+    @precondition(lambda self: self.idle)
+    @rule(target=leases, limit=st.sampled_from([1, 3]))
+    def dequeue_and_leave_open(self, limit: int) -> Any:
+        session = self.begin()
+        leased = ask(session, limit).leased
+        self.promised.release(leased, now_ms(session))
+        self.hold(leased)
+        self.has_open_turns += 1
+
+        def commit() -> None:
+            self.held -= {one.id for one in leased}
+            self.has_open_turns -= 1
+
+        def roll_back() -> None:
+            commit()
+            self.promised.unrelease(leased)
+
+        self.leave_open(session, commit, roll_back)
+        return multiple(*leased)
+
+    # Its attempt ends.
+
+    @rule(leased=leases, verb=st.sampled_from(list(ENDINGS)), number=st.integers(0, 1))
+    def end(self, leased: Leased, verb: str, number: int) -> None:
+        (said,) = end(self.sessions[number], verb, [leased])
+        if leased.id in self.held:
+            assert said in ("busy", "lease_lost", "cancelled")
+            return
+        assert said == self.promised.answer(leased, ENDINGS[verb])
+        if said == ENDINGS[verb]:
+            self.settle(leased, verb)
+        self.promised.orphans = {id_: one for id_, one in self.promised.orphans.items() if one != leased}
+
+    @precondition(lambda self: self.idle)
+    @rule(leased=leases, verb=st.sampled_from(["complete", "defer", "give_back"]))
+    def end_and_leave_open(self, leased: Leased, verb: str) -> None:
+        if leased.id in self.held or self.promised.leases.get(leased.id) != leased:
+            return
+        session = self.begin()
+        assert end(session, verb, [leased]) == [ENDINGS[verb]]
+        self.hold([leased])
+        at = value(session, "select max(dequeue_at) from message where id = %s", leased.id)
+
+        def commit() -> None:
+            self.held -= {leased.id}
+            self.settle(leased, verb, at)
+
+        self.leave_open(session, commit, lambda: self.held.discard(leased.id))
+
+    @rule(leased=leases)
+    def heartbeat(self, leased: Leased) -> None:
+        (said,) = end(self.sessions[0], "heartbeat", [leased])
+        if leased.id not in self.held:
+            assert said == self.promised.answer(leased, "extended")
+
+    @precondition(lambda self: not self.open)
+    @rule(target=leases, limit=st.sampled_from([1, 10]))
+    def expire(self, limit: int) -> Any:
+        """All leases are over; a session that remembers nothing looks at them first."""
+        self.sessions[0].execute("update lease set unlock_at = 0")
+        for one in self.promised.leases.values():
+            self.promised.messages[one.id].state = WAITING
+        self.promised.leases.clear()
+        self.promised.orphans.clear()
+        with connected(self.dsn) as fresh:
+            return multiple(*self.ask_until_sure(fresh, limit))
+
+    @rule(id_=consumes(made))
+    def cancel(self, id_: int) -> None:
+        said = value(self.sessions[1], "select outcome from message_cancel(array[%s::bigint])", id_)
+        message = self.promised.messages.get(id_)
+        if message is None or message.state == DEAD:
+            assert said == "unknown" or id_ in self.held
+        elif said == "cancelled":
+            self.promised.messages.pop(id_)
+            if id_ in self.promised.leases:
+                self.promised.orphans[id_] = self.promised.leases.pop(id_)
+        else:
+            assert said == "busy"
+            assert id_ in self.held
+
+    # Operators steer.
+
+    @rule(
+        channel=CHANNELS,
+        cap=st.sampled_from([None, 1, 2]),
+        interval_ms=st.sampled_from([None, None, 40, NEVER]),
+    )
+    def set_policy(self, channel: str, cap: int | None, interval_ms: int | None) -> None:
+        said = value(
+            self.sessions[0],
+            "select channel_set(%s, jsonb_build_object("
+            "'max_concurrency', %s::integer, 'release_interval_ms', %s::integer))",
+            channel,
+            cap,
+            interval_ms,
+        )
+        if said == "set":
+            is_paused = self.promised.policy(channel).is_paused
+            self.promised.policies[channel] = Policy(cap, interval_ms, is_paused)
+        assert said == "set" or self.open
+
+    @rule(channel=CHANNELS, is_paused=st.booleans())
+    def pause(self, channel: str, is_paused: bool) -> None:
+        said = value(self.sessions[0], f"select channel_{'pause' if is_paused else 'resume'}(%s)", channel)
+        if said == "set":
+            self.promised.policy(channel).is_paused = is_paused
+        assert said == "set" or self.open
+
+    @rule(channel=CHANNELS)
+    def delete_channel(self, channel: str) -> None:
+        said = value(self.sessions[1], "select channel_delete(%s)", channel)
+        is_bare = not self.promised.of(channel, WAITING) and not self.promised.leased_of(channel)
+        if said == "deleted":
+            assert is_bare
+            self.promised.policies.pop(channel, None)
+        elif said == "not_empty":
+            assert not is_bare or self.open
+        else:
+            assert said == "unknown" or self.open
+
+    @rule(channel=CHANNELS, is_purged=st.booleans())
+    def redrive_or_purge(self, channel: str, is_purged: bool) -> None:
+        session = self.sessions[0]
+        dead = {one.id for one in self.promised.of(channel, DEAD)}
+        if is_purged:
+            assert value(session, "select dead_purge_channel(%s)", channel) == len(dead)
+            self.promised.messages = {i: one for i, one in self.promised.messages.items() if i not in dead}
+            return
+        session.execute("select dead_redrive_channel(%s)", [channel])
+        for id_, at in session.execute("select id, dequeue_at from message where id = any(%s)", [list(dead)]):
+            self.promised.messages[id_] = Message(id_, channel, at)
+
+    @rule()
+    def repair(self) -> None:
+        self.sessions[0].execute("select count(*) from queue_check(true)")
+
+    # Open transactions end.
+
+    @precondition(lambda self: self.open)
+    @rule(is_committed=st.booleans())
+    def finish(self, is_committed: bool) -> None:
+        session, commit, roll_back = self.open.pop(0)
+        session.execute("commit" if is_committed else "rollback")
+        (commit if is_committed else roll_back)()
+        self.idle.append(session)
+
+    @invariant()
+    def holds(self) -> None:
+        """Every committed message is exactly one of waiting, leased, buried, or gone."""
+        session = self.sessions[1]
+        assert check(session) == []
+        promised = self.promised.messages.values()
+        assert ids(session, "select id from message") == {one.id for one in promised if one.state != DEAD}
+        assert ids(session, "select message_id from dead") == {
+            one.id for one in promised if one.state == DEAD
+        }
+        if not self.open:
+            assert ids(session, "select message_id from lease") == {
+                *self.promised.leases,
+                *self.promised.orphans,
+            }
+
+    # How the rules are carried out.
+
+    def insert(self, session: Session, channel: str, count: int, when: str) -> list[Message]:
+        at = {"now": None, "urgent": -count, "later": now_ms(session) + NEVER}[when]
+        rows = session.execute(
+            "select message_id"
+            " from message_create_many(%s::text[], %s::bytea[], p_dequeue_ats => %s::bigint[])",
+            [[channel] * count, [b"x"] * count, [at] * count],
+        ).fetchall()
+        found = session.execute(
+            "select id, dequeue_at from message where id = any(%s)", [[row[0] for row in rows]]
+        )
+        return [Message(id_, channel, dequeue_at) for id_, dequeue_at in found]
+
+    def ask_until_sure(self, session: Session, limit: int) -> list[Leased]:
+        """Asks again while it is told to at once; what can be released must then have been."""
+        for _ in range(200):
+            answer = ask(session, limit)
+            self.promised.release(answer.leased, now_ms(session))
+            if (
+                answer.leased
+                or (answer.outcome == "empty" and (answer.wait_ms or 0) > 300)
+                or self.has_open_turns
+            ):
+                break
+            time.sleep(min((answer.wait_ms or 1) / 1000, 0.3))
+        if not answer.leased and not self.has_open_turns:
+            assert self.promised.must_give(now_ms(session) - 5, now_ms(session) * 1000 - 50_000) == set()
+        return answer.leased
+
+    def settle(self, leased: Leased, verb: str, at: int | None = None) -> None:
+        del self.promised.leases[leased.id]
+        message = self.promised.messages[leased.id]
+        if verb == "complete":
+            del self.promised.messages[leased.id]
+        elif verb == "bury":
+            message.state = DEAD
+        else:
+            message.state = WAITING
+            if verb == "defer":
+                found = value(self.sessions[0], "select dequeue_at from message where id = %s", leased.id)
+                message.dequeue_at = at or found
+
+    def begin(self) -> Session:
+        session = self.idle.pop()
+        session.execute("begin")
+        return session
+
+    def leave_open(
+        self, session: Session, commit: Callable[[], None], roll_back: Callable[[], None] = lambda: None
+    ) -> None:
+        self.open.append((session, commit, roll_back))
+
+    def hold(self, leased: list[Leased]) -> None:
+        self.held |= {one.id for one in leased}
+
+
+def test_any_sequence_of_calls_keeps_the_promises(dsn: str) -> None:
+    Queue.dsn = dsn
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        Queue,
+        settings=settings(
+            max_examples=int(EXAMPLES or 50),
+            stateful_step_count=30,
+            deadline=None,
+            derandomize=EXAMPLES is None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+            phases=[Phase.explicit, Phase.generate, Phase.shrink],
+        ),
+    )
+    with connected(dsn) as session:
+        session.execute(f"truncate {TABLES}")
+
+
+def connected(dsn: str) -> Session:
+    options = "-c search_path=lonnymq -c lock_timeout=2s"
+    return psycopg.connect(dsn, autocommit=True, options=options)
+
+
+def now_ms(session: Session) -> int:
+    now: int = value(session, "select to_epoch(clock_timestamp())")
+    return now
+
+
+def ids(session: Session, query: str) -> set[int]:
+    return {row[0] for row in session.execute(query).fetchall()}

@@ -1,0 +1,126 @@
+"""Invariant 5 and A21: tenants take turns, also with several workers, weights, caps and rates at once."""
+
+import threading
+from collections import Counter
+
+import pytest
+
+from tests.conftest import Connect
+from tests.races.sessions import Leased, Session, complete, create, create_in, dequeue, drain, value
+
+pytestmark = pytest.mark.race
+
+
+@pytest.mark.parametrize("limit", [1, 3, 10, 100])
+def test_a_large_tenant_delays_small_ones_by_one_turn_each(connect: Connect, limit: int) -> None:
+    session = connect()
+    create(session, "large", 2000)
+    small = [f"small {n}" for n in range(10)]
+    create_in(session, small * 10)
+    handled, left = 0, 100
+    while left:
+        leased = dequeue(session, limit)
+        for one in leased:
+            handled += 1
+            left -= one.channel != "large"
+            if not left:
+                break
+        complete(session, leased)
+    assert handled <= 115
+
+
+def test_between_two_turns_of_a_channel_every_other_gets_one(connect: Connect) -> None:
+    session = connect()
+    channels = [f"channel {n}" for n in range(25)]
+    create_in(session, channels * 20)
+    order = []
+    for _ in range(100):
+        leased = dequeue(session, 4)
+        order += [one.channel for one in leased]
+        complete(session, leased)
+    for n in range(0, 400, 25):
+        assert Counter(order[n : n + 25]) == Counter(channels)
+
+
+def test_several_workers_at_once_serve_all_about_equally(connect: Connect) -> None:
+    sessions = [connect() for _ in range(4)]
+    channels = [f"channel {n}" for n in range(30)]
+    create_in(sessions[0], channels * 150)
+    served: list[Leased] = []
+
+    def work(session: Session) -> None:
+        while len(served) < 1500:
+            leased = dequeue(session, 3)
+            complete(session, leased)
+            served.extend(leased)
+
+    threads = [threading.Thread(target=work, args=[session]) for session in sessions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    counts = Counter(one.channel for one in served[:1500])
+    assert set(counts) == set(channels)
+    assert min(counts.values()) >= 30, counts
+    assert max(counts.values()) <= 80, counts
+
+
+def test_weights_caps_and_rates_hold_together(connect: Connect) -> None:
+    session = connect()
+    policies = {
+        "plain": "{}",
+        "heavy": '{"weight": 3}',
+        "capped": '{"weight": 5, "max_concurrency": 2}',
+        "limited": '{"weight": 5, "release_interval_ms": 3600000, "release_burst": 4}',
+        "both": '{"weight": 9, "max_concurrency": 3, "release_interval_ms": 3600000, "release_burst": 2}',
+        "paused": '{"weight": 100, "is_paused": true}',
+    }
+    for channel, policy in policies.items():
+        session.execute("select channel_set(%s, %s)", [channel, policy])
+    create_in(session, list(policies) * 100)
+    leased = dequeue(session, 40)
+    for _ in range(10):
+        leased += dequeue(session, 10)
+    counts = Counter(one.channel for one in leased)
+    assert len(leased) == 140
+    assert (counts["capped"], counts["limited"], counts["both"], counts["paused"]) == (2, 4, 2, 0)
+    assert counts["heavy"] >= 2 * counts["plain"]
+
+
+def test_the_largest_limit_gives_what_fits_and_the_rest_later(connect: Connect) -> None:
+    session = connect()
+    create_in(session, [f"channel {n}" for n in range(700)] * 3)
+    total = 0
+    while leased := dequeue(session, 10_000):
+        complete(session, leased)
+        total += len(leased)
+    assert total == 2100
+    assert value(session, "select count(*) from lease") == 0
+    drain(session)
+
+
+def test_a_burst_is_never_exceeded_by_workers_at_once(connect: Connect) -> None:
+    sessions = [connect() for _ in range(4)]
+    sessions[0].execute("""select channel_set('a', '{"release_interval_ms": 20, "release_burst": 5}')""")
+    create(sessions[0], "a", 200)
+    released: list[int] = []
+    barrier = threading.Barrier(4)
+
+    def work(session: Session) -> None:
+        barrier.wait()
+        for _ in range(300):
+            leased = dequeue(session, 3)
+            complete(session, leased)
+            released.extend(one.leased_at for one in leased)
+
+    threads = [threading.Thread(target=work, args=[session]) for session in sessions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    released.sort()
+    assert len(released) > 5
+    for first, last in zip(released, released[5:], strict=False):
+        assert last - first >= 20_000 - 1, "six releases within one interval"
+    window = [last - first for first, last in zip(released, released[10:], strict=False)]
+    assert min(window, default=10**9) >= 6 * 20_000 - 1

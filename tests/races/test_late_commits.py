@@ -1,0 +1,156 @@
+"""What commits late, below what was already served, is served promptly, however warm the session is."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import Connect
+from tests.races.sessions import Session, ask, complete, create, dequeue, drain, end, value, work_until
+
+pytestmark = pytest.mark.race
+
+CHANNELS = [f"channel {n}" for n in range(20)]
+
+
+@pytest.fixture
+def held_snapshot(connect: Connect) -> Iterator[None]:
+    """A dump, an analytics query, a forgotten psql."""
+    session = connect()
+    session.execute("begin isolation level repeatable read")
+    value(session, "select count(*) from message")
+    yield
+    session.execute("rollback")
+
+
+def churn(session: Session, messages: int) -> None:
+    """Messages come and go; under a held snapshot all of them stay behind as dead rows."""
+    for _ in range(messages // 500):
+        for channel in CHANNELS:
+            create(session, channel, 25)
+        while leased := dequeue(session, 500):
+            complete(session, leased)
+
+
+def assert_soon(worker: Session, ids: list[int], *, within_s: float = 2) -> None:
+    """A worker that asks without a pause gets all of them, although others' messages keep coming."""
+    begun, calls, found = time.monotonic(), 0, set[int]()
+    while not set(ids) <= found:
+        assert time.monotonic() - begun < within_s, f"{len(ids) - len(found)} missing after {calls} calls"
+        leased = dequeue(worker, 5)
+        complete(worker, leased)
+        found |= {one.id for one in leased} & set(ids)
+        calls += 1
+
+
+def test_late_commits_are_served_by_warm_sessions(connect: Connect) -> None:
+    late, session, workers = connect(), connect(), [connect() for _ in range(3)]
+    for round_number in range(5):
+        late.execute("begin")
+        ids = [one for channel in CHANNELS for one in create(late, channel, 2)]
+        churn(session, 1000)
+        for worker in workers:
+            drain(worker)
+        late.execute("commit")
+        assert_soon(workers[round_number % 3], ids)
+
+
+def test_late_commits_are_served_under_a_held_snapshot(connect: Connect, held_snapshot: None) -> None:
+    late, session, worker = connect(), connect(), connect()
+    drain(worker)
+    late.execute("begin")
+    ids = [one for channel in CHANNELS[:10] for one in create(late, channel, 2)]
+    churn(session, 20_000)
+    ids += create(late, "urgent", at=-5)
+    drain(worker)
+    late.execute("commit")
+    assert_soon(worker, ids)
+    for channel in CHANNELS:
+        create(session, channel, at=0)
+    begun = time.monotonic()
+    assert len(work_until(worker, lambda worked: len(worked) == 20, limit=5)) == 20
+    assert time.monotonic() - begun < 2
+
+
+def test_what_another_session_took_and_rolled_back_comes_back_soon(connect: Connect) -> None:
+    holder, session, worker = connect(), connect(), connect()
+    ids = [one for channel in CHANNELS for one in create(session, channel, 2)]
+    drained = drain(session)
+    assert len(drained) == len(ids)
+    for _ in range(5):
+        ids = [one for channel in CHANNELS[:10] for one in create(session, channel, 2)]
+        holder.execute("begin")
+        assert dequeue(holder, 20)
+        for channel in CHANNELS[10:]:
+            create(session, channel, 5)
+        work_until(worker, lambda worked: len(worked) == 50, limit=5)
+        holder.execute("rollback")
+        assert_soon(worker, ids)
+        drain(worker)
+
+
+def test_a_message_that_was_deferred_late_is_served_soon(connect: Connect) -> None:
+    """Deferred in an open transaction, so that its time has long passed when it becomes visible."""
+    late, session, worker = connect(), connect(), connect()
+    create(session, "channel 0", 3)
+    leased = dequeue(late, 3)
+    late.execute("begin")
+    end(late, "defer", leased[:1])
+    end(late, "give_back", leased[1:])
+    churn(session, 2000)
+    drain(worker)
+    late.execute("commit")
+    assert_soon(worker, [one.id for one in leased])
+
+
+def test_order_holds_among_what_came_late(connect: Connect) -> None:
+    """Invariant 4: of what is visible when the call begins, the first by (dequeue_at, id) comes first."""
+    late, session = connect(), connect()
+    late.execute("begin")
+    low = create(late, "a", 5)
+    create(session, "a", 5)
+    assert len(dequeue(session, 2)) == 2
+    urgent = create(late, "a", 2, at=-1)
+    late.execute("commit")
+    first = [one.id for one in dequeue(session, 4)]
+    assert first == urgent + low[:2]
+    urgent = create(session, "a", 1, at=-7)
+    assert [one.id for one in dequeue(session, 3)] == urgent + low[2:4]
+    rest = [one.id for one in dequeue(session, 10)]
+    assert rest[0] == low[4]
+    assert rest == sorted(rest)
+    assert len(rest) == 4
+
+
+def test_messages_of_one_constant_priority_keep_their_order(connect: Connect) -> None:
+    session, late = connect(), connect()
+    given: list[int] = []
+    expected: list[int] = []
+    for round_number in range(30):
+        late.execute("begin")
+        hidden = create(late, "a", 1, at=0)
+        seen = create(session, "a", 2, at=0)
+        create(session, "a", 1)
+        given += [one.id for one in dequeue(session, 2)]
+        expected += seen
+        late.execute("commit")
+        given += [one.id for one in dequeue(session, 1)]
+        expected += hidden
+        assert given == expected, round_number
+    assert len(drain(session)) == 30
+
+
+def test_a_warm_session_tells_a_worker_when_the_late_one_is_due(connect: Connect) -> None:
+    late, session, other = connect(), connect(), connect()
+    create(session, "a")
+    drain(session)
+    late.execute("begin")
+    now = value(late, "select to_epoch(clock_timestamp())")
+    create(late, "a", at=now + 400)
+    assert ask(session).outcome == "empty"
+    late.execute("commit")
+    assert ask(other).outcome == "empty"
+    until = time.monotonic() + 2
+    while not (answer := ask(session)).leased:
+        assert time.monotonic() < until
+        time.sleep(min((answer.wait_ms or 0) / 1000, 2))

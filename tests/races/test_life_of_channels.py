@@ -1,0 +1,150 @@
+"""Channels are deleted and made again, loaded in bulk and worked, all at once, and nothing is forgotten."""
+
+import random
+import threading
+import time
+from collections import Counter
+from uuid import uuid4
+
+import pytest
+
+from tests.conftest import Connect
+from tests.races.sessions import Session, check, complete, create, dequeue, drain, value
+from tests.races.watching import Watch
+
+pytestmark = pytest.mark.race
+
+SECONDS = 3
+
+
+def run_all(*targets: object) -> None:
+    threads = [threading.Thread(target=target) for target in targets]  # type: ignore[arg-type]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_deleting_channels_while_they_are_used_forgets_no_message(connect: Connect) -> None:
+    producers, workers, deleters = ([connect() for _ in range(2)] for _ in range(3))
+    until = time.time() + SECONDS
+    made: list[int] = []
+    worked: list[int] = []
+    outcomes: Counter[str] = Counter()
+
+    def produce(session: Session) -> None:
+        chance = random.Random(id(session))
+        while time.time() < until:
+            session.execute("begin")
+            ids = create(session, f"channel {chance.randrange(3)}")
+            time.sleep(chance.choice([0, 0, 0.002]))
+            session.execute("commit")
+            made.extend(ids)
+
+    def work(session: Session) -> None:
+        while time.time() < until:
+            leased = dequeue(session, 5)
+            assert all(one.channel.startswith("channel ") for one in leased)
+            complete(session, leased)
+            worked.extend(one.id for one in leased)
+
+    def delete(session: Session) -> None:
+        chance = random.Random(id(session))
+        while time.time() < until:
+            outcomes[value(session, "select channel_delete(%s)", f"channel {chance.randrange(3)}")] += 1
+
+    with Watch(connect()) as watch:
+        run_all(
+            *(lambda s=s: produce(s) for s in producers),
+            *(lambda s=s: work(s) for s in workers),
+            *(lambda s=s: delete(s) for s in deleters),
+        )
+    worked += [one.id for one in drain(workers[0])]
+    assert outcomes["deleted"] > 0
+    assert sorted(made) == sorted(worked)
+    assert watch.problems == []
+    assert check(workers[0]) == []
+
+
+def test_bulk_loads_are_worked_once_while_they_are_published(connect: Connect) -> None:
+    loaders, workers = [connect() for _ in range(2)], [connect() for _ in range(2)]
+    until = time.time() + SECONDS
+    made: list[int] = []
+    worked: list[int] = []
+
+    def load(session: Session) -> None:
+        chance = random.Random(id(session))
+        while time.time() < until:
+            part, count = uuid4(), chance.choice([1, 10, 500])
+            columns = "publication, part, ordinal, channel, content, key, dequeue_at"
+            with session.cursor().copy(f"copy stage ({columns}) from stdin") as copy:
+                for n in range(count):
+                    key = f"key {chance.randrange(300)}" if chance.random() < 0.1 else None
+                    at = chance.choice([None, None, 0, -3])
+                    copy.write_row([str(part), part, n, f"channel {chance.randrange(40)}", b"x", key, at])
+            session.execute("begin")
+            created = value(
+                session,
+                "select created from message_publish(%s, array[%s], array[%s])",
+                str(part),
+                part,
+                count,
+            )
+            time.sleep(chance.choice([0, 0.01]))
+            session.execute("commit")
+            made.append(created)
+
+    def work(session: Session) -> None:
+        while time.time() < until:
+            leased = dequeue(session, 100)
+            complete(session, leased)
+            worked.extend(one.id for one in leased)
+
+    with Watch(connect()) as watch:
+        run_all(*(lambda s=s: load(s) for s in loaders), *(lambda s=s: work(s) for s in workers))
+    worked += [one.id for one in drain(workers[0])]
+    assert len(worked) == len(set(worked)) == sum(made)
+    assert watch.problems == []
+    assert check(workers[0]) == []
+
+
+def test_a_bulk_load_counts_no_message_of_another_transaction_of_the_same_millisecond(
+    connect: Connect,
+) -> None:
+    """Both transactions begin in the same millisecond; the other creates and commits while the load runs."""
+    loader, other, watcher = connect(), connect(), connect()
+    create_keyed(loader, "a", "k")
+    part = uuid4()
+    columns = "publication, part, ordinal, channel, content, key"
+    with loader.cursor().copy(f"copy stage ({columns}) from stdin") as copy:
+        for n in range(30_000):
+            copy.write_row([str(part), part, n, "a", b"x", "k" if n == 0 else None])
+    begin_together(loader, other)
+    published = threading.Thread(
+        target=loader.execute, args=["select message_publish(%s, array[%s], array[30000])", [str(part), part]]
+    )
+    first = value(watcher, "select last_value from message_id_seq")
+    published.start()
+    while value(watcher, "select last_value from message_id_seq") <= first + 10:
+        pass
+    create(other, "a", 100)
+    other.execute("commit")
+    published.join()
+    loader.execute("commit")
+    assert check(watcher) == []
+
+
+def begin_together(*sessions: Session) -> None:
+    """Until their now() is of the same millisecond."""
+    while True:
+        with sessions[0].pipeline(), sessions[1].pipeline():
+            for session in sessions:
+                session.execute("begin")
+        if len({value(session, "select to_epoch(now())") for session in sessions}) == 1:
+            return
+        for session in sessions:
+            session.execute("rollback")
+
+
+def create_keyed(session: Session, channel: str, key: str) -> None:
+    session.execute("select message_create(%s, 'x', p_key => %s)", [channel, key])
