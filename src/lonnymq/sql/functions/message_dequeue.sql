@@ -62,7 +62,8 @@ declare
   v_found tid[];
   v_at bigint;
   v_min bigint;
-  v_low bigint;  -- no turn that woke will have a lower next_at
+  v_low bigint;   -- no turn that woke will have a lower next_at
+  v_wake bigint;  -- the lowest wake found
   v_count bigint;
   v_setting text;
   v_settled record;
@@ -87,6 +88,7 @@ begin
   for v_round in 1..8 loop
     v_turns := null;
     v_low := null;
+    v_wake := null;
     if v_is_full then
       v_full_at := v_now;
       v_turn := c_lowest;
@@ -98,6 +100,7 @@ begin
       end if;
       if v_sweep_at is null or v_now >= v_sweep_at then
         v_sweep_at := turn_sweep(v_now);
+        v_wake := 0;
       end if;
     end if;
 
@@ -130,6 +133,7 @@ begin
           continue;
         end if;
         v_lows[v_lane] := least(v_lows[v_lane], v_firsts[1]);
+        v_wake := least(v_wake, v_firsts[1]);
         if cardinality(v_woken) > c_limit + 8 then
           v_cursors[v_lane] := v_firsts[c_limit + 9];
           v_woken := v_woken[1:c_limit + 8];
@@ -186,7 +190,7 @@ begin
 
     -- Settle what is locked, in statements that see what the locks protect; then lease what was chosen.
     if v_turns is not null then
-      select * into v_settled from message_settle(v_turns, v_left, v_content_bytes, v_row_bytes, v_is_full);
+      select * into v_settled from message_settle(v_turns, v_left, v_content_bytes, v_row_bytes, v_wake);
       if v_settled.messages is not null then
         return query
         with leased as materialized (

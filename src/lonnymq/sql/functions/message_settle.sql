@@ -2,13 +2,14 @@
 -- policy, choose their next messages, and say when to look at them again. Part of message_dequeue.
 -- Returns the messages to lease, in the order to work them, with their channels, whether those have a cap, and whether
 -- the contents fit the reply (null: all do); is_cut if the reply is full.
+-- p_wake_id is the lowest wake known; lower ones than a turn has folded are rare and came late.
 -- Its statements are many and small: each reads one table by one index, so that no plan can go wrong, and starting them
 -- is cheap. The order matters: wakes are read before messages, so that every folded wake's message is seen; and the
 -- wakes that are deleted are those that were read.
 -- Locks:  nothing more.
 -- Writes: turn, wake (delete).
 create or replace function message_settle(
-  p_turns tid[], p_limit integer, p_content_bytes bigint, p_row_bytes bigint, p_is_full boolean,
+  p_turns tid[], p_limit integer, p_content_bytes bigint, p_row_bytes bigint, p_wake_id bigint,
   out leased_at bigint, out messages tid[], out ids bigint[], out channels text[], out channel_ids bigint[],
   out is_capped boolean[], out max_attempts integer[], out fits boolean[], out is_cut boolean, out content_bytes bigint, out row_bytes bigint
 )
@@ -87,7 +88,7 @@ begin
             (select count(*) from lease l where l.channel_id = t.channel_id and not l.is_capped) else 0 end as uncapped
         from (
           select w.ctid, w.* from wake w
-          where w.channel_id = t.channel_id and w.id >= case when p_is_full then 0 else t.wake_id - 64 end
+          where w.channel_id = t.channel_id and w.id >= least(t.wake_id - 64, p_wake_id)
           order by w.id
         ) w
       ) k
