@@ -22,10 +22,36 @@ declare
   v_now constant bigint := floor(extract(epoch from now()) * 1000)::bigint;
   v_salt bytea;
   v_max_bytes bigint;
-  v_staged bigint;
+  v_first_id bigint;
+  v_last_id bigint;
   v_missing text;
-  v_bad text;
+  v_staged bigint;
   v_has_keys boolean;
+  v_bad text;
+  -- By channel.
+  v_channels text[];
+  v_channel_ids bigint[];
+  v_counts bigint[];
+  v_mins bigint[];
+  v_maxs bigint[];
+  -- Ids in the order of the load. (coalesce: so that the planner does not take it for a handful of rows.)
+  c_insert constant text := $sql$
+    insert into message (id, channel_id, channel_name, dequeue_at, created_at, max_attempts, key, content)
+    select l.id, n.id, n.name, coalesce(l.dequeue_at, $1 + l.delay_ms, $1), $1, l.max_attempts, l.key, l.content
+    from (
+      select nextval('message_id_seq') as id, s.*
+      from (
+        select t.* from stage t
+        where coalesce(t.publication = $2 and t.part = any($3), false)
+        order by array_position($3, t.part), t.ordinal
+      ) s
+    ) l
+    join (
+      select u.channel, u.id, case when c.name = u.channel then null else u.channel end as name
+      from unnest($4, $5) u(channel, id)
+      left join channel c on c.id = u.id
+    ) n on n.channel = l.channel
+  $sql$;
 begin
   if p_publication is null or length(p_publication) not between 1 and 255 then
     perform reject('publication', p_publication, '1 to 255 characters');
@@ -44,26 +70,46 @@ begin
     return;
   end if;
 
+  -- One pass to count and to check; names are checked once each.
   select s.salt, s.max_content_bytes into v_salt, v_max_bytes from setting s where s.is_only;
-  select string_agg(format('part %s has %s rows of %s', u.part, coalesce(g.n, 0), u.count), ', ') filter
-      (where u.count is distinct from coalesce(g.n, 0)), coalesce(sum(g.n), 0), coalesce(bool_or(g.has_keys), false),
-    min(g.bad)
-  into v_missing, v_staged, v_has_keys, v_bad
-  from unnest(p_parts, p_counts) u(part, count)
-  left join (
-    select t.part, count(*) as n, bool_or(t.key is not null) as has_keys, min(case
-      when octet_length(t.content) > v_max_bytes then format('content must be at most %s bytes, got %s', v_max_bytes,
-        octet_length(t.content))
-      when length(t.channel) not between 1 and 255 or t.channel ~ '[[:cntrl:]]' then
-        'channel must be 1 to 255 characters without control characters, got ' || quote_literal(left(t.channel, 100))
-      when t.dequeue_at not between -9000000000000000 and 9000000000000000 then 'dequeue_at is out of range: ' || t.dequeue_at
-      when t.delay_ms not between 0 and 3155760000000 or t.dequeue_at is not null and t.delay_ms is not null then
-        'delay_ms must be between 0 and 3155760000000, and absent if dequeue_at is given, got ' || t.delay_ms
-      when length(t.key) not between 1 and 255 then 'key must be 1 to 255 characters'
-      when t.max_attempts < 1 then 'max_attempts must be at least 1, got ' || t.max_attempts
-    end) as bad
-    from stage t where t.publication = p_publication group by t.part
-  ) g on g.part = u.part;
+  with groups as materialized (
+    select t.part, t.channel, count(*) as count, bool_or(t.key is not null) as has_keys,
+      min(coalesce(t.dequeue_at, v_now + t.delay_ms, v_now)) as min_at,
+      max(coalesce(t.dequeue_at, v_now + t.delay_ms, v_now)) as max_at, min(case
+        when octet_length(t.content) > v_max_bytes then format('content must be at most %s bytes, got %s', v_max_bytes,
+          octet_length(t.content))
+        when t.dequeue_at not between -9000000000000000 and 9000000000000000 then 'dequeue_at is out of range: ' || t.dequeue_at
+        when t.delay_ms not between 0 and 3155760000000 or t.dequeue_at is not null and t.delay_ms is not null then
+          'delay_ms must be between 0 and 3155760000000, and absent if dequeue_at is given, got ' || t.delay_ms
+        when length(t.key) not between 1 and 255 then 'key must be 1 to 255 characters'
+        when t.max_attempts < 1 then 'max_attempts must be at least 1, got ' || t.max_attempts
+      end) as bad
+    from stage t
+    where coalesce(t.publication = p_publication and t.part = any(p_parts), false)
+    group by t.part, t.channel
+  ),
+  parts as (
+    select u.part, u.count, coalesce(sum(g.count), 0) as staged
+    from unnest(p_parts, p_counts) u(part, count)
+    left join groups g on g.part = u.part
+    group by u.part, u.count
+  ),
+  channels as (
+    select g.channel, channel_id(v_salt, g.channel) as id, sum(g.count) as count, min(g.min_at) as min_at,
+      max(g.max_at) as max_at, bool_or(g.has_keys) as has_keys, coalesce(min(g.bad), case
+        when length(g.channel) not between 1 and 255 or g.channel ~ '[[:cntrl:]]' then
+          'channel must be 1 to 255 characters without control characters, got ' || quote_literal(left(g.channel, 100))
+      end) as bad
+    from groups g
+    group by g.channel
+  )
+  select array_agg(c.channel), array_agg(c.id), array_agg(c.count), array_agg(c.min_at), array_agg(c.max_at),
+    coalesce(sum(c.count), 0), coalesce(bool_or(c.has_keys), false), min(c.bad), (
+      select string_agg(format('part %s has %s rows of %s', p.part, p.staged, p.count), ', ')
+      from parts p where p.count is distinct from p.staged
+    )
+  into v_channels, v_channel_ids, v_counts, v_mins, v_maxs, v_staged, v_has_keys, v_bad, v_missing
+  from channels c;
   if v_missing is not null then
     raise exception using
       errcode = 'LQ005',
@@ -73,37 +119,27 @@ begin
     raise exception using errcode = 'LQ001', message = v_bad, hint = 'Nothing of this publication was created.';
   end if;
 
-  -- Ids in the order of the load; inserted in the order of the keys, if there are any, so that two loads cannot deadlock.
-  execute format($sql$
-    with made as (
-      insert into message (id, channel_id, channel_name, dequeue_at, created_at, max_attempts, key, content)
-      select l.id, l.channel_id, case when c.name = l.channel then null else l.channel end,
-        coalesce(l.dequeue_at, $4 + l.delay_ms, $4), $4, l.max_attempts, l.key, l.content
-      from (
-        select nextval('message_id_seq') as id, channel_id($1, s.channel) as channel_id, s.*
-        from (
-          select t.* from stage t
-          join unnest($3) with ordinality p(part, place) on p.part = t.part
-          where t.publication = $2
-          order by p.place, t.ordinal
-        ) s
-      ) l
-      left join channel c on c.id = l.channel_id
-      %s
-      returning id, channel_id, channel_name, dequeue_at
-    ),
-    woken as (
-      insert into wake (lane, channel_id, channel_name, at, message_id, to_at, to_id, waiting)
-      select 1, m.channel_id, coalesce(min(m.channel_name), (select c.name from channel c where c.id = m.channel_id)),
-        min(m.dequeue_at), min(m.id), max(m.dequeue_at), max(m.id), count(*)
-      from made m
-      group by m.channel_id
-      returning waiting
-    )
-    select coalesce(sum(w.waiting), 0) from woken w
-  $sql$, case when v_has_keys then 'order by l.key is null, l.channel_id, l.key, l.id
-      on conflict (channel_id, key) where key is not null do nothing' end)
-  into created using v_salt, p_publication, p_parts, v_now;
+  v_first_id := nextval('message_id_seq');
+  if v_has_keys then
+    -- Inserted in the order of the keys, so that two loads cannot deadlock; and what is new is counted as it comes.
+    execute 'with made as (' || c_insert || '
+        order by l.key is null, n.id, l.key, l.id
+        on conflict (channel_id, key) where key is not null do nothing
+        returning channel_id
+      )
+      select array_agg(coalesce(m.count, 0) order by u.ordinal)
+      from unnest($5) with ordinality u(id, ordinal)
+      left join (select m.channel_id, count(*) as count from made m group by m.channel_id) m on m.channel_id = u.id'
+    into v_counts using v_now, p_publication, p_parts, v_channels, v_channel_ids;
+  else
+    execute c_insert using v_now, p_publication, p_parts, v_channels, v_channel_ids;
+  end if;
+  v_last_id := nextval('message_id_seq');
+  insert into wake (lane, channel_id, channel_name, at, message_id, to_at, to_id, waiting)
+  select 1, u.id, u.channel, u.min_at, v_first_id, u.max_at, v_last_id, u.count
+  from unnest(v_channel_ids, v_channels, v_mins, v_maxs, v_counts) u(id, channel, min_at, max_at, count)
+  where u.count > 0;
+  created := coalesce((select sum(c) from unnest(v_counts) c), 0);
   duplicates := v_staged - created;
   delete from stage t where t.publication = p_publication;
   update publication p set created = message_publish.created, duplicates = message_publish.duplicates
