@@ -129,10 +129,11 @@ def test_dead_rows_under_a_held_snapshot_cost_nothing(session: Open) -> None:
 
 
 def churn(queue: Session) -> None:
-    """Leave what hours of work leave: versions of turns, folded wakes, ended leases, all older than the live."""
+    """Leave what hours of work leave: versions of turns, folded wakes, ended leases, older than the live."""
     queue.run(
         "do $$ begin for n in 1..100 loop"
-        " update turn set version = version + 1, next_at = case when next_at is not null then last_at + n end;"
+        " update turn set version = version + 1,"
+        " next_at = case when next_at is not null then last_at + n end;"
         " end loop; end $$"
     )
     queue.run("update turn set version = version + 1, next_at = last_at where next_at is not null")

@@ -8,7 +8,7 @@ import psycopg
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-# Who is told "nothing" before everything was looked at is told to ask again soon. Asking this often settles it.
+# Who is told "nothing" before everything was looked at is told to ask again soon: this often is enough.
 SOON_MS = 1_000
 ENOUGH_WAITS = 3
 ENOUGH_S = 0.5
@@ -158,7 +158,8 @@ class Session:
         given = list(leases)
         ids, tokens = [one.message_id for one in given], [one.token for one in given]
         rows = self.rows(
-            "select outcome from message_defer(%s::bigint[], %s::bigint[], %s::bigint[], %s::bytea[], %s::text[])",
+            "select outcome from"
+            " message_defer(%s::bigint[], %s::bigint[], %s::bigint[], %s::bytea[], %s::text[])",
             ids,
             tokens,
             [delay_ms] * count,
@@ -190,9 +191,9 @@ class Session:
             instant_us,
         )
 
-    def expire(self, leases: Iterable[Reply]) -> None:
+    def expire(self, leases: Iterable[Reply]) -> object:
         """Make these leases end now, without waiting for it."""
-        self.run(
+        return self.run(
             "update lease set unlock_at = (extract(epoch from clock_timestamp()) * 1000000)::bigint - 1000"
             " where message_id = any(%s)",
             [one.message_id for one in leases],

@@ -79,27 +79,26 @@ def test_a_part_that_is_not_named_is_left_out(queue: Session) -> None:
     assert queue.ask("select count(*) from stage") == 0
 
 
-@pytest.mark.parametrize(
-    ("row", "argument"),
-    [
-        ({"channel": ""}, "channel"),
-        ({"channel": "a\nb"}, "channel"),
-        ({"channel": "a" * 256}, "channel"),
-        ({"dequeue_at": 9_000_000_000_000_001}, "dequeue_at"),
-        ({"delay_ms": -1}, "delay_ms"),
-        ({"delay_ms": 1, "dequeue_at": 1}, "delay_ms"),
-        ({"key": ""}, "key"),
-        ({"key": "k" * 256}, "key"),
-        ({"max_attempts": 0}, "max_attempts"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else None,
-)
-def test_one_bad_row_creates_nothing(queue: Session, row: dict[str, Any], argument: str) -> None:
-    part = stage(queue, "p", [{}, row, {}])
-    with pytest.raises(psycopg.Error) as raised:
-        publish(queue, "p", {part: 3})
-    assert raised.value.sqlstate == "LQ001"
-    assert argument in str(raised.value)
+BAD_ROWS: list[tuple[dict[str, Any], str]] = [
+    ({"channel": ""}, "channel"),
+    ({"channel": "a\nb"}, "channel"),
+    ({"channel": "a" * 256}, "channel"),
+    ({"dequeue_at": 9_000_000_000_000_001}, "dequeue_at"),
+    ({"delay_ms": -1}, "delay_ms"),
+    ({"delay_ms": 1, "dequeue_at": 1}, "delay_ms"),
+    ({"key": ""}, "key"),
+    ({"key": "k" * 256}, "key"),
+    ({"max_attempts": 0}, "max_attempts"),
+]
+
+
+def test_one_bad_row_creates_nothing(queue: Session) -> None:
+    for number, (row, argument) in enumerate(BAD_ROWS):
+        part = stage(queue, f"p{number}", [{}, row, {}])
+        with pytest.raises(psycopg.Error) as raised:
+            publish(queue, f"p{number}", {part: 3})
+        assert raised.value.sqlstate == "LQ001"
+        assert argument in str(raised.value)
     assert queue.ask("select count(*) from message") == 0
     assert queue.ask("select count(*) from publication") == 0
 
@@ -190,6 +189,16 @@ def test_duplicates_are_told_from_messages_that_others_create_meanwhile(session:
         other.run("update message set id = %s, created_at = %s where id = %s", made + 50, now, made)
         assert publish(queue, "p", {part: 2}) == ("published", 1, 1)
     assert len(queue.drain()) == 3
+
+
+def test_a_channel_may_be_first_used_by_a_create_and_a_bulk_load(queue: Session) -> None:
+    made = queue.create("a")
+    part = stage(queue, "p", [{}, {"channel": "b"}])
+    publish(queue, "p", {part: 2})
+    queue.create("b")
+    assert made in ids_of(queue.dequeue(10))
+    queue.drain()
+    assert queue.ask("select count(*) from turn") == 2
 
 
 def test_a_bulk_load_is_fair_at_once(queue: Session) -> None:

@@ -15,7 +15,7 @@ ENDINGS: dict[str, End] = {
     "defer with a delay": lambda queue, leases: queue.defer(leases, delay_ms=60_000),
     "bury": lambda queue, leases: queue.bury(leases, "x"),
     "give_back": lambda queue, leases: queue.give_back(leases),
-    "expiry": Session.expire,
+    "expiry": lambda queue, leases: queue.expire(leases),
     "cancel and complete": lambda queue, leases: (queue.cancel(*ids_of(leases)), queue.complete(leases)),
     "cancel and give_back": lambda queue, leases: (queue.cancel(*ids_of(leases)), queue.give_back(leases)),
     "cancel and expiry": lambda queue, leases: (queue.cancel(*ids_of(leases)), queue.expire(leases)),

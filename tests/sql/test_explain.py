@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from tests.sql.session import Session
 
 
@@ -127,27 +125,25 @@ def test_status_knows_the_head_and_the_last_release(queue: Session) -> None:
     assert abs(found[2] - leased.leased_at // 1000) <= 1
 
 
-@pytest.mark.parametrize(
-    ("content", "shown"),
-    [
-        (b'{"video": 7}', {"video": 7}),
-        (b"[1, null]", [1, None]),
-        (b"17", 17),
-        (b"plain text", "plain text"),
-        ("naïve".encode(), "naïve"),
-        (b"", ""),
-        (b"\x00", {"base64": "AA=="}),
-        (b"\xff\xfe", {"base64": "//4="}),
-        (b'"\\u0000"', '"\\u0000"'),
-        (b"{broken", "{broken"),
-    ],
-    ids=["object", "array", "number", "text", "utf8", "empty", "nul", "binary", "json-nul", "broken-json"],
-)
-def test_message_json_shows_any_content(queue: Session, content: bytes, shown: object) -> None:
-    queue.create("a", content)
-    (message,) = [row[0] for row in queue.rows("select message from message_json")]
-    assert message["content"] == shown
-    assert message["content_bytes"] == len(content)
+def test_message_json_shows_any_content(queue: Session) -> None:
+    shown: dict[bytes, object] = {
+        b'{"video": 7}': {"video": 7},
+        b"[1, null]": [1, None],
+        b"17": 17,
+        b"plain text": "plain text",
+        "na\u00efve".encode(): "na\u00efve",
+        b"": "",
+        b"\x00": {"base64": "AA=="},
+        b"\xff\xfe": {"base64": "//4="},
+        b'"\\u0000"': '"\\u0000"',
+        b"{broken": "{broken",
+        b"1e999999": "1e999999",
+    }
+    for content in shown:
+        queue.create("a", content)
+    messages = [row[0] for row in queue.rows("select message from message_json order by id")]
+    assert [message["content"] for message in messages] == list(shown.values())
+    assert [message["content_bytes"] for message in messages] == [len(content) for content in shown]
 
 
 def test_message_json_shows_long_binary_content_on_one_line(queue: Session) -> None:

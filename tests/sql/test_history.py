@@ -20,7 +20,6 @@ def without_partitions(queue: Session) -> None:
     """As after a long time in which nobody prepared any."""
     for (name,) in queue.rows("select name from history_partition"):
         queue.run(f"drop table {name}")
-    queue.run("update setting set history_until = 0")
 
 
 def test_nothing_is_kept_unless_asked(queue: Session) -> None:
@@ -121,7 +120,6 @@ def test_a_new_queue_has_partitions_for_two_weeks(queue: Session) -> None:
     assert [row[1] for row in rows[1:]] == [row[2] for row in rows[:-1]]
     assert all(row[2] - row[1] == DAY_MS for row in rows)
     assert queue.ask("select to_epoch(%s::timestamp at time zone 'UTC')", today) == rows[0][1]
-    assert queue.ask("select history_until from setting") == rows[-1][2]
 
 
 def test_partitions_are_bounded_by_days_of_utc_whatever_the_sessions_zone(queue: Session) -> None:

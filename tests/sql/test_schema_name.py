@@ -7,16 +7,7 @@ from lonnymq import schema
 from tests.conftest import Connect
 from tests.sql.session import Session
 
-NAMES = [
-    'weird "; drop schema x; --',
-    "Großschreibung",
-    "select",
-    "a.b",
-    "x" * 63,
-    "pub%lic",
-    "back\\slash",
-    "it's",
-]
+NAMES = ['weird "; drop schema x; --', "Groß it's 50% a.b back\\slash", "select", "x" * 63]
 
 
 @pytest.mark.parametrize("name", NAMES)
