@@ -10,7 +10,8 @@ create or replace function history_rows(
 )
 language sql stable
 as $$
-  select m.id, m.channel_id, coalesce(m.channel_name, (select c.name from channel c where c.id = m.channel_id)), p_outcome,
+  select m.id, m.channel_id, coalesce(m.channel_name, (select c.name from channel c where c.id = m.channel_id),
+      (select min(w.channel_name) from wake w where w.channel_id = m.channel_id)), p_outcome,
     coalesce(l.attempt, m.attempts), m.created_at, m.dequeue_at, l.leased_at / 1000, p_now, l.worker, u.error,
     octet_length(m.content), case when p_is_full then m.content end, case when p_is_full then m.state end
   from unnest(p_leases, p_messages, p_errors) u(lease, message, error)

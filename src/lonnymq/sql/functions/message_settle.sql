@@ -107,6 +107,9 @@ begin
     -- What few turns have.
     if t.name is null then
       v_nameless := v_nameless || t.channel_id;
+      t_name[v_count] := (
+        select w.channel_name from wake w where w.channel_id = t.channel_id and w.channel_name is not null order by w.id limit 1
+      );
     end if;
     if t.is_paused then
       t_is_paused[v_count] := true;
