@@ -2,7 +2,7 @@
 # All paths are relative, so the checkout may live in a directory with spaces.
 
 PYTHON ?= python3
-PYTEST_ARGS ?=
+PYTEST_ARGS ?= -n 2 --dist loadgroup
 
 BIN := .venv/bin
 STAMP := .venv/.installed
@@ -30,8 +30,9 @@ check: $(STAMP) ## lint, format, types, import law, generated files
 	$(BIN)/python -m mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/unasync.py --check
+	$(BIN)/python tools/freeze.py --check
 
-test: check ## check, then every test (PYTEST_ARGS="-k fairness -n 4" to choose)
+test: check ## check, then every test (PYTEST_ARGS="-k fairness" to choose)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 demo: $(STAMP) ## watch tenants take turns, on a PostgreSQL that starts itself

@@ -131,7 +131,7 @@ class Bench:
 
 @dataclass(frozen=True)
 class Case:
-    """A row of the issue's table, or a few that are measured together."""
+    """A row of the results' table, or a few that are measured together."""
 
     name: str
     title: str

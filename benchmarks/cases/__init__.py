@@ -1,4 +1,4 @@
-"""The cases, in the order of the issue's table; one file each."""
+"""The cases, in the order of the results' table; one file each."""
 
 from benchmarks.bench import Case
 from benchmarks.cases import (

@@ -260,7 +260,7 @@ class ChannelStatus:
     head_dequeue_at: int | None
     next_release_at: datetime | None
     last_release_at: datetime | None
-    created_at: datetime
+    created_at: datetime | None
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ class AsyncChannel:
         return await self.queue.caller.perform(calls.explain(self.name), connection)
 
     async def status(self, *, connection: AsyncConnection[Any] | None = None) -> ChannelStatus | None:
-        """Return policy and figures; None until a dequeue or a `set()` has seen the channel."""
+        """Return policy and figures; None if nobody has used or set the channel."""
         return await self.queue.caller.perform(calls.status(self.name), connection)
 
     async def enqueue(
