@@ -128,6 +128,24 @@ def test_dead_rows_under_a_held_snapshot_cost_nothing(session: Open) -> None:
     holder.connection.rollback()
 
 
+def test_dead_wakes_cost_a_worker_nothing_that_only_drains(session: Open) -> None:
+    """Nobody creates any more: no live wake comes after the dead ones to show how far they were read."""
+    queue = small(session())
+    queue.create_many([f"c{n % 10}" for n in range(1_000)])
+    queue.take(100)
+    drain = "message_dequeue(10)"
+    before = {drain: median(pages(queue, drain) for _ in range(CALLS))}
+    holder = session(autocommit=False)
+    holder.run("set transaction isolation level repeatable read")
+    holder.run("select count(*) from turn")
+    churn(queue)
+    worker = session()
+    assert_not_much_more(
+        {drain: median(pages(worker, drain) for _ in range(CALLS))}, before, times=3, more=100
+    )
+    holder.connection.rollback()
+
+
 def churn(queue: Session) -> None:
     """Leave what hours of work leave: versions of turns, folded wakes, ended leases, older than the live."""
     queue.run(
