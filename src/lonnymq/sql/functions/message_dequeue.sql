@@ -64,6 +64,7 @@ declare
   v_min bigint;
   v_low bigint;   -- no turn that woke will have a lower next_at
   v_wake bigint;  -- the lowest wake found
+  v_end bigint;   -- the last wake there was when a full look began
   v_count bigint;
   v_setting text;
   v_settled record;
@@ -92,6 +93,7 @@ begin
     if v_is_full then
       v_full_at := v_now;
       v_turn := c_lowest;
+      v_end := (select last_value from wake_id_seq);
       -- A pass over the wakes that has not reached their end goes on, so that none can hide the others for good.
       v_cursors := array[case when v_lows[1] is null then 0 else v_cursors[1] end,
         case when v_lows[2] is null then 0 else v_cursors[2] end];
@@ -128,7 +130,7 @@ begin
         end loop;
         if v_woken is null then
           -- The end of the pass.
-          v_cursors[v_lane] := coalesce(v_lows[v_lane] - 64, v_cursors[v_lane]);
+          v_cursors[v_lane] := coalesce(v_lows[v_lane] - 64, v_end - 64, v_cursors[v_lane]);
           v_lows[v_lane] := null;
           continue;
         end if;
