@@ -26,7 +26,8 @@ def test_nothing_committed_is_lost_when_the_server_is_killed(
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         schema.install(connection)
         connection.execute("""select lonnymq.channel_set('channel 1', '{"max_concurrency": 2}')""")
-    made, worked = [], []
+    made: list[str] = []
+    worked: list[str] = []
     for crash in range(2):
         logs = [str(tmp_path / f"{crash} {name}") for name in ("made 0", "made 1", "worked 0", "worked 1")]
         made, worked = made + logs[:2], worked + logs[2:]

@@ -55,23 +55,25 @@ class Promises:
         for channel in {one.channel for one in leased}:
             given = [one for one in leased if one.channel == channel]
             due = [one.id for one in self.of(channel, WAITING) if one.dequeue_at <= now_ms]
-            assert [one.id for one in given] == due[: len(given)]
+            assert [one.id for one in given] == due[: len(given)], f"{given} released, {due} were due"
             policy = self.policy(channel)
-            assert not policy.is_paused
+            assert not policy.is_paused, f"{given} released during a pause"
             if policy.max_concurrency is not None:
-                assert self.leased_of(channel) + len(given) <= policy.max_concurrency
+                count = self.leased_of(channel) + len(given)
+                assert count <= policy.max_concurrency, f"{count} leased under {policy}"
             if policy.interval_ms is not None:
                 policy.released_at += [one.leased_at for one in given]
                 for earlier, later in zip(policy.released_at, policy.released_at[1:], strict=False):
-                    assert later - earlier >= policy.interval_ms * 1000
+                    assert later - earlier >= policy.interval_ms * 1000, f"too close: {policy}"
         for one in leased:
             self.messages[one.id].state = LEASED
             self.leases[one.id] = one
 
     def unrelease(self, leased: list[Leased]) -> None:
         for one in leased:
-            del self.leases[one.id]
-            self.messages[one.id].state = WAITING
+            self.orphans.pop(one.id, None)
+            if self.leases.pop(one.id, None):
+                self.messages[one.id].state = WAITING
             released_at = self.policy(one.channel).released_at
             if one.leased_at in released_at:
                 released_at.remove(one.leased_at)

@@ -122,3 +122,11 @@ def wait_for(is_true: Callable[[], object], *, within_s: float = 10) -> None:
     while not is_true():
         assert time.monotonic() < until, f"did not happen within {within_s} s"
         time.sleep(0.002)
+
+
+def drop_partitions(session: Session) -> None:
+    """As if nobody had prepared any."""
+    session.execute(
+        "do $$ declare v text; begin for v in select inhrelid::regclass::text from pg_inherits"
+        " where inhparent = 'lonnymq.history'::regclass loop execute 'drop table ' || v; end loop; end $$"
+    )

@@ -24,7 +24,7 @@ class Sleeper:
             answer = ask(self.session, 10)
             if answer.leased:
                 return answer
-            if oldest >= newest and answer.outcome == "empty":
+            if oldest >= newest and answer.outcome == "empty" and (answer.wait_ms or 0) > 1000:
                 return None
             time.sleep(0.0005)
 

@@ -85,9 +85,8 @@ def assert_tenants_go_on(session: Session, dsn: str) -> None:
     """Its backend finishes the call without it, and others serve what comes next in these channels."""
     names = [row[0] for row in session.execute("select distinct channel_name from wake").fetchall()]
     with stopped(dsn, DEQUEUE) as client:
+        wait_for(lambda: value(session, "select count(*) from lease") > 0, within_s=5)
         wait_for(lambda: state_of(session, client.backend_pid) == ("idle", "ClientRead"), within_s=5)
-        leased = value(session, "select count(*) from lease")
-        assert leased > 0
         create_in(session, names)
         served: set[str] = set()
         for _ in range(100):

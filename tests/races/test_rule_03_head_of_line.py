@@ -35,8 +35,7 @@ def locked(connect: Connect) -> Iterator[str]:
     holder.execute("rollback")
 
 
-@pytest.mark.parametrize("wakes", [1_001, 10_000, 30_000])
-@pytest.mark.parametrize("is_warm", [False, True])
+@pytest.mark.parametrize(("wakes", "is_warm"), [(1_001, True), (10_000, False), (30_000, True)])
 def test_wakes_of_a_locked_channel_hide_nobody(
     connect: Connect, locked: str, wakes: int, is_warm: bool
 ) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.conftest import Connect
-from tests.races.sessions import Session, ask, complete, create, dequeue, end, value
+from tests.races.sessions import Leased, Session, ask, complete, create, dequeue, drain, end, value
 from tests.races.sleeper import Sleeper
 
 pytestmark = pytest.mark.race
@@ -87,29 +87,29 @@ def test_two_sleepers_and_many_producers_lose_nothing(connect: Connect) -> None:
     assert in_time == 400
 
 
-@pytest.mark.parametrize(
-    "unpark",
-    [
-        lambda session, leased: end(session, "complete", leased),
-        lambda session, leased: end(session, "bury", leased),
-        lambda session, leased: end(session, "defer", leased),
-        lambda session, leased: end(session, "give_back", leased),
-        lambda session, leased: session.execute("""select channel_set('a', '{"max_concurrency": 2}')"""),
-        lambda session, leased: cancelled(session, leased),
-    ],
-    ids=["complete", "bury", "defer", "give_back", "channel_set", "cancelled"],
-)
-def test_what_unparks_a_capped_channel_notifies(
-    connect: Connect, unpark: Callable[[Session, list[object]], object]
-) -> None:
+UNPARKING: dict[str, Callable[[Session, list[Leased]], object]] = {
+    "complete": lambda session, leased: end(session, "complete", leased),
+    "bury": lambda session, leased: end(session, "bury", leased),
+    "defer": lambda session, leased: end(session, "defer", leased),
+    "give back": lambda session, leased: end(session, "give_back", leased),
+    "a higher cap": lambda session, leased: set_cap(session, 2),
+    "a cancelled one": lambda session, leased: end_cancelled(session, leased),
+}
+
+
+def test_what_unparks_a_capped_channel_notifies(connect: Connect) -> None:
     sleeper, worker = Sleeper(connect(), "sleeper"), connect()
-    worker.execute("""select channel_set('a', '{"max_concurrency": 1}')""")
-    create(worker, "a", 2)
-    leased = dequeue(worker)
-    assert sleeper.fall_asleep() is None
-    unpark(worker, list(leased))
-    assert sleeper.sleep(at_most_s=1)
-    assert ask(sleeper.session).leased
+    for name, unpark in UNPARKING.items():
+        set_cap(worker, 1)
+        create(worker, "a", 2)
+        leased = dequeue(worker)
+        assert sleeper.fall_asleep() is None
+        unpark(worker, leased)
+        assert sleeper.sleep(at_most_s=1), name
+        assert ask(sleeper.session).leased, name
+        sleeper.wake_up()
+        worker.execute("update lease set unlock_at = 0")
+        drain(worker)
 
 
 def test_a_cap_that_came_after_the_leases_does_not_hide_their_end(connect: Connect) -> None:
@@ -117,9 +117,9 @@ def test_a_cap_that_came_after_the_leases_does_not_hide_their_end(connect: Conne
     create(worker, "a", 2)
     leased = dequeue(worker)
     worker.execute("""select channel_set('a', '{"max_concurrency": 1}')""")
-    assert sleeper.fall_asleep() is None
-    complete(worker, leased)
     answer = ask(sleeper.session)
+    assert answer.outcome == "empty"
+    complete(worker, leased)
     until = time.monotonic() + 2
     while not answer.leased and time.monotonic() < until:
         sleeper.sleep(at_most_s=(answer.wait_ms or 0) / 1000)
@@ -150,10 +150,14 @@ def test_a_worker_that_met_a_locked_channel_is_not_sent_to_sleep(connect: Connec
     assert [answer.outcome for answer in answers] == ["busy"] * 3
 
 
-def cancelled(session: Session, leased: list[object]) -> None:
+def set_cap(session: Session, cap: int) -> None:
+    session.execute("select channel_set('a', jsonb_build_object('max_concurrency', %s::integer))", [cap])
+
+
+def end_cancelled(session: Session, leased: list[Leased]) -> None:
     """The worker of a cancelled message says that it has stopped."""
     session.execute("select message_cancel(array(select message_id from lease))")
-    assert end(session, "complete", leased) == ["cancelled"]  # type: ignore[arg-type]
+    assert end(session, "complete", leased) == ["cancelled"]
 
 
 def create_for_each(session: Session, sleepers: list[Sleeper]) -> None:

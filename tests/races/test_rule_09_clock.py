@@ -31,22 +31,20 @@ def step_back(session: Session, by_s: int) -> None:
 
 
 @pytest.mark.parametrize("is_warm", [False, True], ids=["fresh session", "warm session"])
-@pytest.mark.parametrize("by_s", [20, 1800, 3600, 86_400])
-def test_ready_channels_are_served_when_the_clock_has_stepped_back(
-    connect: Connect, by_s: int, is_warm: bool
-) -> None:
+def test_ready_channels_are_served_when_the_clock_has_stepped_back(connect: Connect, is_warm: bool) -> None:
     session = connect()
     policies = {"free": "{}", "limited": '{"release_interval_ms": 50}', "capped": '{"max_concurrency": 2}'}
-    for channel, policy in policies.items():
-        session.execute("select channel_set(%s, %s)", [channel, policy])
-        create(session, channel, 5)
-    complete(session, dequeue(session, 3))
-    step_back(session, by_s)
-    worker = session if is_warm else connect()
-    assert len(work_until(worker, lambda worked: len(worked) == 12)) == 12
-    for channel in policies:
-        create(session, channel)
-    assert len(work_until(worker, lambda worked: len(worked) == 3)) == 3
+    for by_s in (20, 1800, 3600, 86_400):
+        for channel, policy in policies.items():
+            session.execute("select channel_set(%s, %s)", [channel, policy])
+            create(session, channel, 5)
+        assert len(work_until(session, lambda worked: len(worked) >= 3, limit=3)) == 3
+        step_back(session, by_s)
+        worker = session if is_warm else connect()
+        assert len(work_until(worker, lambda worked: len(worked) == 12)) == 12, by_s
+        for channel in policies:
+            create(session, channel)
+        assert len(work_until(worker, lambda worked: len(worked) == 3)) == 3, by_s
 
 
 def test_messages_that_come_after_the_step_are_served_although_the_mark_is_ahead(connect: Connect) -> None:

@@ -9,7 +9,7 @@ import pytest
 from lonnymq import schema
 from lonnymq.embedded import EmbeddedServer
 from tests.conftest import Connect
-from tests.races.sessions import Session, check, complete, create, dequeue, drain, end, value
+from tests.races.sessions import Session, check, complete, create, dequeue, drain, drop_partitions, end, value
 
 pytestmark = pytest.mark.race
 
@@ -27,7 +27,7 @@ def test_every_call_works_under_a_publication_for_all_tables(connect: Connect, l
     session = connect(logical_dsn)
     for mode in ("metadata", "full", "off"):
         session.execute("select queue_set(jsonb_build_object('history', %s::text))", [mode])
-        session.execute("update setting set history_until = 0")
+        drop_partitions(session)
         every_call(session)
     assert check(session) == []
     drain(session)
@@ -57,8 +57,7 @@ def every_call(session: Session) -> None:
     )
     session.execute("select message_publish(%s, array[%s], array[1])", [str(part), part])
     drain(session)
-    days = value(session, "select count(*) from history_partition")
-    session.execute("select history_prepare(%s)", [days + 2])
+    session.execute("select history_prepare(2)")
     session.execute("select stage_prune(now())")
     assert value(session, "select channel_delete('b')") == "deleted"
     session.execute("select count(*) from queue_check(true)")

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 from tests.conftest import Connect
-from tests.races.sessions import Session, complete, create, dequeue, value
+from tests.races.sessions import Session, complete, create, dequeue, drop_partitions, value
 
 pytestmark = pytest.mark.race
 
@@ -27,11 +27,7 @@ def impatient(connect: Connect) -> Session:
 
 def without_partitions(session: Session) -> None:
     session.execute("""select queue_set('{"history": "metadata"}')""")
-    session.execute(
-        "do $$ declare v text; begin for v in select inhrelid::regclass::text from pg_inherits"
-        " where inhparent = 'lonnymq.history'::regclass loop execute 'drop table ' || v; end loop; end $$"
-    )
-    session.execute("update setting set history_until = 0")
+    drop_partitions(session)
 
 
 def work_two(session: Session) -> None:

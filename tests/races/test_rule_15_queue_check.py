@@ -10,40 +10,40 @@ from tests.races.sessions import Session, check, complete, create, dequeue, drai
 pytestmark = pytest.mark.race
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "update turn set in_flight = in_flight + 1",
-        "update turn set in_flight = in_flight - 1",
-        "delete from wake",
-        "delete from turn",
-        "update turn set next_at = null; delete from wake",
-        "update turn set next_at = 9000000000000000000; delete from wake",
-        "update turn set mark_at = 9000000000000000, late_at = null; delete from wake",
-        "insert into turn (channel_id, version) select channel_id, version + 1 from turn limit 1",
-        "delete from lease where message_id = (select min(message_id) from lease)",
-        "delete from channel",
-        "update turn set mark_at = -1, mark_id = 0",
-        "delete from message where id = (select max(id) from message)",
-    ],
-)
-def test_damage_is_reported_and_repaired(connect: Connect, damage: str) -> None:
+DAMAGES = [
+    "update turn set in_flight = in_flight + 1",
+    "update turn set in_flight = in_flight - 1",
+    "delete from wake",
+    "delete from turn",
+    "update turn set next_at = null; delete from wake",
+    "update turn set next_at = 9000000000000000000; delete from wake",
+    "update turn set mark_at = 9000000000000000, late_at = null; delete from wake",
+    "insert into turn (channel_id, version) select channel_id, version + 1 from turn limit 1",
+    "delete from lease where message_id = (select min(message_id) from lease)",
+    "update turn set mark_at = -1, mark_id = 0",
+    "delete from message where id = (select max(id) from message)",
+]
+
+
+@pytest.mark.parametrize("damages", [DAMAGES, ["delete from channel"]], ids=["many", "no channel"])
+def test_damage_is_reported_and_repaired(connect: Connect, damages: list[str]) -> None:
     session = connect()
-    session.execute("""select channel_set('capped', '{"max_concurrency": 2}')""")
-    for channel in ("capped", "free"):
-        create(session, channel, 5)
-    held = dequeue(session, 4)
-    assert len(held) == 4
-    create(session, "free")
-    assert check(session) == []
-    session.execute(damage)
-    assert check(session) != []
-    session.execute("select count(*) from queue_check(true)")
-    assert check(session) == []
-    end(session, "complete", held)
-    session.execute("update lease set unlock_at = 0")
-    drain(session)
-    assert value(session, "select count(*) from message") == 0
+    for damage in damages:
+        session.execute("""select channel_set('capped', '{"max_concurrency": 2}')""")
+        for channel in ("capped", "free"):
+            create(session, channel, 5)
+        held = dequeue(session, 4)
+        assert len(held) == 4
+        create(session, "free")
+        assert check(session) == []
+        session.execute(damage)
+        assert check(session) != [], damage
+        session.execute("select count(*) from queue_check(true)")
+        assert check(session) == [], damage
+        end(session, "complete", held)
+        session.execute("update lease set unlock_at = 0")
+        drain(session)
+        assert value(session, "select count(*) from message") == 0, damage
 
 
 @pytest.mark.parametrize("is_repairing", [False, True])
