@@ -41,9 +41,12 @@
 \ir functions/dead_insert.sql
 \ir functions/lease_expire.sql
 \ir functions/channel_birth.sql
+\ir functions/channel_keep.sql
 \ir functions/turn_birth.sql
 \ir functions/turn_sweep.sql
 \ir functions/queue_outlook.sql
+\ir functions/reply_fits.sql
+\ir functions/message_settle_one.sql
 \ir functions/message_settle.sql
 \ir functions/message_dequeue.sql
 \ir functions/message_read.sql

@@ -192,7 +192,11 @@ begin
 
     -- Settle what is locked, in statements that see what the locks protect; then lease what was chosen.
     if v_turns is not null then
-      select * into v_settled from message_settle(v_turns, v_left, v_content_bytes, v_row_bytes, v_wake);
+      if cardinality(v_turns) = 1 then
+        select * into v_settled from message_settle_one(v_turns[1], v_left, v_content_bytes, v_row_bytes, v_wake);
+      else
+        select * into v_settled from message_settle(v_turns, v_left, v_content_bytes, v_row_bytes, v_wake);
+      end if;
       if v_settled.messages is not null then
         return query
         with leased as materialized (

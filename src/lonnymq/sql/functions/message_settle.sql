@@ -304,14 +304,7 @@ begin
     late_to, late_to_id, in_flight, waiting, wake_id, has_uncapped)
   where t.ctid = u.tid;
   if v_nameless is not null then
-    perform channel_birth(v_nameless);
-    -- Somebody else is making it, and may give up: keep the name.
-    insert into wake (lane, channel_id, channel_name)
-    select distinct on (w.channel_id) 2, w.channel_id, w.channel_name
-    from wake w
-    where w.channel_id = any(v_nameless) and w.channel_name is not null
-      and not exists (select from channel c where c.id = w.channel_id)
-    order by w.channel_id, w.id;
+    perform channel_keep(v_nameless);
   end if;
   if v_wakes <> '{}' then
     delete from wake w where w.ctid = any(v_wakes);
@@ -331,12 +324,7 @@ begin
     ) o;
   end if;
   if v_bytes > p_content_bytes then
-    fits := array(
-      select sum(octet_length(m.content) + coalesce(octet_length(m.state), 0) + coalesce(octet_length(m.key), 0)) over (order by u.place) <= p_content_bytes
-      from unnest(l_tid) with ordinality u(tid, place)
-      join message m on m.ctid = u.tid
-      order by u.place
-    );
+    fits := reply_fits(l_tid, p_content_bytes);
   end if;
   leased_at := v_now;
   content_bytes := v_bytes;
