@@ -51,7 +51,7 @@ declare
   v_content_bytes bigint := 40000;      -- what is left of the reply for contents,
   v_row_bytes bigint := 60000;          -- and for the rest
   v_is_full boolean := v_hints is null or v_now < v_full_at
-    or v_now - v_full_at >= least(greatest(20 * v_full_cost, 1000), 5000000);
+    or v_now - v_full_at >= least(greatest(40 * v_full_cost, 2000), 5000000);
   v_was_full boolean := v_is_full;
   v_is_busy boolean := false;
   v_window integer := 256 + 2 * c_limit;
@@ -257,7 +257,7 @@ begin
     end if;
     outcome := case when v_is_busy then 'busy' else 'empty' end;
     wait_ms := case when v_is_busy then 0 else greatest(0, least(
-      v_due_at - v_now, case when not v_was_full then v_full_at + 20 * v_full_cost - v_now end, 60000000) + 999) / 1000 end;
+      v_due_at - v_now, case when not v_was_full then v_full_at + 40 * v_full_cost - v_now end, 60000000) + 999) / 1000 end;
     return next;
   end if;
   v_setting := set_config(c_hints, array_to_string(array[v_full_at, v_full_cost, v_turn, v_sweep_at, v_due_at]
