@@ -104,7 +104,7 @@ def test_a_burst_is_never_exceeded_by_workers_at_once(connect: Connect) -> None:
     sessions[0].execute("""select channel_set('a', '{"release_interval_ms": 20, "release_burst": 5}')""")
     create(sessions[0], "a", 200)
     released: list[int] = []
-    barrier = threading.Barrier(4)
+    barrier = threading.Barrier(4, timeout=20)
 
     def work(session: Session) -> None:
         barrier.wait()

@@ -1,12 +1,24 @@
 """What commits late, below what was already served, is served promptly, however warm the session is."""
 
+import itertools
 import time
 from collections.abc import Iterator
 
 import pytest
 
 from tests.conftest import Connect
-from tests.races.sessions import Session, ask, complete, create, dequeue, drain, end, value, work_until
+from tests.races.sessions import (
+    Session,
+    ask,
+    complete,
+    create,
+    create_in,
+    dequeue,
+    drain,
+    end,
+    value,
+    work_until,
+)
 
 pytestmark = pytest.mark.race
 
@@ -154,3 +166,30 @@ def test_a_warm_session_tells_a_worker_when_the_late_one_is_due(connect: Connect
     while not (answer := ask(session)).leased:
         assert time.monotonic() < until
         time.sleep(min((answer.wait_ms or 0) / 1000, 2))
+
+
+def test_a_late_commit_is_served_although_more_wakes_come_than_are_read(connect: Connect) -> None:
+    """One worker, one message a call, and forty more before the next."""
+    late, session, worker = connect(), connect(), connect()
+    channels = [f"channel {n}" for n in range(1000)]
+    create_in(session, [*channels, "late"])
+    drain(worker)
+    late.execute("begin")
+    ids = set(create(late, "late"))
+    numbers = itertools.cycle(range(1000))
+
+    def overload() -> None:
+        for _ in range(40):
+            session.execute("select message_create(%s, 'x')", [f"channel {next(numbers)}"])
+        leased = dequeue(worker)
+        complete(worker, leased)
+        ids.difference_update(one.id for one in leased)
+
+    for _ in range(40):
+        overload()
+    late.execute("commit")
+    calls = 0
+    while ids:
+        overload()
+        calls += 1
+        assert calls < 300

@@ -42,7 +42,7 @@ def test_two_open_transactions_that_use_new_channels_in_opposite_order(connect: 
 @pytest.mark.parametrize("is_explicit", [False, True])
 def test_twenty_sessions_at_once_make_one_turn_each(connect: Connect, is_explicit: bool) -> None:
     sessions = [connect() for _ in range(20)]
-    barrier = threading.Barrier(20)
+    barrier = threading.Barrier(20, timeout=20)
     leased: list[Leased] = []
 
     def use(session: Session, number: int) -> None:

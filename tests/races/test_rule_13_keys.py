@@ -75,7 +75,7 @@ def test_two_redrives_and_a_create_do_not_deadlock(connect: Connect) -> None:
             create_many(session, [channel] * 5, keys)
         end(session, "bury", dequeue(session, 100))
     ids = [row[0] for row in session.execute("select message_id from dead order by 1").fetchall()]
-    barrier = threading.Barrier(3)
+    barrier = threading.Barrier(3, timeout=20)
 
     def redrive(session: Session, ids: list[int]) -> None:
         barrier.wait()
