@@ -53,8 +53,8 @@ def test_without_any_postgresql_it_says_what_to_install(run_python, open_dir):
     # No site-packages and an empty PATH: neither the wheel nor pg_config can be found.
     code = """
 import sys
-sys.path[:] = [path for path in sys.path if "site-packages" not in path]
 from lonnymq.embedded import BinariesNotFound, embedded
+sys.path[:] = [path for path in sys.path if "site-packages" not in path]
 try:
     embedded(binaries="wheel")
 except BinariesNotFound as error:

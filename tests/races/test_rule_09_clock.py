@@ -20,7 +20,7 @@ def step_back(session: Session, by_s: int) -> None:
         "update turn set next_at = next_at + %s, last_at = last_at + %s, release_at = release_at + %s",
         [by, by, by],
     )
-    name = "lonnymq.hints_" + value(session, "select 'turn'::regclass::oid::text")
+    name = "lonnymq.hints_1_" + value(session, "select 'turn'::regclass::oid::text")
     hints = value(session, "select current_setting(%s, true)", name) or ""
     now = time.time() * SECOND_US
     moved = [

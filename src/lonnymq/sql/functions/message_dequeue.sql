@@ -36,7 +36,7 @@ declare
   c_limit constant integer := least(p_limit, 500);
   c_lowest constant bigint := -9223372036854775808;
   -- What this session remembers between calls. Hints only: a full look starts without them.
-  c_hints constant text := 'lonnymq.hints_' || 'turn'::regclass::oid;
+  c_hints constant text := 'lonnymq.hints_1_' || 'turn'::regclass::oid;
   v_hints bigint[] := string_to_array(nullif(current_setting(c_hints, true), ''), ',', '-')::bigint[];
   v_now bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
   v_full_at bigint := v_hints[1];       -- when everything was last looked at from the start,
@@ -45,7 +45,9 @@ declare
   v_sweep_at bigint := case when v_now >= v_full_at then v_hints[4] end;  -- when to look for stamps from the future
   v_due_at bigint := v_hints[5];        -- when something becomes due
   v_cursors bigint[] := coalesce(v_hints[6:7], '{0,0}');   -- where to go on reading the wakes of lane 0 and 1,
-  v_lows bigint[] := coalesce(v_hints[8:9], '{null,null}');    -- and the lowest of this pass; null at its end
+  v_lows bigint[] := coalesce(v_hints[8:9], '{null,null}');     -- and the lowest of this pass; null at its end
+
+  v_ends bigint[] := coalesce(v_hints[10:11], '{null,null}');  -- and where this pass ends, whatever is added meanwhile
 
   v_left integer := c_limit;
   v_content_bytes bigint := 40000;      -- what is left of the reply for contents,
@@ -132,6 +134,7 @@ begin
           -- The end of the pass.
           v_cursors[v_lane] := coalesce(v_lows[v_lane] - 64, v_end - 64, v_cursors[v_lane]);
           v_lows[v_lane] := null;
+          v_ends[v_lane] := null;
           continue;
         end if;
         v_lows[v_lane] := least(v_lows[v_lane], v_firsts[1]);
@@ -143,8 +146,15 @@ begin
           -- Not certainly the end: the next call sees.
           v_cursors[v_lane] := v_min + 1;
         else
+          v_cursors[v_lane] := v_min + 1;
+          v_ends[v_lane] := v_min;
+        end if;
+        if v_ends[v_lane] is null then
+          v_ends[v_lane] := (select last_value from wake_id_seq);
+        elsif v_cursors[v_lane] > v_ends[v_lane] then
           v_cursors[v_lane] := v_lows[v_lane] - 64;
           v_lows[v_lane] := null;
+          v_ends[v_lane] := null;
         end if;
         v_channels := case when v_channels is null then v_woken
           else array(select distinct u from unnest(v_channels || v_woken) u) end;
@@ -187,7 +197,9 @@ begin
       v_turns := array(select distinct u from unnest(v_turns || v_found) u);
     end if;
     if v_is_full then
-      v_full_cost := (extract(epoch from clock_timestamp()) * 1000000)::bigint - v_full_at;
+      -- A session's first look also plans its statements: that says nothing.
+      v_full_cost := case when v_hints is null then 0
+        else (extract(epoch from clock_timestamp()) * 1000000)::bigint - v_full_at end;
     end if;
 
     -- Settle what is locked, in statements that see what the locks protect; then lease what was chosen.
@@ -239,11 +251,11 @@ begin
     if v_turns is null and (v_left < c_limit or v_lows[1] is null and v_lows[2] is null) then
       exit when v_left < c_limit or v_was_full;
       -- Nothing by the hints. If others hold what is due, say so; if not, look at everything before saying "nothing",
-      -- unless that was just done.
+      -- unless that is dear and was just done.
       v_is_busy := v_is_busy or exists (
         select from turn t where t.next_at <= v_now and t.next_at >= v_turn order by t.next_at limit 1
       );
-      exit when v_is_busy or v_now - v_full_at < 2 * v_full_cost;
+      exit when v_is_busy or v_full_cost > 1000 and v_now - v_full_at < 2 * v_full_cost;
       v_is_full := true;
       v_was_full := true;
     end if;
@@ -261,6 +273,6 @@ begin
     return next;
   end if;
   v_setting := set_config(c_hints, array_to_string(array[v_full_at, v_full_cost, v_turn, v_sweep_at, v_due_at]
-    || v_cursors || v_lows, ',', '-'), false);
+    || v_cursors || v_lows || v_ends, ',', '-'), false);
 end
 $$;
