@@ -73,6 +73,7 @@ begin
         raise;
       end if;
       v_is_held := true;
+      v_capped := null;  -- variables keep what was rolled back
     end;
   end loop;
   if v_capped is not null then
