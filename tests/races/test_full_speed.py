@@ -17,7 +17,7 @@ from tests.races.watching import Watch
 pytestmark = [pytest.mark.race, pytest.mark.slow, pytest.mark.timeout(0)]
 
 LONG = os.environ.get("LONNYMQ_RACE_SECONDS")
-SECONDS = float(LONG or 10)
+SECONDS = float(LONG or 8)
 CHANNELS = 300
 
 

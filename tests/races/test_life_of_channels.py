@@ -14,7 +14,7 @@ from tests.races.watching import Watch
 
 pytestmark = pytest.mark.race
 
-SECONDS = 3
+SECONDS = 2
 
 
 def run_all(*targets: object) -> None:

@@ -17,7 +17,7 @@ from tests.races.watching import Watch
 
 pytestmark = [pytest.mark.race, pytest.mark.slow, pytest.mark.timeout(0)]
 
-SECONDS = float(os.environ.get("LONNYMQ_RACE_SECONDS", 8))
+SECONDS = float(os.environ.get("LONNYMQ_RACE_SECONDS", 6))
 
 
 def test_nothing_is_lost_or_done_twice_whatever_happens(connect: Connect, dsn: str) -> None:

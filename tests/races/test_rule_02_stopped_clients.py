@@ -70,7 +70,7 @@ def test_a_client_stopped_inside_its_own_transaction_is_cut_off_after_its_lease(
 def large_payloads(session: Session) -> None:
     session.execute(
         "select count(*) from message_create_many(%s::text[], %s::bytea[])",
-        [TENANTS * 2, [bytes(500_000)] * 100],
+        [TENANTS, [bytes(400_000)] * 50],
     )
 
 

@@ -41,7 +41,7 @@ def test_an_expired_attempt_cannot_end_the_next_one(connect: Connect) -> None:
     create(session, "a")
     (stale,) = dequeue(session)
     session.execute("update lease set unlock_at = 0")
-    (fresh,) = dequeue(session)
+    (fresh,) = dequeue(connect())
     assert (stale.attempt, fresh.attempt) == (1, 2)
     for verb in VERBS:
         assert end(session, verb, [stale]) == ["lease_lost"]

@@ -35,7 +35,7 @@ def test_the_expiry_of_a_cancelled_message_frees_its_place(connect: Connect) -> 
     (leased,) = dequeue(session)
     cancel(session, [leased.id])
     session.execute("update lease set unlock_at = 0")
-    assert len(dequeue(session)) == 1
+    assert len(dequeue(connect())) == 1
     assert end(session, "complete", [leased]) == ["lease_lost"]
 
 

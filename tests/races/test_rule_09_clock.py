@@ -20,8 +20,10 @@ def step_back(session: Session, by_s: int) -> None:
         "update turn set next_at = next_at + %s, last_at = last_at + %s, release_at = release_at + %s",
         [by, by, by],
     )
-    name = "lonnymq.hints_1_" + value(session, "select 'turn'::regclass::oid::text")
-    hints = value(session, "select current_setting(%s, true)", name) or ""
+    source: str = value(session, "select prosrc from pg_proc where proname = 'message_dequeue'")
+    prefix = source.partition("'lonnymq.hints")[2].partition("'")[0]
+    name = "lonnymq.hints" + prefix + value(session, "select 'turn'::regclass::oid::text")
+    hints = value(session, "select coalesce(current_setting(%s, true), '')", name)
     now = time.time() * SECOND_US
     moved = [
         str(int(hint) + by) if hint.isdigit() and abs(int(hint) - now) < 60 * SECOND_US else hint
