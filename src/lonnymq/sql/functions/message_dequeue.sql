@@ -255,7 +255,7 @@ begin
       v_is_busy := v_is_busy or exists (
         select from turn t where t.next_at <= v_now and t.next_at >= v_turn order by t.next_at limit 1
       );
-      exit when v_is_busy or v_full_cost > 1000 and v_now - v_full_at < 2 * v_full_cost;
+      exit when v_is_busy or v_full_cost > 10000 and v_now - v_full_at < 2 * v_full_cost;
       v_is_full := true;
       v_was_full := true;
     end if;
