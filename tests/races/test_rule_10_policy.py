@@ -6,7 +6,8 @@ import time
 import pytest
 
 from tests.conftest import Connect
-from tests.races.sessions import Session, ask, complete, create, dequeue, drain, value
+from tests.races.barrier import StoppedDequeue, session_stopping_at
+from tests.races.sessions import Session, ask, complete, create, dequeue, drain, value, work_until
 
 pytestmark = pytest.mark.race
 
@@ -73,6 +74,33 @@ def test_a_completer_that_began_before_the_cap_frees_a_place_although_many_wakes
     assert dequeue(worker) == []
     completer.execute("commit")
     assert_served(worker)
+
+
+@pytest.mark.parametrize("channels", [["a"], ["a", "b"]], ids=["one turn", "two turns"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [('{"is_paused": true}', '{"is_paused": false}'), ('{"max_concurrency": 1}', '{"max_concurrency": 9}')],
+    ids=["resume", "raise"],
+)
+def test_a_policy_that_comes_while_its_channel_is_settled_is_not_forgotten(
+    connect: Connect, channels: list[str], before: str, after: str
+) -> None:
+    """Dequeue has read the old policy and stands still; the new one, and its wake, come in between."""
+    operator, barrier, worker = connect(), connect(), connect()
+    for channel in channels:
+        set_policy(operator, before, channel)
+        create(operator, channel, 3)
+    first = len(dequeue(worker, 10))
+    assert dequeue(worker, 10) == []
+    for channel in channels:
+        create(operator, channel)
+    with session_stopping_at(connect, "channel") as stopping:
+        with StoppedDequeue(stopping, barrier) as stopped:
+            for channel in channels:
+                set_policy(operator, after, channel)
+    count = 4 * len(channels) - first - len(stopped.leased)
+    worked = work_until(worker, lambda worked: len(worked) == count)
+    assert len(worked) == count
 
 
 def test_caps_are_exact_while_they_come_and_go(connect: Connect) -> None:
