@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from tests.conftest import Connect
+from tests.races.barrier import StoppedDequeue, session_stopping_at
 from tests.races.sessions import Session, ask, check, complete, create, dequeue, drain, end, value
 
 pytestmark = pytest.mark.race
@@ -63,6 +64,30 @@ def test_a_cancellation_that_is_rolled_back_loses_nothing(connect: Connect) -> N
     canceller.execute("rollback")
     complete(worker, leased)
     assert [one.id for one in leased] + [one.id for one in drain(worker)] == ids
+
+
+@pytest.mark.parametrize("channels", [["a"], ["a", "b"]], ids=["one turn", "two turns"])
+@pytest.mark.parametrize("cancelled", [1, 3])
+def test_a_message_cancelled_between_the_choice_and_the_lease_leaves_no_trace(
+    connect: Connect, channels: list[str], cancelled: int
+) -> None:
+    """Dequeue has read the messages and stands still; the first ones are cancelled meanwhile."""
+    canceller, barrier, worker = connect(), connect(), connect()
+    ids: list[int] = []
+    for channel in channels:
+        canceller.execute("select channel_set(%s, '{\"max_concurrency\": 2}')", [channel])
+        create(canceller, channel)
+        drain(worker)
+    for channel in channels:
+        ids += create(canceller, channel, 4)
+    gone = [one for n in range(len(channels)) for one in ids[4 * n : 4 * n + cancelled]]
+    with session_stopping_at(connect, "message") as stopping:
+        with StoppedDequeue(stopping, barrier) as stopped:
+            assert cancel(canceller, gone) == ["cancelled"] * len(gone)
+    assert check(canceller) == []
+    complete(worker, stopped.leased)
+    worked = [one.id for one in stopped.leased + drain(worker)]
+    assert sorted(worked) == sorted(set(ids) - set(gone))
 
 
 @pytest.mark.parametrize("cap", [None, 10_000])
