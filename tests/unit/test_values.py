@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lonnymq import InvalidArgument, NewMessage
+from lonnymq import InvalidArgument, NewMessage, Queue
 from lonnymq.calls import argument, stage
 from lonnymq.calls.codec import JSON, encoded
 from lonnymq.calls.draft import Draft, draft
@@ -106,3 +106,11 @@ def test_pauses_grow_and_end() -> None:
     assert all(pause_s <= 0.004 for pause_s in taken)
     assert time.monotonic() - began < 5
     assert len(list(pauses(1, 1, 0))) == 1
+
+
+@pytest.mark.parametrize("dsn", ["postgresql+psycopg://me:s3cret@db/x", "me:s3cret@db"])
+def test_a_malformed_dsn_is_refused_without_showing_its_password(dsn: str) -> None:
+    with pytest.raises(InvalidArgument, match="dsn must be a libpq connection string") as caught:
+        Queue(dsn)
+    assert "s3cret" not in str(caught.value)
+    assert caught.value.__suppress_context__

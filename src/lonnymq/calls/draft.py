@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from lonnymq.calls import argument
 from lonnymq.calls.codec import Codec, encoded
-from lonnymq.errors import invalid
+from lonnymq.errors import InvalidArgument, invalid
 from lonnymq.model import NewMessage
 
 
@@ -35,10 +35,10 @@ def draft(message: NewMessage, codec: Codec) -> Draft:
 def _dequeue_at(at: datetime | None, delay: timedelta | float | None, priority: Any) -> int | None:
     if (at is not None) + (delay is not None) + (priority is not None) > 1:
         given = {"at": at, "delay": delay, "priority": priority}
-        raise invalid(
-            "at, delay and priority",
-            {name: value for name, value in given.items() if value is not None},
-            "given one at a time: what is urgent cannot wait for later",
+        names = [name for name, value in given.items() if value is not None]
+        raise InvalidArgument(
+            f"at, delay and priority must be given one at a time, got {' and '.join(names)}: "
+            "a message comes at a time, after a delay, or before all others"
         )
     if priority is not None:
         # There is no priority column: what sorts before every time comes first, the highest foremost.

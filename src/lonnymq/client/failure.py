@@ -29,7 +29,8 @@ def translated(
         return lost(error, commits=commits)
     if error.sqlstate in SQLSTATES_OF_MISSING_SCHEMA:
         return SchemaMissing(
-            f"schema {schema!r} holds no queue, or one of another version: run install() ({_primary(error)})"
+            f"database {connection.info.dbname!r} has no queue in schema {schema!r}, or another version's: "
+            f"run install(), or check that this is the database you meant ({_primary(error)})"
         )
     kind = BY_SQLSTATE.get(error.sqlstate or "")
     return kind(_primary(error)) if kind else error

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
+from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
 from lonnymq.calls import argument
-from lonnymq.errors import invalid
+from lonnymq.errors import InvalidArgument
 
 # A dead peer is noticed after half a minute, also by a worker that only waits. A DSN's own values win.
 CONNECTION_DEFAULTS: dict[str, Any] = {
@@ -50,7 +51,12 @@ def connection_options(dsn: str, settings: ClientSettings) -> dict[str, Any]:
     """Return what to pass to psycopg's connect beside the DSN."""
     try:
         given = conninfo_to_dict(dsn)
-    except Exception as error:
-        raise invalid("dsn", dsn, f"a libpq connection string or URL ({error})") from error
+    except ProgrammingError:
+        # Neither the value nor libpq's words for it: they may hold a password.
+        hint = " (SQLAlchemy's +driver is not part of it)" if "+" in dsn.partition("://")[0] else ""
+        raise InvalidArgument(
+            'dsn must be a libpq connection string ("host=... dbname=...") or a URL that starts with '
+            f"postgresql://{hint}; what was given is not shown, it may hold a password"
+        ) from None
     defaults = {name: value for name, value in CONNECTION_DEFAULTS.items() if name not in given}
     return {**defaults, "autocommit": True, "prepare_threshold": settings.prepare_threshold}

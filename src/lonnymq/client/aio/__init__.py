@@ -1,4 +1,4 @@
-"""The asyncio client: written by hand; sync/ is generated from it by tools/unasync.py."""
+"""The client. aio/ is written by hand for asyncio; sync/ is generated from it by tools/unasync.py."""
 
 from lonnymq.client.aio.channel import AsyncChannel
 from lonnymq.client.aio.dead import AsyncDeadLetters

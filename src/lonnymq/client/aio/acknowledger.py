@@ -118,6 +118,12 @@ class AsyncAcknowledger:
 
 
 def _fences(messages: Sequence[Lease]) -> tuple[list[int], list[int]]:
+    try:
+        is_right = all(hasattr(message, "id") and hasattr(message, "token") for message in messages)
+    except TypeError:
+        is_right = False
+    if not is_right:
+        raise invalid("messages", messages, "a sequence of leased messages (one has the same methods itself)")
     ids = [argument.identifier("messages", message.id) for message in messages]
     if len(set(ids)) != len(ids):
         raise invalid("messages", f"{len(ids) - len(set(ids))} repeated ones", "without repetition")

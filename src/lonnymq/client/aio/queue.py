@@ -1,4 +1,4 @@
-"""The queue, for asyncio."""
+"""The queue: everything a program does with it."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
