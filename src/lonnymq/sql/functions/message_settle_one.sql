@@ -16,6 +16,8 @@ declare
   v_now constant bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
   t record;
   k record;
+  c record;
+  v_name text;
   n record;
   v_is_capped boolean;
   v_uncapped bigint := 0;
@@ -30,16 +32,11 @@ declare
   v_given integer := 0;
   v_late_count integer := 0;
 begin
-  select t.*, c.name, c.is_paused, c.max_concurrency, c.release_interval_ms, c.release_burst,
-    c.max_attempts as channel_attempts
-  into t
-  from turn t
-  left join lateral (select * from channel c where c.id = t.channel_id offset 0) c on true
-  where t.ctid = p_turn;
+  select t.* into t from turn t where t.ctid = p_turn;
   if not found then
     return;
   end if;
-  -- Fold its wakes.
+  -- Fold its wakes; and only then read the policy, so that it is at least as new as any change they announce.
   select coalesce(sum(w.done), 0) as done, coalesce(sum(w.waiting), 0) as waiting, min(w.at) as at,
     min(case when w.lane = 1 then greatest(w.at, v_now / 1000) else w.at end) as due_at, min(w.message_id) as first_id,
     max(w.to_at) as to_at, max(w.to_id) as to_id, max(w.id) as last_id, array_agg(w.ctid) as wakes,
@@ -50,7 +47,10 @@ begin
     where w.channel_id = t.channel_id and w.id >= least(t.wake_id - 64, p_wake_id)
     order by w.id
   ) w;
-  v_is_capped := t.max_concurrency is not null;
+  select c.name, c.is_paused, c.max_concurrency, c.release_interval_ms, c.release_burst, c.max_attempts into c
+  from channel c where c.id = t.channel_id;
+  v_is_capped := c.max_concurrency is not null;
+  v_name := coalesce(c.name, k.name);
   t.in_flight := t.in_flight - k.done;
   t.waiting := t.waiting + k.waiting;
   -- Stamps from the future are from before the clock stepped back.
@@ -73,20 +73,20 @@ begin
       v_uncapped := (select count(*) from lease l where l.channel_id = t.channel_id and not l.is_capped);
       t.has_uncapped := v_uncapped > 0;
     end if;
-    v_free := t.max_concurrency - t.in_flight - v_uncapped;
+    v_free := c.max_concurrency - t.in_flight - v_uncapped;
   end if;
-  if t.release_interval_ms is not null then
-    v_interval := t.release_interval_ms * 1000;
-    v_spare := (t.release_burst - 1) * v_interval;
+  if c.release_interval_ms is not null then
+    v_interval := c.release_interval_ms * 1000;
+    v_spare := (c.release_burst - 1) * v_interval;
     v_release_at := greatest(v_now, least(t.release_at, t.last_at + v_spare + v_interval));
   end if;
-  v_room := case when t.is_paused then 0
+  v_room := case when c.is_paused then 0
     else greatest(0, least(v_free, (v_now + v_spare + v_interval - v_release_at) / v_interval, 2147483647)) end;
   v_due_at := greatest(t.last_at, least(t.next_at, k.due_at * 1000, case when k.looks > 0 then t.last_at end));
 
   -- The next messages, one more than it gets: first those that came late, below the mark, then those past it.
   if v_room > 0 and v_due_at <= v_now then
-    v_limit := least(p_limit, v_room, greatest(1, p_row_bytes / (110 + coalesce(octet_length(t.name), 0))));
+    v_limit := least(p_limit, v_room, greatest(1, p_row_bytes / (110 + coalesce(octet_length(v_name), 0))));
     is_cut := v_limit < least(p_limit, v_room);
     if t.late_at is not null then
       select array_agg(n.id) as ids, array_agg(n.dequeue_at) as ats, array_agg(n.tid) as tids,
@@ -160,7 +160,7 @@ begin
   else
     v_next_at := case when v_room = 0 then greatest(v_due_at, v_release_at - v_spare) else v_due_at end;
   end if;
-  if t.is_paused then
+  if c.is_paused then
     v_next_at := null;
   elsif v_free <= v_given then
     -- Full. A completion's wake brings it back, except those that nobody reports.
@@ -172,8 +172,7 @@ begin
     late_to_id = t.late_to_id, in_flight = t.in_flight, waiting = t.waiting, wake_id = greatest(u.wake_id, k.last_id),
     has_uncapped = t.has_uncapped
   where u.ctid = p_turn;
-  if t.name is null then
-    t.name := k.name;
+  if c.name is null then
     perform channel_keep(array[t.channel_id]);
   end if;
   if k.wakes is not null then
@@ -185,12 +184,12 @@ begin
   leased_at := v_now;
   messages := n.tids[1:v_given];
   ids := n.ids[1:v_given];
-  channels := array_fill(t.name, array[v_given]);
+  channels := array_fill(v_name, array[v_given]);
   channel_ids := array_fill(t.channel_id, array[v_given]);
   is_capped := array_fill(v_is_capped, array[v_given]);
-  max_attempts := array_fill(t.channel_attempts, array[v_given]);
+  max_attempts := array_fill(c.max_attempts, array[v_given]);
   content_bytes := n.bytes;
-  row_bytes := v_given * (110 + coalesce(octet_length(t.name), 0));
+  row_bytes := v_given * (110 + coalesce(octet_length(v_name), 0));
   if n.bytes > p_content_bytes then
     fits := reply_fits(messages, p_content_bytes);
   end if;
