@@ -56,6 +56,7 @@ declare
     or v_now - v_full_at >= least(greatest(40 * v_full_cost, 2000), 5000000);
   v_was_full boolean := v_is_full;
   v_is_busy boolean := false;
+  v_is_end boolean;
   v_window integer := 256 + 2 * c_limit;
   v_channels bigint[];
   v_woken bigint[];
@@ -142,19 +143,18 @@ begin
         if cardinality(v_woken) > c_limit + 8 then
           v_cursors[v_lane] := v_firsts[c_limit + 9];
           v_woken := v_woken[1:c_limit + 8];
-        elsif v_count >= v_window then
-          -- Not certainly the end: the next call sees.
-          v_cursors[v_lane] := v_min + 1;
+          v_is_end := false;
         else
           v_cursors[v_lane] := v_min + 1;
-          v_ends[v_lane] := v_min;
+          v_is_end := v_count < v_window;
         end if;
-        if v_ends[v_lane] is null then
-          v_ends[v_lane] := (select last_value from wake_id_seq);
-        elsif v_cursors[v_lane] > v_ends[v_lane] then
-          v_cursors[v_lane] := v_lows[v_lane] - 64;
+        if v_is_end or v_cursors[v_lane] > v_ends[v_lane] then
+          -- The end of the pass. After a long one, what was passed over meanwhile is looked at first.
+          v_cursors[v_lane] := case when v_ends[v_lane] is null then v_lows[v_lane] - 64 else 0 end;
           v_lows[v_lane] := null;
           v_ends[v_lane] := null;
+        elsif v_ends[v_lane] is null then
+          v_ends[v_lane] := (select last_value from wake_id_seq);
         end if;
         v_channels := case when v_channels is null then v_woken
           else array(select distinct u from unnest(v_channels || v_woken) u) end;
