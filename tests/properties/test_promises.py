@@ -15,6 +15,7 @@ from hypothesis.stateful import (
     Bundle,
     RuleBasedStateMachine,
     consumes,
+    initialize,
     invariant,
     multiple,
     precondition,
@@ -26,7 +27,11 @@ from tests.properties.promises import DEAD, LEASED, WAITING, Message, Policy, Pr
 from tests.races.sessions import Leased, Session, ask, check, end, value
 
 CHANNELS = st.sampled_from(["a", "b", "c"])
-COUNTS = st.sampled_from([1, 1, 2, 5])
+COUNTS = st.sampled_from([1, 2, 3, 5])
+FEW = st.sampled_from([0, 0, 0, 4])
+LIMITS = st.sampled_from([1, 2, 5, 10])
+CAPS = st.sampled_from([None, 1, 2, 3, 5])
+INTERVALS_MS = st.sampled_from([None, None, None, 40, 3_600_000])
 NEVER = 3_600_000
 EXAMPLES = os.environ.get("LONNYMQ_PROPERTY_EXAMPLES")
 ENDINGS = {"complete": "completed", "bury": "buried", "defer": "deferred", "give_back": "given_back"}
@@ -54,6 +59,25 @@ class Queue(RuleBasedStateMachine):
     def teardown(self) -> None:
         for session in [*self.sessions, *self.idle, *(one[0] for one in self.open)]:
             session.close()
+
+    # Most sequences should meet messages, caps and limits: begin with some.
+
+    @initialize(
+        target=made,
+        caps=st.tuples(CAPS, CAPS, CAPS),
+        interval_ms=INTERVALS_MS,
+        counts=st.tuples(COUNTS, FEW, FEW),
+    )
+    def begin_with_some(
+        self, caps: tuple[int | None, ...], interval_ms: int | None, counts: tuple[int, ...]
+    ) -> Any:
+        made: list[Message] = []
+        for channel, cap, count in zip("abc", caps, counts, strict=True):
+            self.set_policy(channel, cap, interval_ms if channel == "c" else None)
+            if count:
+                made += self.insert(self.sessions[0], channel, count, "now")
+        self.promised.create(made)
+        return multiple(*(one.id for one in made))
 
     # It enters.
 
@@ -89,10 +113,24 @@ class Queue(RuleBasedStateMachine):
 
     # It is leased.
 
-    @rule(target=leases, limit=st.sampled_from([1, 2, 10]), number=st.integers(0, 1))
+    @rule(target=leases, limit=LIMITS, number=st.integers(0, 1))
     def dequeue(self, limit: int, number: int) -> Any:
         leased = self.ask_until_sure(self.sessions[number], limit)
         return multiple(*leased)
+
+    @rule(target=leases, channel=CHANNELS, count=COUNTS, limit=LIMITS)
+    def create_and_dequeue(self, channel: str, count: int, limit: int) -> Any:
+        """What happens most, so that it happens most here too."""
+        self.promised.create(self.insert(self.sessions[1], channel, count, "now"))
+        return multiple(*self.ask_until_sure(self.sessions[0], limit))
+
+    @rule(target=leases, verb=st.sampled_from(list(ENDINGS)), limit=LIMITS)
+    def end_all_and_dequeue(self, verb: str, limit: int) -> Any:
+        leased = [one for one in self.promised.leases.values() if one.id not in self.held]
+        assert end(self.sessions[1], verb, leased) == [ENDINGS[verb]] * len(leased)
+        for one in leased:
+            self.settle(one, verb)
+        return multiple(*self.ask_until_sure(self.sessions[0], limit))
 
     @precondition(lambda self: self.idle)
     @rule(target=leases, limit=st.sampled_from([1, 3]))
@@ -175,13 +213,13 @@ class Queue(RuleBasedStateMachine):
             assert said == "busy"
             assert id_ in self.held
 
+    @rule(leased=leases)
+    def cancel_what_is_leased(self, leased: Leased) -> None:
+        self.cancel(leased.id)
+
     # Operators steer.
 
-    @rule(
-        channel=CHANNELS,
-        cap=st.sampled_from([None, 1, 2]),
-        interval_ms=st.sampled_from([None, None, 40, NEVER]),
-    )
+    @rule(channel=CHANNELS, cap=CAPS, interval_ms=INTERVALS_MS)
     def set_policy(self, channel: str, cap: int | None, interval_ms: int | None) -> None:
         said = value(
             self.sessions[0],
@@ -202,6 +240,14 @@ class Queue(RuleBasedStateMachine):
         if said == "set":
             self.promised.policy(channel).is_paused = is_paused
         assert said == "set" or self.open
+
+    @rule(target=leases, channel=CHANNELS, count=COUNTS, limit=LIMITS)
+    def pause_create_and_dequeue(self, channel: str, count: int, limit: int) -> Any:
+        self.pause(channel, True)
+        self.promised.create(self.insert(self.sessions[1], channel, count, "now"))
+        leased = self.ask_until_sure(self.sessions[0], limit)
+        self.pause(channel, False)
+        return multiple(*leased, *self.ask_until_sure(self.sessions[1], limit))
 
     @rule(channel=CHANNELS)
     def delete_channel(self, channel: str) -> None:
@@ -318,7 +364,7 @@ def test_any_sequence_of_calls_keeps_the_promises(dsn: str) -> None:
         Queue,
         settings=settings(
             max_examples=int(EXAMPLES or 50),
-            stateful_step_count=30,
+            stateful_step_count=40,
             deadline=None,
             derandomize=EXAMPLES is None,
             database=None,

@@ -100,3 +100,17 @@ def test_repairing_waits_for_nobody_and_skips_what_is_held(connect: Connect) -> 
     operator.execute("select count(*) from queue_check(true)")
     holder.execute("commit")
     assert len(dequeue(operator, 5)) == 2
+
+
+def test_repairing_knows_a_deleted_channels_name_by_its_wakes(connect: Connect) -> None:
+    """Created while the channel existed, committed after it was deleted, and repaired before anybody asked."""
+    creator, operator = connect(), connect()
+    operator.execute("select channel_set('a', '{}')")
+    dequeue(operator)
+    creator.execute("begin")
+    create(creator, "a")
+    assert value(operator, "select channel_delete('a')") == "deleted"
+    creator.execute("commit")
+    operator.execute("select count(*) from queue_check(true)")
+    assert [one.channel for one in dequeue(operator)] == ["a"]
+    assert value(operator, "select channel_set('a', '{}')") == "set"
