@@ -22,8 +22,13 @@ class Policy:
     max_concurrency: int | None = None
     interval_ms: int | None = None
     is_paused: bool = False
-    # Since this policy was set, on the database's clock.
+    # Since this interval was set, on the database's clock; and the last one ever, which may count for a new one.
     released_at: list[int] = field(default_factory=list)
+    last_at: int = 0
+
+    def changed(self, max_concurrency: int | None, interval_ms: int | None) -> "Policy":
+        kept = self.released_at if interval_ms == self.interval_ms else []
+        return Policy(max_concurrency, interval_ms, self.is_paused, kept, self.last_at)
 
 
 @dataclass
@@ -61,6 +66,7 @@ class Promises:
             if policy.max_concurrency is not None:
                 count = self.leased_of(channel) + len(given)
                 assert count <= policy.max_concurrency, f"{count} leased under {policy}"
+            policy.last_at = max(one.leased_at for one in given)
             if policy.interval_ms is not None:
                 policy.released_at += [one.leased_at for one in given]
                 for earlier, later in zip(policy.released_at, policy.released_at[1:], strict=False):
@@ -85,11 +91,7 @@ class Promises:
             policy = self.policy(channel)
             is_due = any(one.dequeue_at <= now_ms for one in self.of(channel, WAITING))
             is_full = policy.max_concurrency is not None and self.leased_of(channel) >= policy.max_concurrency
-            is_early = bool(
-                policy.interval_ms
-                and policy.released_at
-                and policy.released_at[-1] + policy.interval_ms * 1000 > now_us
-            )
+            is_early = policy.last_at + (policy.interval_ms or 0) * 1000 > now_us
             if is_due and not (is_full or is_early or policy.is_paused):
                 ready.add(channel)
         return ready

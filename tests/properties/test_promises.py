@@ -23,7 +23,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tests.properties.promises import DEAD, LEASED, WAITING, Message, Policy, Promises
+from tests.properties.promises import DEAD, LEASED, WAITING, Message, Promises
 from tests.races.sessions import Leased, Session, ask, check, end, value
 
 CHANNELS = st.sampled_from(["a", "b", "c"])
@@ -230,8 +230,7 @@ class Queue(RuleBasedStateMachine):
             interval_ms,
         )
         if said == "set":
-            is_paused = self.promised.policy(channel).is_paused
-            self.promised.policies[channel] = Policy(cap, interval_ms, is_paused)
+            self.promised.policies[channel] = self.promised.policy(channel).changed(cap, interval_ms)
         assert said == "set" or self.open
 
     @rule(channel=CHANNELS, is_paused=st.booleans())

@@ -103,7 +103,7 @@ def test_repairing_waits_for_nobody_and_skips_what_is_held(connect: Connect) -> 
 
 
 def test_repairing_knows_a_deleted_channels_name_by_its_wakes(connect: Connect) -> None:
-    """Created while the channel existed, committed after it was deleted, and repaired before anybody asked."""
+    """Created while the channel existed, committed after it was deleted, repaired before anybody asked."""
     creator, operator = connect(), connect()
     operator.execute("select channel_set('a', '{}')")
     dequeue(operator)
