@@ -22,7 +22,7 @@ class Policy:
     max_concurrency: int | None = None
     interval_ms: int | None = None
     is_paused: bool = False
-    # Since this interval was set, on the database's clock; and the last one ever, which may count for a new one.
+    # On the database's clock: since this interval was set, and the last ever, which a new one may count.
     released_at: list[int] = field(default_factory=list)
     last_at: int = 0
 

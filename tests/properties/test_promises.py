@@ -6,19 +6,14 @@ LONNYMQ_PROPERTY_EXAMPLES tries that many sequences, new ones each time.
 import os
 import time
 from collections.abc import Callable
-from typing import Any
 
 import psycopg
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    Bundle,
     RuleBasedStateMachine,
-    consumes,
     initialize,
     invariant,
-    multiple,
-    precondition,
     rule,
     run_state_machine_as_test,
 )
@@ -29,6 +24,7 @@ from tests.races.sessions import Leased, Session, ask, check, end, value
 CHANNELS = st.sampled_from(["a", "b", "c"])
 COUNTS = st.sampled_from([1, 2, 3, 5])
 FEW = st.sampled_from([0, 0, 0, 4])
+PICKS = st.integers(0, 1000)
 LIMITS = st.sampled_from([1, 2, 5, 10])
 CAPS = st.sampled_from([None, 1, 2, 3, 5])
 INTERVALS_MS = st.sampled_from([None, None, None, 40, 3_600_000])
@@ -42,8 +38,6 @@ class Queue(RuleBasedStateMachine):
     """Two sessions that commit at once, and two whose transactions may stay open."""
 
     dsn: str
-    leases = Bundle("leases")
-    made = Bundle("made")
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,6 +48,9 @@ class Queue(RuleBasedStateMachine):
         self.held: set[int] = set()
         self.has_open_turns = 0
         self.promised = Promises()
+        # Rules draw a number and take what it points to: what the server answered must not shape the draws.
+        self.seen: list[Leased] = []
+        self.made: list[int] = []
         self.sessions[0].execute(f"truncate {TABLES}")
 
     def teardown(self) -> None:
@@ -63,35 +60,33 @@ class Queue(RuleBasedStateMachine):
     # Most sequences should meet messages, caps and limits: begin with some.
 
     @initialize(
-        target=made,
         caps=st.tuples(CAPS, CAPS, CAPS),
         interval_ms=INTERVALS_MS,
         counts=st.tuples(COUNTS, FEW, FEW),
     )
     def begin_with_some(
         self, caps: tuple[int | None, ...], interval_ms: int | None, counts: tuple[int, ...]
-    ) -> Any:
+    ) -> None:
         made: list[Message] = []
         for channel, cap, count in zip("abc", caps, counts, strict=True):
             self.set_policy(channel, cap, interval_ms if channel == "c" else None)
             if count:
                 made += self.insert(self.sessions[0], channel, count, "now")
         self.promised.create(made)
-        return multiple(*(one.id for one in made))
+        self.made += [one.id for one in made]
 
     # It enters.
 
-    @rule(
-        target=made, channel=CHANNELS, count=COUNTS, when=st.sampled_from(["now", "now", "urgent", "later"])
-    )
-    def create(self, channel: str, count: int, when: str) -> Any:
+    @rule(channel=CHANNELS, count=COUNTS, when=st.sampled_from(["now", "now", "urgent", "later"]))
+    def create(self, channel: str, count: int, when: str) -> None:
         made = self.insert(self.sessions[0], channel, count, when)
         self.promised.create(made)
-        return multiple(*(one.id for one in made))
+        self.made += [one.id for one in made]
 
-    @precondition(lambda self: self.idle)
     @rule(channel=CHANNELS, count=COUNTS, when=st.sampled_from(["now", "urgent"]))
     def create_and_leave_open(self, channel: str, count: int, when: str) -> None:
+        if not self.idle:
+            return
         session = self.begin()
         made = self.insert(session, channel, count, when)
         self.leave_open(session, lambda: self.promised.create(made))
@@ -113,31 +108,32 @@ class Queue(RuleBasedStateMachine):
 
     # It is leased.
 
-    @rule(target=leases, limit=LIMITS, number=st.integers(0, 1))
-    def dequeue(self, limit: int, number: int) -> Any:
-        leased = self.ask_until_sure(self.sessions[number], limit)
-        return multiple(*leased)
+    @rule(limit=LIMITS, number=st.integers(0, 1))
+    def dequeue(self, limit: int, number: int) -> None:
+        self.ask_until_sure(self.sessions[number], limit)
 
-    @rule(target=leases, channel=CHANNELS, count=COUNTS, limit=LIMITS)
-    def create_and_dequeue(self, channel: str, count: int, limit: int) -> Any:
+    @rule(channel=CHANNELS, count=COUNTS, limit=LIMITS)
+    def create_and_dequeue(self, channel: str, count: int, limit: int) -> None:
         """What happens most, so that it happens most here too."""
         self.promised.create(self.insert(self.sessions[1], channel, count, "now"))
-        return multiple(*self.ask_until_sure(self.sessions[0], limit))
+        self.ask_until_sure(self.sessions[0], limit)
 
-    @rule(target=leases, verb=st.sampled_from(list(ENDINGS)), limit=LIMITS)
-    def end_all_and_dequeue(self, verb: str, limit: int) -> Any:
+    @rule(verb=st.sampled_from(list(ENDINGS)), limit=LIMITS)
+    def end_all_and_dequeue(self, verb: str, limit: int) -> None:
         leased = [one for one in self.promised.leases.values() if one.id not in self.held]
         assert end(self.sessions[1], verb, leased) == [ENDINGS[verb]] * len(leased)
         for one in leased:
             self.settle(one, verb)
-        return multiple(*self.ask_until_sure(self.sessions[0], limit))
+        self.ask_until_sure(self.sessions[0], limit)
 
-    @precondition(lambda self: self.idle)
-    @rule(target=leases, limit=st.sampled_from([1, 3]))
-    def dequeue_and_leave_open(self, limit: int) -> Any:
+    @rule(limit=st.sampled_from([1, 3]))
+    def dequeue_and_leave_open(self, limit: int) -> None:
+        if not self.idle:
+            return
         session = self.begin()
         leased = ask(session, limit, lease_ms=NEVER).leased
         self.promised.release(leased, now_ms(session))
+        self.seen += leased
         self.hold(leased)
         self.has_open_turns += 1
 
@@ -150,12 +146,14 @@ class Queue(RuleBasedStateMachine):
             self.promised.unrelease(leased)
 
         self.leave_open(session, commit, roll_back)
-        return multiple(*leased)
 
     # Its attempt ends.
 
-    @rule(leased=leases, verb=st.sampled_from(list(ENDINGS)), number=st.integers(0, 1))
-    def end(self, leased: Leased, verb: str, number: int) -> None:
+    @rule(pick=PICKS, verb=st.sampled_from(list(ENDINGS)), number=st.integers(0, 1))
+    def end(self, pick: int, verb: str, number: int) -> None:
+        leased = self.picked(pick)
+        if leased is None:
+            return
         (said,) = end(self.sessions[number], verb, [leased])
         if leased.id in self.held:
             assert said in ("busy", "lease_lost", "cancelled")
@@ -165,10 +163,12 @@ class Queue(RuleBasedStateMachine):
             self.settle(leased, verb)
         self.promised.orphans = {id_: one for id_, one in self.promised.orphans.items() if one != leased}
 
-    @precondition(lambda self: self.idle)
-    @rule(leased=leases, verb=st.sampled_from(["complete", "defer", "give_back"]))
-    def end_and_leave_open(self, leased: Leased, verb: str) -> None:
-        if leased.id in self.held or self.promised.leases.get(leased.id) != leased:
+    @rule(pick=PICKS, verb=st.sampled_from(["complete", "defer", "give_back"]))
+    def end_and_leave_open(self, pick: int, verb: str) -> None:
+        leased = self.picked(pick)
+        if leased is None or not self.idle or leased.id in self.held:
+            return
+        if self.promised.leases.get(leased.id) != leased:
             return
         session = self.begin()
         assert end(session, verb, [leased]) == [ENDINGS[verb]]
@@ -181,26 +181,34 @@ class Queue(RuleBasedStateMachine):
 
         self.leave_open(session, commit, lambda: self.held.discard(leased.id))
 
-    @rule(leased=leases)
-    def heartbeat(self, leased: Leased) -> None:
+    @rule(pick=PICKS)
+    def heartbeat(self, pick: int) -> None:
+        leased = self.picked(pick)
+        if leased is None:
+            return
         (said,) = end(self.sessions[0], "heartbeat", [leased])
         if leased.id not in self.held:
             assert said == self.promised.answer(leased, "extended")
 
-    @precondition(lambda self: not self.open)
-    @rule(target=leases, limit=st.sampled_from([1, 10]))
-    def expire(self, limit: int) -> Any:
+    @rule(limit=st.sampled_from([1, 10]))
+    def expire(self, limit: int) -> None:
         """All leases are over; a session that remembers nothing looks at them first."""
+        if self.open:
+            return
         self.sessions[0].execute("update lease set unlock_at = 0")
         for one in self.promised.leases.values():
             self.promised.messages[one.id].state = WAITING
         self.promised.leases.clear()
         self.promised.orphans.clear()
         with connected(self.dsn) as fresh:
-            return multiple(*self.ask_until_sure(fresh, limit))
+            self.ask_until_sure(fresh, limit)
 
-    @rule(id_=consumes(made))
-    def cancel(self, id_: int) -> None:
+    @rule(pick=PICKS)
+    def cancel(self, pick: int) -> None:
+        if self.made:
+            self.cancel_one(self.made[pick % len(self.made)])
+
+    def cancel_one(self, id_: int) -> None:
         said = value(self.sessions[1], "select outcome from message_cancel(array[%s::bigint])", id_)
         message = self.promised.messages.get(id_)
         if message is None or message.state == DEAD:
@@ -213,9 +221,10 @@ class Queue(RuleBasedStateMachine):
             assert said == "busy"
             assert id_ in self.held
 
-    @rule(leased=leases)
-    def cancel_what_is_leased(self, leased: Leased) -> None:
-        self.cancel(leased.id)
+    @rule(pick=PICKS)
+    def cancel_what_is_leased(self, pick: int) -> None:
+        if leased := self.picked(pick):
+            self.cancel_one(leased.id)
 
     # Operators steer.
 
@@ -240,13 +249,13 @@ class Queue(RuleBasedStateMachine):
             self.promised.policy(channel).is_paused = is_paused
         assert said == "set" or self.open
 
-    @rule(target=leases, channel=CHANNELS, count=COUNTS, limit=LIMITS)
-    def pause_create_and_dequeue(self, channel: str, count: int, limit: int) -> Any:
+    @rule(channel=CHANNELS, count=COUNTS, limit=LIMITS)
+    def pause_create_and_dequeue(self, channel: str, count: int, limit: int) -> None:
         self.pause(channel, True)
         self.promised.create(self.insert(self.sessions[1], channel, count, "now"))
-        leased = self.ask_until_sure(self.sessions[0], limit)
+        self.ask_until_sure(self.sessions[0], limit)
         self.pause(channel, False)
-        return multiple(*leased, *self.ask_until_sure(self.sessions[1], limit))
+        self.ask_until_sure(self.sessions[1], limit)
 
     @rule(channel=CHANNELS)
     def delete_channel(self, channel: str) -> None:
@@ -278,9 +287,10 @@ class Queue(RuleBasedStateMachine):
 
     # Open transactions end.
 
-    @precondition(lambda self: self.open)
     @rule(is_committed=st.booleans())
     def finish(self, is_committed: bool) -> None:
+        if not self.open:
+            return
         session, commit, roll_back = self.open.pop(0)
         session.execute("commit" if is_committed else "rollback")
         (commit if is_committed else roll_back)()
@@ -316,19 +326,22 @@ class Queue(RuleBasedStateMachine):
         )
         return [Message(id_, channel, dequeue_at) for id_, dequeue_at in found]
 
-    def ask_until_sure(self, session: Session, limit: int) -> list[Leased]:
+    def picked(self, pick: int) -> Leased | None:
+        return self.seen[pick % len(self.seen)] if self.seen else None
+
+    def ask_until_sure(self, session: Session, limit: int) -> None:
         """Asks again while it is told to at once; what can be released must then have been."""
         until = time.monotonic() + 1
         while True:
             answer = ask(session, limit, lease_ms=NEVER)
             self.promised.release(answer.leased, now_ms(session))
+            self.seen += answer.leased
             is_told = answer.outcome == "empty" and (answer.wait_ms or 0) > 300
             if answer.leased or is_told or self.has_open_turns or time.monotonic() > until:
                 break
             time.sleep(min((answer.wait_ms or 1) / 1000, 0.3))
         if not answer.leased and not self.has_open_turns:
             assert self.promised.must_give(now_ms(session) - 5, now_ms(session) * 1000 - 50_000) == set()
-        return answer.leased
 
     def settle(self, leased: Leased, verb: str, at: int | None = None) -> None:
         del self.promised.leases[leased.id]
