@@ -1,0 +1,83 @@
+"""How one kind of message is worked, and what a handler can say beside returning."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from lonnymq.calls import argument
+from lonnymq.errors import invalid
+from lonnymq.worker.retry import Retry
+
+if TYPE_CHECKING:
+    from lonnymq.client.aio import AsyncMessage
+
+    Route = Callable[[AsyncMessage], "Handler"]
+
+
+class Defer(Exception):
+    """Raised by a handler: end this attempt and try again after `delay`, with `state` for the next one."""
+
+    def __init__(
+        self, delay: timedelta | float | None = None, *, state: Any = None, error: str | None = None
+    ) -> None:
+        super().__init__(error or "deferred by its handler")
+        self.delay_ms = argument.delay_ms("delay", delay)
+        self.state = state
+        self.error = error
+
+
+class Bury(Exception):
+    """Raised by a handler: never try again, keep the message as a dead letter with this reason."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = argument.error_text(reason)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Handler:
+    """How one kind of message is worked: `async def` runs on the loop, a plain function in a thread.
+
+    It takes an AsyncMessage or, if it is a plain function, a Message; with `is_batch` a list of them.
+    """
+
+    call: Callable[..., object]
+    # The time limit of one attempt.
+    timeout_s: float | None = None
+    retry: Retry = field(default_factory=Retry)
+    # None: the message's own or its channel's, which the queue counts in any case.
+    max_attempts: int | None = None
+    is_batch: bool = False
+    # For the log; without it, the function's own.
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not callable(self.call):
+            raise invalid("call", self.call, "a function of a message")
+        if self.timeout_s is not None and not argument.seconds("timeout_s", self.timeout_s):
+            raise invalid("timeout_s", self.timeout_s, "more than 0, or None for no limit")
+        if not isinstance(self.retry, Retry):
+            raise invalid("retry", self.retry, "a lonnymq.Retry")
+        argument.optional_whole("max_attempts", self.max_attempts, 1, argument.MAX_INTEGER)
+        if not self.name:
+            object.__setattr__(self, "name", _name_of(self.call))
+
+    @cached_property
+    def is_async(self) -> bool:
+        """Whether it runs on the loop."""
+        call = _unwrapped(self.call)
+        return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
+
+
+def _name_of(call: Callable[..., object]) -> str:
+    call = _unwrapped(call)
+    return str(getattr(call, "__qualname__", type(call).__qualname__))
+
+
+def _unwrapped(call: Callable[..., object]) -> Callable[..., object]:
+    while isinstance(call, partial):
+        call = call.func
+    return call
