@@ -109,6 +109,14 @@ class Reason(StrEnum):
     READY = "ready"
 
 
+class MessageStatus(StrEnum):
+    """SCHEDULED: it waits, and its time has not come."""
+
+    WAITING = "waiting"
+    SCHEDULED = "scheduled"
+    LEASED = "leased"
+
+
 class HistoryMode(StrEnum):
     OFF = "off"
     METADATA = "metadata"
@@ -235,6 +243,30 @@ class DeadLetter:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LiveMessage:
+    """A live message, looked at from outside: no token, so nothing can be acknowledged with it.
+
+    A preview holds only the beginning of the content; `content_bytes` is its whole length.
+    """
+
+    id: int
+    channel: str
+    key: str | None
+    status: MessageStatus
+    dequeue_at: int
+    created_at: datetime
+    attempts: int
+    max_attempts: int | None
+    error: str | None
+    worker: str | None
+    leased_at: datetime | None
+    unlock_at: datetime | None
+    content_bytes: int
+    content: bytes
+    state_content: bytes | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ChannelPolicy:
     """What a channel is allowed; None means no limit."""
 
@@ -258,6 +290,7 @@ class ChannelStatus:
     leased: int
     head_id: int | None
     head_dequeue_at: int | None
+    head_created_at: datetime | None
     next_release_at: datetime | None
     last_release_at: datetime | None
     created_at: datetime | None

@@ -142,6 +142,14 @@ CALLS: dict[str, list[tuple[str, str]]] = {
         for name in ("channel_pause", "channel_resume", "channel_delete", "channel_explain")
         for call in each(f"{name}({{}})", "channel", BAD_CHANNELS)
     ],
+    "message_peek, message_show, channel_busiest": [
+        *[bad for bad in each("message_peek({})", "channel", BAD_CHANNELS) if "(null)" not in bad[0]],
+        *each("message_peek('a', {})", "limit", BAD_LIMITS),
+        ("message_peek('a', 1, false, -1)", "preview_bytes"),
+        ("message_show(null)", "ids"),
+        ("message_show('{1}', -1)", "preview_bytes"),
+        *each("channel_busiest({})", "limit", BAD_LIMITS),
+    ],
     "dead letters": [
         ("dead_redrive(null)", "ids"),
         ("dead_purge(null)", "ids"),
@@ -262,6 +270,8 @@ LENIENT = [
     "dead_redrive('{NULL}')",
     "dead_purge('{NULL}')",
     "dead_list('nobody')",
+    "message_peek('nobody', 1, null, null)",
+    "message_show('{NULL,-1,0}')",
     "dead_purge_channel('nobody', 1, null)",
     "queue_check(null)",
     "sleeper_clear(null)",

@@ -53,6 +53,9 @@ CALLS = {
     "channel_resume": "select channel_resume('a')",
     "channel_delete": "select channel_delete('a')",
     "channel_explain": "select channel_explain('a')",
+    "channel_busiest": "select channel_busiest()",
+    "message_peek": "select message_peek()",
+    "message_show": "select message_show('{}')",
     "dead_list": "select dead_list()",
     "dead_redrive": "select dead_redrive('{}')",
     "dead_redrive_channel": "select dead_redrive_channel('a')",
@@ -68,7 +71,7 @@ WORKER = {
     *("dequeue", "read", "complete", "defer", "bury", "give_back", "heartbeat"),
     *("register", "clear", "event", "horizon", "to_epoch"),
 }
-READER = {"channel_explain", "queue_status", "to_epoch"}
+READER = {"channel_explain", "channel_busiest", "queue_status", "to_epoch"}
 ALLOWED = {"producer": PRODUCER, "worker": WORKER, "reader": READER, "operator": set(CALLS), None: set()}
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lonnymq.calls.argument import MAX_BIGINT, MAX_INTEGER, whole
+from lonnymq.calls.argument import MAX_BIGINT, MAX_INTEGER, instant, whole
 from lonnymq.calls.statement import Call, Rows, Statement, call, function
 from lonnymq.errors import invalid
 from lonnymq.model import (
@@ -26,9 +26,9 @@ EXPLAIN = function(
     p_channel="text",
 )
 COLUMNS = (
-    "channel, reason, waiting, leased, head_id, head_dequeue_at, next_release_at, last_release_at,"
-    " created_at, max_concurrency, release_interval_ms, release_burst, weight, max_size, max_attempts,"
-    " is_paused"
+    "channel, reason, waiting, leased, head_id, head_dequeue_at, head_created_at, next_release_at,"
+    " last_release_at, created_at, max_concurrency, release_interval_ms, release_burst, weight, max_size,"
+    " max_attempts, is_paused"
 )
 STATUS = Statement(
     "channel_status",
@@ -41,6 +41,7 @@ STATUSES = Statement(
     " limit %t::bigint",
     ("text", "bigint"),
 )
+BUSIEST = function("channel_busiest", COLUMNS, p_limit="integer")
 
 LIMITS = {
     "max_concurrency": (1, MAX_INTEGER),
@@ -91,6 +92,10 @@ def statuses(after: str, limit: int) -> Call[list[ChannelStatus]]:
     return call(STATUSES, after, limit, decode=lambda rows: [_status(row) for row in rows])
 
 
+def busiest(limit: int) -> Call[list[ChannelStatus]]:
+    return call(BUSIEST, limit, decode=lambda rows: [_status(row) for row in rows])
+
+
 def _set(rows: Rows) -> ChannelSetOutcome:
     return ChannelSetOutcome(rows[0][0])
 
@@ -103,16 +108,17 @@ def _status(row: tuple[Any, ...]) -> ChannelStatus:
         leased=int(row[3]),
         head_id=row[4],
         head_dequeue_at=row[5],
-        next_release_at=row[6],
-        last_release_at=row[7],
-        created_at=row[8],
+        head_created_at=None if row[6] is None else instant(row[6]),
+        next_release_at=row[7],
+        last_release_at=row[8],
+        created_at=row[9],
         policy=ChannelPolicy(
-            max_concurrency=row[9],
-            release_interval_ms=row[10],
-            release_burst=row[11],
-            weight=row[12],
-            max_size=row[13],
-            max_attempts=row[14],
-            is_paused=row[15],
+            max_concurrency=row[10],
+            release_interval_ms=row[11],
+            release_burst=row[12],
+            weight=row[13],
+            max_size=row[14],
+            max_attempts=row[15],
+            is_paused=row[16],
         ),
     )

@@ -78,6 +78,9 @@
 \ir views/dead_letter.sql
 \ir views/table_size.sql
 \ir views/history_partition.sql
+\ir functions/message_show.sql
+\ir functions/message_peek.sql
+\ir functions/channel_busiest.sql
 \ir functions/history_prepare.sql
 \ir functions/channel_set.sql
 \ir functions/channel_pause.sql

@@ -29,6 +29,14 @@ class AsyncDeadLetters:
         argument.identifier("after", after)
         return await self._caller.perform(calls.list(self._channel, limit, after), connection)
 
+    async def show(
+        self, message_id: int, *, connection: AsyncConnection[Any] | None = None
+    ) -> DeadLetter | None:
+        """Return one dead letter; None if there is none of that id."""
+        after = argument.whole("message_id", message_id, 0, argument.MAX_BIGINT) - 1
+        found = await self._caller.perform(calls.list(self._channel, 1, after), connection)
+        return found[0] if found and found[0].id == message_id else None
+
     async def redrive(
         self, ids: Sequence[int], *, connection: AsyncConnection[Any] | None = None
     ) -> Sequence[RedriveOutcome]:

@@ -31,6 +31,12 @@ class DeadLetters:
         argument.identifier("after", after)
         return self._caller.perform(calls.list(self._channel, limit, after), connection)
 
+    def show(self, message_id: int, *, connection: Connection[Any] | None = None) -> DeadLetter | None:
+        """Return one dead letter; None if there is none of that id."""
+        after = argument.whole("message_id", message_id, 0, argument.MAX_BIGINT) - 1
+        found = self._caller.perform(calls.list(self._channel, 1, after), connection)
+        return found[0] if found and found[0].id == message_id else None
+
     def redrive(
         self, ids: Sequence[int], *, connection: Connection[Any] | None = None
     ) -> Sequence[RedriveOutcome]:

@@ -12,6 +12,7 @@ from lonnymq import schema as schemas
 from lonnymq.calls import argument
 from lonnymq.calls import channel as channel_calls
 from lonnymq.calls import message as calls
+from lonnymq.calls import peek as peek_calls
 from lonnymq.calls import queue as queue_calls
 from lonnymq.calls import stage as stage_calls
 from lonnymq.calls.codec import JSON, Codec
@@ -34,6 +35,7 @@ from lonnymq.model import (
     ChannelStatus,
     Created,
     HistoryMode,
+    LiveMessage,
     NewMessage,
     Problem,
     Published,
@@ -211,6 +213,32 @@ class Queue(Acknowledger):
 
     # Operators look and steer.
 
+    def peek(
+        self,
+        channel: str | None = None,
+        *,
+        limit: int = 10,
+        is_leased: bool = False,
+        preview_bytes: int | None = 1000,
+        connection: Connection[Any] | None = None,
+    ) -> list[LiveMessage]:
+        """Look at a channel's next messages, or at all channels' by id, and lease none.
+
+        With `is_leased` look at those that are being worked. `preview_bytes=None` reads whole contents.
+        """
+        call = peek_calls.peek(
+            None if channel is None else argument.channel(channel),
+            argument.whole("limit", limit, 1, 10_000),
+            is_leased,
+            argument.optional_whole("preview_bytes", preview_bytes, 0, argument.MAX_INTEGER),
+        )
+        return self.caller.perform(call, connection)
+
+    def show(self, message_id: int, *, connection: Connection[Any] | None = None) -> LiveMessage | None:
+        """Look at one message; None if it is not live: ended, a dead letter, or never there."""
+        call = peek_calls.show(argument.identifier("message_id", message_id))
+        return self.caller.perform(call, connection)
+
     def channel(self, name: str) -> Channel:
         """Return a tenant's channel; no round trip."""
         return Channel(self, name)
@@ -222,6 +250,11 @@ class Queue(Acknowledger):
         call = channel_calls.statuses(
             argument.text("after", after), argument.whole("limit", limit, 1, 10_000)
         )
+        return self.caller.perform(call, connection)
+
+    def busiest(self, *, limit: int = 20, connection: Connection[Any] | None = None) -> list[ChannelStatus]:
+        """Return the channels with the most messages, waiting and leased; cheap among very many channels."""
+        call = channel_calls.busiest(argument.whole("limit", limit, 1, 10_000))
         return self.caller.perform(call, connection)
 
     def dead(self, channel: str | None = None) -> DeadLetters:

@@ -21,13 +21,14 @@ begin
     when 'worker' then array['to_epoch', 'message_dequeue', 'message_read', 'message_complete', 'message_defer',
       'message_bury', 'message_give_back', 'message_heartbeat', 'queue_event', 'queue_horizon', 'sleeper_register',
       'sleeper_clear', 'history_prepare', 'stage_prune']
-    when 'reader' then array['to_epoch', 'from_epoch', 'channel_explain', 'queue_status']
+    when 'reader' then array['to_epoch', 'from_epoch', 'channel_explain', 'channel_busiest', 'queue_status']
     when 'operator' then array['to_epoch', 'from_epoch', 'message_create', 'message_create_many', 'message_publish',
       'message_cancel', 'message_cancel_key', 'message_dequeue', 'message_read', 'message_complete', 'message_defer',
       'message_bury', 'message_give_back', 'message_heartbeat', 'queue_event', 'queue_horizon', 'sleeper_register',
       'sleeper_clear', 'history_prepare', 'stage_prune', 'channel_set', 'channel_pause', 'channel_resume',
       'channel_delete', 'channel_explain', 'dead_list', 'dead_redrive', 'dead_redrive_channel', 'dead_purge',
-      'dead_purge_channel', 'queue_set', 'queue_status', 'queue_check', 'bytes_as_json']
+      'dead_purge_channel', 'message_peek', 'message_show', 'channel_busiest', 'queue_set', 'queue_status', 'queue_check',
+      'bytes_as_json']
   end;
   if v_functions is null then
     perform reject('kind', quote_literal(p_kind), '''producer'', ''worker'', ''operator'' or ''reader''');

@@ -1,0 +1,56 @@
+"""Live messages, looked at from outside: nothing is leased."""
+
+from typing import Any
+
+from lonnymq.calls.argument import instant, instant_of_us
+from lonnymq.calls.statement import Call, Rows, call, function
+from lonnymq.model import LiveMessage, MessageStatus
+
+COLUMNS = (
+    "message_id, channel, key, status, dequeue_at, created_at, attempts, max_attempts, error, worker,"
+    " leased_at, unlock_at, content_bytes, content, state"
+)
+PEEK = function(
+    "message_peek",
+    COLUMNS,
+    p_channel="text",
+    p_limit="integer",
+    p_is_leased="boolean",
+    p_preview_bytes="integer",
+)
+SHOW = function("message_show", COLUMNS, p_ids="bigint[]")
+
+
+def peek(
+    channel: str | None, limit: int, is_leased: bool, preview_bytes: int | None
+) -> Call[list[LiveMessage]]:
+    return call(PEEK, channel, limit, is_leased, preview_bytes, decode=_messages)
+
+
+def show(id_: int) -> Call[LiveMessage | None]:
+    return call(SHOW, [id_], decode=lambda rows: _message(rows[0]) if rows else None)
+
+
+def _messages(rows: Rows) -> list[LiveMessage]:
+    return [_message(row) for row in rows]
+
+
+def _message(row: tuple[Any, ...]) -> LiveMessage:
+    leased_at, unlock_at = row[10:12]
+    return LiveMessage(
+        id=row[0],
+        channel=row[1],
+        key=row[2],
+        status=MessageStatus(row[3]),
+        dequeue_at=row[4],
+        created_at=instant(row[5]),
+        attempts=row[6],
+        max_attempts=row[7],
+        error=row[8],
+        worker=row[9],
+        leased_at=None if leased_at is None else instant_of_us(leased_at),
+        unlock_at=None if unlock_at is None else instant_of_us(unlock_at),
+        content_bytes=row[12],
+        content=row[13],
+        state_content=row[14],
+    )

@@ -1,0 +1,38 @@
+-- message_show: live messages as they are now, in the order given: waiting, scheduled (its time has not come) or leased, by
+-- whom and until when. Of content and state only the first p_preview_bytes, if given; content_bytes is the whole length.
+-- Returns a row for each that exists.
+-- Locks:  nothing.
+-- Writes: nothing.
+create or replace function message_show(p_ids bigint[], p_preview_bytes integer default null)
+returns table (
+  message_id bigint, channel text, key text, status text, dequeue_at bigint, created_at bigint, attempts integer,
+  max_attempts integer, error text, worker text, leased_at bigint, unlock_at bigint, content_bytes integer, content bytea,
+  state bytea
+)
+language plpgsql stable security definer
+set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+as $$
+begin
+  if p_ids is null then
+    perform reject('ids', null, 'an array');
+  elsif p_preview_bytes < 0 then
+    perform reject('preview_bytes', p_preview_bytes::text, '0 or more');
+  end if;
+  return query
+  select m.id, coalesce(m.channel_name, c.name), m.key, case when l.message_id is not null then 'leased'
+      when m.dequeue_at > floor(extract(epoch from clock_timestamp()) * 1000) then 'scheduled' else 'waiting' end,
+    m.dequeue_at, m.created_at, coalesce(l.attempt, m.attempts), coalesce(m.max_attempts, c.max_attempts), m.error, l.worker,
+    l.leased_at, l.unlock_at, octet_length(m.content),
+    case when p_preview_bytes is null then m.content else substr(m.content, 1, p_preview_bytes) end,
+    case when p_preview_bytes is null then m.state else substr(m.state, 1, p_preview_bytes) end
+  from unnest(p_ids) with ordinality u(id, ordinal)
+  join message m on m.id = u.id
+  left join channel c on c.id = m.channel_id
+  left join lease l on l.message_id = m.id
+  order by u.ordinal;
+end
+$$;
