@@ -13,6 +13,7 @@
 \ir tables/history.sql
 \ir tables/stage.sql
 \ir tables/sleeper.sql
+\ir tables/cron.sql
 
 -- Words and checks.
 \ir functions/reject.sql
@@ -20,6 +21,7 @@
 \ir functions/require_channel.sql
 \ir functions/require_length.sql
 \ir functions/require_batch.sql
+\ir functions/require_cron.sql
 \ir functions/to_epoch.sql
 \ir functions/from_epoch.sql
 \ir functions/bytes_as_json.sql
@@ -66,6 +68,15 @@
 \ir functions/dead_purge.sql
 \ir functions/dead_purge_channel.sql
 
+-- It comes again and again.
+\ir functions/cron_set.sql
+\ir functions/cron_due.sql
+\ir functions/cron_tick.sql
+\ir functions/cron_pause.sql
+\ir functions/cron_resume.sql
+\ir functions/cron_delete.sql
+\ir functions/cron_list.sql
+
 -- Workers sleep.
 \ir functions/queue_horizon.sql
 \ir functions/sleeper_register.sql
@@ -89,6 +100,7 @@
 \ir functions/channel_explain.sql
 \ir functions/queue_set.sql
 \ir functions/queue_status.sql
+\ir functions/queue_activity.sql
 \ir functions/queue_check.sql
 \ir functions/queue_grant.sql
 \ir functions/queue_revoke.sql

@@ -1,5 +1,6 @@
--- queue_grant: let a role use this queue as a 'producer' (create, cancel what it created by id or key), a 'worker'
--- (dequeue and acknowledge), an 'operator' (everything but installing), or a 'reader' (views and figures, no content).
+-- queue_grant: let a role use this queue as a 'producer' (create, also again and again; cancel what it created by id or
+-- key), a 'worker' (dequeue and acknowledge; tick crons), an 'operator' (everything but installing), or a 'reader' (views
+-- and figures, no content).
 -- Locks:  nothing.
 -- Writes: privileges.
 create or replace function queue_grant(p_role text, p_kind text) returns void
@@ -17,18 +18,20 @@ begin
   end if;
   v_functions := case p_kind
     when 'producer' then array['to_epoch', 'message_create', 'message_create_many', 'message_publish', 'message_cancel',
-      'message_cancel_key']
+      'message_cancel_key', 'cron_set', 'cron_delete']
     when 'worker' then array['to_epoch', 'message_dequeue', 'message_read', 'message_complete', 'message_defer',
       'message_bury', 'message_give_back', 'message_heartbeat', 'queue_event', 'queue_horizon', 'sleeper_register',
-      'sleeper_clear', 'history_prepare', 'stage_prune']
-    when 'reader' then array['to_epoch', 'from_epoch', 'channel_explain', 'channel_busiest', 'queue_status']
+      'sleeper_clear', 'history_prepare', 'stage_prune', 'cron_due', 'cron_tick']
+    when 'reader' then array['to_epoch', 'from_epoch', 'channel_explain', 'channel_busiest', 'queue_status', 'queue_activity',
+      'cron_list']
     when 'operator' then array['to_epoch', 'from_epoch', 'message_create', 'message_create_many', 'message_publish',
       'message_cancel', 'message_cancel_key', 'message_dequeue', 'message_read', 'message_complete', 'message_defer',
       'message_bury', 'message_give_back', 'message_heartbeat', 'queue_event', 'queue_horizon', 'sleeper_register',
       'sleeper_clear', 'history_prepare', 'stage_prune', 'channel_set', 'channel_pause', 'channel_resume',
       'channel_delete', 'channel_explain', 'dead_list', 'dead_redrive', 'dead_redrive_channel', 'dead_purge',
-      'dead_purge_channel', 'message_peek', 'message_show', 'channel_busiest', 'queue_set', 'queue_status', 'queue_check',
-      'bytes_as_json']
+      'dead_purge_channel', 'message_peek', 'message_show', 'channel_busiest', 'queue_set', 'queue_status', 'queue_activity',
+      'queue_check', 'bytes_as_json', 'cron_set', 'cron_due', 'cron_tick', 'cron_pause', 'cron_resume', 'cron_delete',
+      'cron_list']
   end;
   if v_functions is null then
     perform reject('kind', quote_literal(p_kind), '''producer'', ''worker'', ''operator'' or ''reader''');

@@ -1,0 +1,166 @@
+"""Crons: declared, looked at, ticked by whoever comes first."""
+
+import unicodedata
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from lonnymq.calls import argument, schedule
+from lonnymq.calls.codec import Codec, encoded
+from lonnymq.calls.statement import Call, Rows, call, function
+from lonnymq.errors import invalid
+from lonnymq.model import (
+    CatchUp,
+    Cron,
+    CronDeleteOutcome,
+    CronSetOutcome,
+    CronStatus,
+    CronTickOutcome,
+    DueCron,
+    DueCrons,
+    Ticks,
+)
+
+SET = function(
+    "cron_set",
+    p_name="text",
+    p_expression="text",
+    p_channel="text",
+    p_content="bytea",
+    p_timezone="text",
+    p_catch_up="text",
+    p_max_attempts="integer",
+    p_is_declared="boolean",
+    p_mark_at="timestamptz",
+)
+DUE = function(
+    "cron_due",
+    "now_at, wait_ms, name, expression, timezone, catch_up, mark_at",
+    p_names="text[]",
+    p_limit="integer",
+    p_now="timestamptz",
+)
+TICK = function(
+    "cron_tick",
+    "outcome, created",
+    p_name="text",
+    p_mark_at="timestamptz",
+    p_until_at="timestamptz",
+    p_ticks="timestamptz[]",
+    p_next_at="timestamptz",
+)
+PAUSE = function("cron_pause", p_name="text")
+RESUME = function("cron_resume", p_name="text")
+DELETE = function("cron_delete", p_name="text")
+LIST = function(
+    "cron_list",
+    "name, expression, timezone, channel, catch_up, max_attempts, is_declared, is_paused, mark_at, next_at,"
+    " last_at, created_at",
+    p_limit="integer",
+    p_after="text",
+)
+
+
+def set(  # noqa: A001
+    cron: Cron, codec: Codec, is_declared: bool, after: datetime | None
+) -> Call[CronSetOutcome]:
+    schedule.require(cron.expression, cron.timezone)
+    return call(
+        SET,
+        cron_name(cron.name),
+        cron.expression,
+        argument.channel(cron.channel),
+        encoded("payload", cron.payload, codec),
+        cron.timezone,
+        argument.word("catch_up", cron.catch_up, CatchUp),
+        argument.optional_whole("max_attempts", cron.max_attempts, 1, argument.MAX_INTEGER),
+        is_declared,
+        instant("after", after),
+        decode=_set,
+    )
+
+
+def due(names: Sequence[str], limit: int, now: datetime | None) -> Call[DueCrons]:
+    return call(DUE, [cron_name(one) for one in names], limit, instant("now", now), decode=_due)
+
+
+def tick(due: DueCron, ticks: Ticks) -> Call[CronTickOutcome]:
+    """Safe to repeat: the second try finds that the first one has moved the mark."""
+    return call(
+        TICK,
+        due.name,
+        due.mark_at,
+        ticks.until_at,
+        ticks.ticks,
+        ticks.next_at,
+        decode=lambda rows: CronTickOutcome(rows[0][0]),
+    )
+
+
+def pause(name: str) -> Call[CronSetOutcome]:
+    return call(PAUSE, cron_name(name), decode=_set)
+
+
+def resume(name: str) -> Call[CronSetOutcome]:
+    return call(RESUME, cron_name(name), decode=_set)
+
+
+def delete(name: str) -> Call[CronDeleteOutcome]:
+    return call(
+        DELETE,
+        cron_name(name),
+        decode=lambda rows: CronDeleteOutcome(rows[0][0]),
+        is_unsure=lambda answer: answer is CronDeleteOutcome.UNKNOWN,
+    )
+
+
+def list(limit: int, after: str) -> Call[Sequence[CronStatus]]:  # noqa: A001
+    return call(LIST, limit, after, decode=_statuses)
+
+
+def cron_name(value: Any) -> str:
+    """Return the name of a cron: shorter than a key, which holds the name and a tick."""
+    name = argument.text("name", value, 1, 200)
+    if any(unicodedata.category(character) == "Cc" for character in name):
+        raise invalid("name", value, "1 to 200 characters without control characters")
+    return name
+
+
+def instant(argument_: str, value: Any) -> datetime | None:
+    if value is not None:
+        argument.epoch_ms(argument_, value)
+    found: datetime | None = value
+    return found
+
+
+def _set(rows: Rows) -> CronSetOutcome:
+    return CronSetOutcome(rows[0][0])
+
+
+def _due(rows: Rows) -> DueCrons:
+    crons = tuple(
+        DueCron(name, expression, timezone, CatchUp(catch_up), mark_at, now_at)
+        for now_at, _, name, expression, timezone, catch_up, mark_at in rows
+        if name is not None
+    )
+    return DueCrons(crons, rows[0][1])
+
+
+def _statuses(rows: Rows) -> Sequence[CronStatus]:
+    return [
+        CronStatus(
+            name=row[0],
+            expression=row[1],
+            timezone=row[2],
+            channel=row[3],
+            catch_up=CatchUp(row[4]),
+            max_attempts=row[5],
+            is_declared=row[6],
+            is_paused=row[7],
+            mark_at=row[8],
+            next_at=row[9],
+            last_at=row[10],
+            created_at=row[11],
+        )
+        for row in rows
+    ]

@@ -1,0 +1,40 @@
+-- cron_due: the crons whose next tick is due by the database's clock, or not known yet: those that were not declared in
+-- a program's code, and of those that were, p_names. p_now stands in for the clock where time is simulated.
+-- Returns a row per cron, the earliest first; or one row without a name, with how long until the next is due (null: none).
+-- now_at is the clock: the ticks after mark_at up to there are to be decided, and reported to cron_tick.
+-- Locks:  nothing.
+-- Writes: nothing.
+create or replace function cron_due(
+  p_names text[] default '{}', p_limit integer default 100, p_now timestamptz default null
+) returns table (
+  now_at timestamptz, wait_ms bigint, name text, expression text, timezone text, catch_up text, mark_at timestamptz
+)
+language plpgsql security definer
+set search_path from current
+as $$
+#variable_conflict use_column
+declare
+  v_now constant timestamptz := coalesce(p_now, clock_timestamp());
+  v_next_at timestamptz;
+begin
+  perform require_batch(p_limit);
+  if p_names is null then
+    perform reject('names', null, 'an array');
+  elsif not isfinite(v_now) then
+    perform reject('now', p_now::text, 'a finite timestamp');
+  end if;
+  return query
+  select v_now, 0::bigint, c.name, c.expression, c.timezone, c.catch_up, c.mark_at
+  from cron c
+  where not c.is_paused and (c.next_at is null or c.next_at <= v_now) and (not c.is_declared or c.name = any(p_names))
+  order by c.next_at nulls first limit p_limit;
+  if not found then
+    select c.next_at into v_next_at from cron c
+    where not c.is_paused and c.next_at > v_now and (not c.is_declared or c.name = any(p_names))
+    order by c.next_at limit 1;
+    return query
+    select v_now, ceil(extract(epoch from v_next_at - v_now) * 1000)::bigint, null::text, null::text, null::text, null::text,
+      null::timestamptz;
+  end if;
+end
+$$;
