@@ -4,9 +4,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from lonnymq.calls.codec import JSON, Codec, JsonCodec
-from lonnymq.client.aio import AsyncChannel, AsyncDeadLetters, AsyncHistory, AsyncMessage, AsyncQueue
+from lonnymq.client.aio import (
+    AsyncChannel,
+    AsyncCrons,
+    AsyncDeadLetters,
+    AsyncHistory,
+    AsyncMessage,
+    AsyncQueue,
+)
+from lonnymq.client.aio.lent import AsyncLentConnection
 from lonnymq.client.settings import ClientSettings
-from lonnymq.client.sync import Channel, DeadLetters, History, Message, Queue
+from lonnymq.client.sync import Channel, Crons, DeadLetters, History, Message, Queue
+from lonnymq.client.sync.lent import LentConnection
 from lonnymq.errors import (
     Busy,
     ChannelCollision,
@@ -22,21 +31,30 @@ from lonnymq.errors import (
     SchemaTooNew,
     SchemaTooOld,
     ServerTooOld,
+    TransactionAborted,
     WrongIsolationLevel,
 )
 from lonnymq.model import (
     Batch,
     BuryOutcome,
     CancelOutcome,
+    CatchUp,
     ChannelDeleteOutcome,
     ChannelPolicy,
     ChannelStatus,
     CompleteOutcome,
     Created,
     CreateOutcome,
+    Cron,
+    CronDeleteOutcome,
+    CronSetOutcome,
+    CronStatus,
+    CronTickOutcome,
     DeadLetter,
     DeferOutcome,
     DequeueOutcome,
+    DueCron,
+    DueCrons,
     Explanation,
     GiveBackOutcome,
     HeartbeatOutcome,
@@ -51,11 +69,13 @@ from lonnymq.model import (
     Published,
     PublishOutcome,
     PurgeOutcome,
+    QueueActivity,
     QueueSettings,
     QueueStatus,
     Reason,
     RedriveOutcome,
     RoleKind,
+    Ticks,
 )
 from lonnymq.schema import SchemaState, SchemaStatus
 
@@ -67,14 +87,17 @@ __version__ = "0.1.0"
 __all__ = [
     "JSON",
     "AsyncChannel",
+    "AsyncCrons",
     "AsyncDeadLetters",
     "AsyncHistory",
+    "AsyncLentConnection",
     "AsyncMessage",
     "AsyncQueue",
     "Batch",
     "BuryOutcome",
     "Busy",
     "CancelOutcome",
+    "CatchUp",
     "Channel",
     "ChannelCollision",
     "ChannelDeleteOutcome",
@@ -86,11 +109,19 @@ __all__ = [
     "ConnectionLost",
     "CreateOutcome",
     "Created",
+    "Cron",
+    "CronDeleteOutcome",
+    "CronSetOutcome",
+    "CronStatus",
+    "CronTickOutcome",
+    "Crons",
     "DeadLetter",
     "DeadLetters",
     "DecodeError",
     "DeferOutcome",
     "DequeueOutcome",
+    "DueCron",
+    "DueCrons",
     "EmbeddedServer",
     "Explanation",
     "GiveBackOutcome",
@@ -102,6 +133,7 @@ __all__ = [
     "JsonCodec",
     "Lease",
     "LeasedMessage",
+    "LentConnection",
     "LiveMessage",
     "LonnyError",
     "Message",
@@ -114,6 +146,7 @@ __all__ = [
     "Published",
     "PurgeOutcome",
     "Queue",
+    "QueueActivity",
     "QueueSettings",
     "QueueStatus",
     "Reason",
@@ -127,6 +160,8 @@ __all__ = [
     "SchemaTooNew",
     "SchemaTooOld",
     "ServerTooOld",
+    "Ticks",
+    "TransactionAborted",
     "WrongIsolationLevel",
     "embedded",
 ]

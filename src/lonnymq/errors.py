@@ -39,6 +39,12 @@ class PublicationIncomplete(LonnyError):
     sqlstate = "LQ005"
 
 
+class TransactionAborted(LonnyError):
+    """An earlier statement of the caller's transaction failed: roll it back first. Nothing was changed."""
+
+    sqlstate = "25P02"
+
+
 class SchemaError(LonnyError):
     """The queue's schema is not what this client needs."""
 
@@ -89,6 +95,7 @@ BY_SQLSTATE: dict[str, type[LonnyError]] = {
         Busy,
         ChannelCollision,
         PublicationIncomplete,
+        TransactionAborted,
         NotPermitted,
     )
     if kind.sqlstate

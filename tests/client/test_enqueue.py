@@ -153,8 +153,8 @@ def test_the_callers_rows_may_come_in_any_shape(queue: Any, open_connection: Ope
 
 
 def test_a_connection_of_the_other_kind_is_refused(queue: Any, flavour: str) -> None:
-    expected = "psycopg.AsyncConnection" if flavour == "async" else "psycopg.Connection"
-    with pytest.raises(InvalidArgument, match=f"connection must be a {expected}, got <object"):
+    expected = "psycopg AsyncConnection" if flavour == "async" else "psycopg Connection"
+    with pytest.raises(InvalidArgument, match=f"connection must be a {expected} .*, got a object"):
         queue.enqueue("a", 1, connection=object())
 
 

@@ -1,10 +1,11 @@
 """The queue as a whole: settings, figures, its own check, and who may use it."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from lonnymq.calls.statement import Call, Rows, call, function, nothing
-from lonnymq.model import HistoryMode, Horizon, Problem, QueueSettings, QueueStatus
+from lonnymq.model import HistoryMode, Horizon, Problem, QueueActivity, QueueSettings, QueueStatus
 
 EVENT = function("queue_event")
 HORIZON = function("queue_horizon", "oldest, newest")
@@ -14,6 +15,7 @@ STATUS = function(
     "channels, waiting, leased, expired, dead, unfolded_wakes, sleepers, history, history_overflow,"
     " oldest_transaction, version",
 )
+ACTIVITY = function("queue_activity", "created, leased, ended, at")
 CHECK = function("queue_check", "problem, channel, detail, is_repaired", p_repair="boolean")
 GRANT = function("queue_grant", p_role="text", p_kind="text")
 REVOKE = function("queue_revoke", p_role="text")
@@ -35,6 +37,10 @@ def status() -> Call[QueueStatus]:
     return call(STATUS, decode=_status)
 
 
+def activity() -> Call[QueueActivity]:
+    return call(ACTIVITY, decode=lambda rows: QueueActivity(*rows[0]))
+
+
 def check(repair: bool) -> Call[list[Problem]]:
     return call(
         CHECK, repair, decode=lambda rows: [Problem(row[0], row[1], row[2], bool(row[3])) for row in rows]
@@ -50,7 +56,8 @@ def revoke(role: str) -> Call[None]:
 
 
 def _settings(rows: Rows) -> QueueSettings:
-    settings = rows[0][0]
+    # Some drivers leave JSON as it is written.
+    settings = json.loads(rows[0][0]) if isinstance(rows[0][0], str) else rows[0][0]
     return QueueSettings(HistoryMode(settings["history"]), int(settings["max_content_bytes"]))
 
 

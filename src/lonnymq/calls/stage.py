@@ -9,6 +9,18 @@ from lonnymq.calls.statement import Call, call, function
 
 PRUNE = function("stage_prune", p_before="timestamptz")
 
+# Those of sql/copy.sql, in its order.
+COLUMN_NAMES = (
+    "publication",
+    "part",
+    "ordinal",
+    "channel",
+    "content",
+    "dequeue_at",
+    "delay_ms",
+    "key",
+    "max_attempts",
+)
 HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 TRAILER = b"\xff\xff"
 NULL = b"\xff\xff\xff\xff"

@@ -1,9 +1,12 @@
 """What a call is: a statement, its parameters as PostgreSQL wants them, and how to read the reply."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
+from itertools import count
 from typing import Any, Generic, LiteralString, TypeVar
 
 from psycopg import sql
@@ -15,6 +18,14 @@ Rows = list[tuple[Any, ...]]
 LITERAL_TYPES = {"bigint", "integer"}
 LITERAL_ARRAY_TYPES = {"bigint[]", "integer[]", "uuid[]"}
 BINARY_TYPES = {"bytea", "bytea[]"}
+PLACEHOLDER = re.compile(r"%[tb]::(\w+(?:\[\])?)")
+
+
+class Style(Enum):
+    """How a driver other than psycopg wants its placeholders."""
+
+    FORMAT = "%s"
+    NUMBERED = "$1"
 
 
 @dataclass(frozen=True)
@@ -27,6 +38,10 @@ class Statement:
 
     def text(self, schema: str) -> LiteralString:
         return _text(self.template, schema)
+
+    def styled(self, schema: str, style: Style) -> str:
+        """Return the text for a driver other than psycopg; without parameters, `%` means itself."""
+        return _styled(self.template, schema, style)
 
 
 @dataclass(frozen=True)
@@ -102,4 +117,24 @@ def scalar(rows: Rows) -> Any:
 @lru_cache(maxsize=1024)
 def _text(template: str, schema: str) -> LiteralString:
     quoted = sql.Identifier(schema).as_string(None).replace("%", "%%")
+    return _filled(template, quoted)
+
+
+@lru_cache(maxsize=1024)
+def _styled(template: str, schema: str, style: Style) -> str:
+    quoted = sql.Identifier(schema).as_string(None)
+    if style is Style.FORMAT:
+        template, found = PLACEHOLDER.subn(r"%s::\1", template)
+        return _filled(template, quoted.replace("%", "%%") if found else quoted)
+    numbers = count(1)
+    return _filled(PLACEHOLDER.sub(lambda match: f"${next(numbers)}::{_typed(match[1])}", template), quoted)
+
+
+def _typed(kind: str) -> str:
+    """Return the cast of a numbered parameter: what is sent as text must be declared as text."""
+    is_text = kind in LITERAL_TYPES or kind in LITERAL_ARRAY_TYPES or kind == "jsonb"
+    return f"text::{kind}" if is_text else kind
+
+
+def _filled(template: str, quoted: str) -> str:
     return template.format(schema=quoted, literal=quoted.replace("'", "''"))

@@ -1,24 +1,43 @@
 """What went wrong, from the driver's error: told by SQLSTATE and by the connection's state, not by text."""
 
 import select
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 from psycopg import BaseConnection
 from psycopg.pq import ConnStatus, TransactionStatus
 
+from lonnymq.client.lending import names
 from lonnymq.errors import (
     BY_SQLSTATE,
     SQLSTATES_OF_MISSING_SCHEMA,
     ConnectionLost,
     LonnyError,
     SchemaMissing,
+    TransactionAborted,
 )
+
+# With these a library refuses to go on in a transaction that has failed, before PostgreSQL is asked.
+ABORTED = {
+    "sqlalchemy.exc.PendingRollbackError",
+    "django.db.transaction.TransactionManagementError",
+}
 
 
 def is_outside_transaction(connection: BaseConnection[Any]) -> bool:
     """Whether the next call commits by itself."""
     return connection.autocommit and connection.info.transaction_status is TransactionStatus.IDLE
+
+
+def is_before_transaction(connection: BaseConnection[Any]) -> bool:
+    """Whether the next statement begins the caller's transaction."""
+    return not connection.autocommit and connection.info.transaction_status is TransactionStatus.IDLE
+
+
+def is_idle(connection: BaseConnection[Any]) -> bool:
+    """Whether nothing is going on: neither a call nor a transaction."""
+    return not connection.closed and connection.info.transaction_status is TransactionStatus.IDLE
 
 
 def translated(
@@ -36,7 +55,27 @@ def translated(
     return kind(_primary(error)) if kind else error
 
 
-def lost(error: psycopg.Error, *, commits: bool) -> ConnectionLost:
+def of_foreign(error: Exception, schema: str, *, is_lost: bool, commits: bool) -> Exception:
+    """Return our error for another library's, or that one itself; libraries wrap their driver's errors."""
+    if isinstance(error, LonnyError):
+        return error
+    if is_lost:
+        return lost(error, commits=commits)
+    if ABORTED.intersection(names(type(error))):
+        return TransactionAborted(str(error))
+    for inner in _chain(error):
+        sqlstate = getattr(inner, "sqlstate", None) or getattr(inner, "pgcode", None)
+        if sqlstate in SQLSTATES_OF_MISSING_SCHEMA:
+            return SchemaMissing(
+                f"this database has no queue in schema {schema!r}, or another version's: "
+                f"run install(), or check that this is the database you meant ({_primary(inner)})"
+            )
+        if sqlstate in BY_SQLSTATE:
+            return BY_SQLSTATE[sqlstate](_primary(inner))
+    return error
+
+
+def lost(error: Exception, *, commits: bool) -> ConnectionLost:
     consequence = (
         "the call may or may not have taken effect"
         if commits
@@ -68,5 +107,14 @@ def _is_readable(descriptor: int) -> bool:
     return bool(select.select([descriptor], [], [], 0)[0])
 
 
-def _primary(error: psycopg.Error) -> str:
-    return error.diag.message_primary or str(error)
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error and what it wraps, innermost first: that one has the database's own words."""
+    inner = getattr(error, "orig", None) or error.__cause__
+    if isinstance(inner, BaseException):
+        yield from _chain(inner)
+    yield error
+
+
+def _primary(error: BaseException) -> str:
+    primary = getattr(getattr(error, "diag", None), "message_primary", None)
+    return str(primary or getattr(error, "message", None) or error)

@@ -1,14 +1,16 @@
 """Reads sql/ and brings it into a database: install, migrate, check, uninstall, or print the script."""
 
-from lonnymq.schema import files, steps
+from lonnymq.schema import examine, files, steps
 from lonnymq.schema.run import check, install, migrate, uninstall
-from lonnymq.schema.steps import SchemaState, SchemaStatus, Steps, require_schema, sql_text
+from lonnymq.schema.steps import SchemaState, SchemaStatus, Step, Steps, require_schema, sql_text
 
 __all__ = [
     "SchemaState",
     "SchemaStatus",
+    "Step",
     "Steps",
     "check",
+    "examine",
     "files",
     "install",
     "migrate",

@@ -1,9 +1,10 @@
 """The client. aio/ is written by hand for asyncio; sync/ is generated from it by tools/unasync.py."""
 
 from lonnymq.client.aio.channel import AsyncChannel
+from lonnymq.client.aio.cron import AsyncCrons
 from lonnymq.client.aio.dead import AsyncDeadLetters
 from lonnymq.client.aio.history import AsyncHistory
 from lonnymq.client.aio.message import AsyncMessage
 from lonnymq.client.aio.queue import AsyncQueue
 
-__all__ = ["AsyncChannel", "AsyncDeadLetters", "AsyncHistory", "AsyncMessage", "AsyncQueue"]
+__all__ = ["AsyncChannel", "AsyncCrons", "AsyncDeadLetters", "AsyncHistory", "AsyncMessage", "AsyncQueue"]

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from psycopg import AsyncConnection
-
 from lonnymq.calls import argument
 from lonnymq.calls import message as calls
 from lonnymq.calls.codec import Codec, encoded
 from lonnymq.calls.statement import picked
 from lonnymq.client.aio.caller import AsyncCaller
+from lonnymq.client.aio.lent import AsyncLentConnection
+from lonnymq.client.watch import watched
 from lonnymq.errors import invalid
 from lonnymq.model import (
     BuryOutcome,
@@ -32,13 +32,17 @@ class AsyncAcknowledger:
     codec: Codec
 
     async def complete(
-        self, messages: Sequence[Lease], *, connection: AsyncConnection[Any] | None = None
+        self, messages: Sequence[Lease], *, connection: AsyncLentConnection | None = None
     ) -> list[CompleteOutcome]:
         """End the life of messages whose work is done."""
         ids, tokens = _fences(messages)
-        return await self.caller.perform_each(
-            lambda places: calls.complete(picked(ids, places), picked(tokens, places)), len(ids), connection
-        )
+        with watched(messages, connection) as note:
+            answers = await self.caller.perform_each(
+                lambda places: calls.complete(picked(ids, places), picked(tokens, places)),
+                len(ids),
+                connection,
+            )
+            return note(answers)
 
     async def defer(
         self,
@@ -50,7 +54,7 @@ class AsyncAcknowledger:
         delays: Sequence[timedelta | float | None] | None = None,
         states: Sequence[Any] | None = None,
         errors: Sequence[str | None] | None = None,
-        connection: AsyncConnection[Any] | None = None,
+        connection: AsyncLentConnection | None = None,
     ) -> list[DeferOutcome]:
         """Try them again later: with one `delay`, `state`, `error` for all, or `delays`, ... one each."""
         ids, tokens = _fences(messages)
@@ -62,17 +66,19 @@ class AsyncAcknowledger:
             for one in argument.spread("state", state, states, len(ids))
         ]
         texts = [argument.error_text(one) for one in argument.spread("error", error, errors, len(ids))]
-        return await self.caller.perform_each(
-            lambda places: calls.defer(
-                picked(ids, places),
-                picked(tokens, places),
-                picked(delays_ms, places),
-                picked(contents, places),
-                picked(texts, places),
-            ),
-            len(ids),
-            connection,
-        )
+        with watched(messages, connection) as note:
+            answers = await self.caller.perform_each(
+                lambda places: calls.defer(
+                    picked(ids, places),
+                    picked(tokens, places),
+                    picked(delays_ms, places),
+                    picked(contents, places),
+                    picked(texts, places),
+                ),
+                len(ids),
+                connection,
+            )
+            return note(answers)
 
     async def bury(
         self,
@@ -80,41 +86,49 @@ class AsyncAcknowledger:
         *,
         error: str | None = None,
         errors: Sequence[str | None] | None = None,
-        connection: AsyncConnection[Any] | None = None,
+        connection: AsyncLentConnection | None = None,
     ) -> list[BuryOutcome]:
         """Make dead letters of them, with one `error` for all, or `errors`, one each."""
         ids, tokens = _fences(messages)
         texts = [argument.error_text(one) for one in argument.spread("error", error, errors, len(ids))]
-        return await self.caller.perform_each(
-            lambda places: calls.bury(picked(ids, places), picked(tokens, places), picked(texts, places)),
-            len(ids),
-            connection,
-        )
+        with watched(messages, connection) as note:
+            answers = await self.caller.perform_each(
+                lambda places: calls.bury(picked(ids, places), picked(tokens, places), picked(texts, places)),
+                len(ids),
+                connection,
+            )
+            return note(answers)
 
     async def give_back(
-        self, messages: Sequence[Lease], *, connection: AsyncConnection[Any] | None = None
+        self, messages: Sequence[Lease], *, connection: AsyncLentConnection | None = None
     ) -> list[GiveBackOutcome]:
         """Return them unworked, without spending an attempt."""
         ids, tokens = _fences(messages)
-        return await self.caller.perform_each(
-            lambda places: calls.give_back(picked(ids, places), picked(tokens, places)), len(ids), connection
-        )
+        with watched(messages, connection) as note:
+            answers = await self.caller.perform_each(
+                lambda places: calls.give_back(picked(ids, places), picked(tokens, places)),
+                len(ids),
+                connection,
+            )
+            return note(answers)
 
     async def heartbeat(
         self,
         messages: Sequence[Lease],
         *,
         lease_ms: int = 30_000,
-        connection: AsyncConnection[Any] | None = None,
+        connection: AsyncLentConnection | None = None,
     ) -> list[HeartbeatOutcome]:
         """Keep them for another `lease_ms` from now."""
         argument.whole("lease_ms", lease_ms, 1, argument.MAX_LEASE_MS)
         ids, tokens = _fences(messages)
-        return await self.caller.perform_each(
-            lambda places: calls.heartbeat(picked(ids, places), picked(tokens, places), lease_ms),
-            len(ids),
-            connection,
-        )
+        with watched(messages, connection) as note:
+            answers = await self.caller.perform_each(
+                lambda places: calls.heartbeat(picked(ids, places), picked(tokens, places), lease_ms),
+                len(ids),
+                connection,
+            )
+            return note(answers)
 
 
 def _fences(messages: Sequence[Lease]) -> tuple[list[int], list[int]]:

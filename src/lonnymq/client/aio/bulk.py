@@ -1,11 +1,11 @@
 """Millions of messages at once: COPY into the stage, then publish."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 from uuid import uuid4
 
 import psycopg
-from psycopg import AsyncConnection, sql
+from psycopg import AsyncConnection, AsyncCursor, sql
 from psycopg.rows import tuple_row
 
 from lonnymq.calls import argument, stage
@@ -13,7 +13,8 @@ from lonnymq.calls import message as calls
 from lonnymq.calls.codec import Codec
 from lonnymq.calls.draft import draft
 from lonnymq.client import failure
-from lonnymq.client.aio.caller import AsyncCaller, required
+from lonnymq.client.aio.caller import AsyncCaller, transaction
+from lonnymq.client.aio.lent import AsyncBorrowed, AsyncLentConnection, native
 from lonnymq.errors import ConnectionLost
 from lonnymq.model import NewMessage, Published
 from lonnymq.schema import files
@@ -28,56 +29,76 @@ async def copy_in(
     messages: Iterable[NewMessage],
     publication: str | None,
     on_progress: Callable[[int], object] | None,
-    connection: AsyncConnection[Any] | None,
+    connection: AsyncLentConnection | None,
 ) -> Published:
     """Stage, then publish; on the caller's connection both belong to the caller's transaction."""
     name = uuid4().hex if publication is None else argument.text("publication", publication, 1, 255)
     part = uuid4()
     encode = stage.row_encoder(name, part)
-    rows = (encode(ordinal, draft(message, codec)) for ordinal, message in enumerate(messages))
-    if connection is not None:
-        count = await _stage(caller, required(connection), rows, on_progress)
-    else:
+    load = Load(
+        (encode(ordinal, draft(message, codec)) for ordinal, message in enumerate(messages)), on_progress
+    )
+    if connection is None:
         async with caller.source.connection() as own:
-            count = await _stage(caller, own, rows, on_progress)
-    return await caller.perform(calls.publish(name, str(part), count), connection)
+            await _stage(caller, own, load)
+    else:
+        await _stage(caller, await native(connection), load)
+    return await caller.perform(calls.publish(name, str(part), load.count), connection)
 
 
-async def _stage(
-    caller: AsyncCaller,
-    connection: AsyncConnection[Any],
-    rows: Iterable[bytes],
-    on_progress: Callable[[int], object] | None,
-) -> int:
+async def _stage(caller: AsyncCaller, connection: AsyncBorrowed, load: "Load") -> None:
+    try:
+        if isinstance(connection, AsyncConnection):
+            await _copy(caller, connection, load)
+        else:
+            await connection.stage(caller.schema, load.chunks())
+    except ConnectionLost as error:
+        raise ConnectionLost(
+            f"the connection was lost while staging: no message was created ({error.__cause__})",
+            may_have_happened=False,
+        ) from error.__cause__
+
+
+async def _copy(caller: AsyncCaller, connection: AsyncConnection[Any], load: "Load") -> None:
     statement = cast("Any", files.read("copy.sql").text)
     try:
-        async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
+        async with transaction(connection), AsyncCursor(connection, row_factory=tuple_row) as cursor:
             await cursor.execute("select current_setting('search_path')")
             before = await cursor.fetchone()
             await cursor.execute(
                 sql.SQL("set local search_path to {}, pg_temp").format(sql.Identifier(caller.schema))
             )
-            count = 0
-            buffer = bytearray(stage.HEADER)
             async with cursor.copy(statement) as copy:
-                for row in rows:
-                    buffer += row
-                    count += 1
-                    if len(buffer) >= CHUNK_BYTES:
-                        await copy.write(bytes(buffer))
-                        buffer.clear()
-                    if on_progress is not None and count % PROGRESS_ROWS == 0:
-                        on_progress(count)
-                await copy.write(bytes(buffer) + stage.TRAILER)
+                for chunk in load.chunks():
+                    await copy.write(chunk)
             await cursor.execute("select set_config('search_path', %s, true)", before)
     except psycopg.Error as error:
         ours = failure.translated(error, connection, caller.schema, commits=False)
-        if isinstance(ours, ConnectionLost):
-            ours = ConnectionLost(
-                f"the connection was lost while staging: no message was created ({error})",
-                may_have_happened=False,
-            )
         raise ours from (None if ours is error else error)
-    if on_progress is not None:
-        on_progress(count)
-    return count
+
+
+class Load:
+    """Rows on their way into the stage, counted."""
+
+    def __init__(self, rows: Iterable[bytes], on_progress: Callable[[int], object] | None) -> None:
+        self._rows = rows
+        self._on_progress = on_progress
+        self.count = 0
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield what COPY sends, in pieces worth sending."""
+        buffer = bytearray(stage.HEADER)
+        for row in self._rows:
+            buffer += row
+            self.count += 1
+            if len(buffer) >= CHUNK_BYTES:
+                yield bytes(buffer)
+                buffer.clear()
+            if self.count % PROGRESS_ROWS == 0:
+                self._report()
+        yield bytes(buffer) + stage.TRAILER
+        self._report()
+
+    def _report(self) -> None:
+        if self._on_progress is not None:
+            self._on_progress(self.count)

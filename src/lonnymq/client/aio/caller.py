@@ -1,21 +1,24 @@
 """Executes calls: on the caller's connection as it is, on our own with repetition."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from enum import StrEnum
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, AsyncCursor
+from psycopg.pq import Format
 from psycopg.rows import tuple_row
 
 from lonnymq import schema as schemas
-from lonnymq.calls.statement import Call
+from lonnymq.calls.statement import Call, Rows
 from lonnymq.client import failure
+from lonnymq.client.aio.lent import AsyncBorrowed, AsyncLentConnection, borrowed, native
 from lonnymq.client.aio.source import AsyncSource
 from lonnymq.client.backoff import pauses
 from lonnymq.client.settings import ClientSettings
-from lonnymq.errors import Busy, ConnectionLost, NotPermitted, SchemaMissing, SchemaTooOld, invalid
+from lonnymq.errors import Busy, ConnectionLost, NotPermitted, SchemaMissing, SchemaTooOld
 
 Result = TypeVar("Result")
 Outcome = TypeVar("Outcome", bound=StrEnum)
@@ -35,13 +38,13 @@ class AsyncCaller:
     async def perform(
         self,
         call: Call[Result],
-        connection: AsyncConnection[Any] | None = None,
-        execute: Callable[[Call[Result], AsyncConnection[Any]], Awaitable[Result]] | None = None,
+        connection: AsyncLentConnection | None = None,
+        execute: Callable[[Call[Result], AsyncBorrowed], Awaitable[Result]] | None = None,
     ) -> Result:
         """Execute a call; on our own connections, repeat it if the connection is lost and that is safe."""
         execute = execute or self.execute
         if connection is not None:
-            return await execute(call, required(connection))
+            return await execute(call, borrowed(connection))
         may_have_happened = False
         failed: ConnectionLost | Busy | None = None
         for pause_s in pauses(0.05, 2.0, self.settings.retry_for_s):
@@ -78,7 +81,7 @@ class AsyncCaller:
         self,
         call_for: Callable[[Sequence[int]], Call[list[Outcome]]],
         count: int,
-        connection: AsyncConnection[Any] | None = None,
+        connection: AsyncLentConnection | None = None,
     ) -> list[Outcome]:
         """Execute a call that answers per item, then ask again for those that are busy, for a short while."""
         outcomes: list[Outcome] = []
@@ -97,7 +100,7 @@ class AsyncCaller:
         return outcomes
 
     async def perform_one(
-        self, call: Call[Outcome], connection: AsyncConnection[Any] | None = None
+        self, call: Call[Outcome], connection: AsyncLentConnection | None = None
     ) -> Outcome:
         """Execute a call with one answer, and again while that is "busy", for a short while."""
         outcome = await self.perform(call, connection)
@@ -108,11 +111,15 @@ class AsyncCaller:
             outcome = await self.perform(call, connection)
         return outcome
 
-    async def execute(self, call: Call[Result], connection: AsyncConnection[Any]) -> Result:
+    async def execute(self, call: Call[Result], connection: AsyncBorrowed) -> Result:
         """Execute a call once, on this connection."""
+        if not isinstance(connection, AsyncConnection):
+            return await connection.execute(call, self.schema)
         commits = failure.is_outside_transaction(connection)
         try:
-            async with connection.cursor(binary=True, row_factory=tuple_row) as cursor:
+            # Not the connection's own kind of cursor: a caller's may not know binary results.
+            async with AsyncCursor(connection, row_factory=tuple_row) as cursor:
+                cursor.format = Format.BINARY
                 await cursor.execute(call.statement.text(self.schema), call.values)
                 rows = await cursor.fetchall()
         except psycopg.Error as error:
@@ -121,28 +128,18 @@ class AsyncCaller:
         return call.decode(rows)
 
     async def run(
-        self, steps: "schemas.Steps[Result]", connection: AsyncConnection[Any] | None = None
+        self, steps: "schemas.Steps[Result]", connection: AsyncLentConnection | None = None
     ) -> Result:
-        """Run the steps of an installation in one transaction."""
+        """Run the steps of an installation in one transaction, or in a savepoint of the caller's."""
         if connection is None:
             async with self.source.connection() as own:
                 return await self.run(steps, own)
-        async with required(connection).transaction(), connection.cursor(row_factory=tuple_row) as cursor:
-            rows: list[tuple[Any, ...]] | None = None
-            while True:
-                try:
-                    step = next(steps) if rows is None else steps.send(rows)
-                except StopIteration as end:
-                    result: Result = end.value
-                    return result
-                text = step.text.encode(connection.info.encoding)
-                try:
-                    await cursor.execute(text, step.parameters, prepare=False)
-                except psycopg.errors.InsufficientPrivilege as error:
-                    raise NotPermitted(
-                        f"{error.diag.message_primary} ({step.origin or text[:60]!r})"
-                    ) from error
-                rows = await cursor.fetchall() if cursor.description else []
+        lent = await native(connection)
+        if not isinstance(lent, AsyncConnection):
+            async with lent.savepoint():
+                return await _driven(steps, lambda step: lent.step(step.text, step.parameters, self.schema))
+        async with transaction(lent), AsyncCursor(lent, row_factory=tuple_row) as cursor:
+            return await _driven(steps, lambda step: _step(step, cursor))
 
     async def _explained(self, error: SchemaMissing) -> SchemaMissing | SchemaTooOld:
         status = await self.run(schemas.steps.check(self.schema))
@@ -154,8 +151,33 @@ class AsyncCaller:
         )
 
 
-def required(connection: Any) -> AsyncConnection[Any]:
-    """Refuse what is no connection of this client's kind."""
-    if not isinstance(connection, AsyncConnection):
-        raise invalid("connection", connection, "a psycopg.AsyncConnection")
-    return connection
+@asynccontextmanager
+async def transaction(connection: AsyncConnection[Any]) -> AsyncIterator[None]:
+    """All or nothing inside; committed at the end only if the connection commits every statement."""
+    if failure.is_before_transaction(connection):
+        # Or psycopg would take this one for the outermost, and commit for the caller.
+        await connection.execute("select 1")
+    async with connection.transaction():
+        yield
+
+
+async def _driven(
+    steps: "schemas.Steps[Result]", execute: Callable[["schemas.Step"], Awaitable[Rows]]
+) -> Result:
+    rows: Rows | None = None
+    while True:
+        try:
+            step = next(steps) if rows is None else steps.send(rows)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+        rows = await execute(step)
+
+
+async def _step(step: "schemas.Step", cursor: AsyncCursor[tuple[Any, ...]]) -> Rows:
+    text = step.text.encode(cursor.connection.info.encoding)
+    try:
+        await cursor.execute(text, step.parameters, prepare=False)
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise NotPermitted(f"{error.diag.message_primary} ({step.origin or text[:60]!r})") from error
+    return await cursor.fetchall() if cursor.description else []

@@ -5,9 +5,9 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from psycopg import AsyncConnection
-
 from lonnymq.calls.codec import decoded
+from lonnymq.client.aio.lent import AsyncLentConnection
+from lonnymq.client.watch import Watch
 from lonnymq.model import (
     BuryOutcome,
     CompleteOutcome,
@@ -26,6 +26,13 @@ class AsyncMessage(LeasedMessage):
     """One attempt. With `connection=`, an acknowledgement joins the caller's transaction."""
 
     queue: "AsyncQueue" = field(repr=False, compare=False)
+    # Of the worker that holds it, if one does.
+    watch: Watch | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the worker knows that this lease has ended: stop, nothing of it will count."""
+        return self.watch is not None and self.watch.is_lost
 
     @cached_property
     def payload(self) -> Any:
@@ -39,7 +46,7 @@ class AsyncMessage(LeasedMessage):
             return None
         return decoded(self.state_content, self.queue.codec, f"the state of message {self.id}")
 
-    async def complete(self, *, connection: AsyncConnection[Any] | None = None) -> CompleteOutcome:
+    async def complete(self, *, connection: AsyncLentConnection | None = None) -> CompleteOutcome:
         """The work is done: the message is gone."""
         return (await self.queue.complete([self], connection=connection))[0]
 
@@ -49,7 +56,7 @@ class AsyncMessage(LeasedMessage):
         delay: timedelta | float | None = None,
         state: Any = None,
         error: str | None = None,
-        connection: AsyncConnection[Any] | None = None,
+        connection: AsyncLentConnection | None = None,
     ) -> DeferOutcome:
         """Try again after `delay`, with `state` for the next attempt; buried if this was the last one."""
         outcomes = await self.queue.defer(
@@ -58,17 +65,17 @@ class AsyncMessage(LeasedMessage):
         return outcomes[0]
 
     async def bury(
-        self, *, error: str | None = None, connection: AsyncConnection[Any] | None = None
+        self, *, error: str | None = None, connection: AsyncLentConnection | None = None
     ) -> BuryOutcome:
         """Never try again: it becomes a dead letter."""
         return (await self.queue.bury([self], error=error, connection=connection))[0]
 
-    async def give_back(self, *, connection: AsyncConnection[Any] | None = None) -> GiveBackOutcome:
+    async def give_back(self, *, connection: AsyncLentConnection | None = None) -> GiveBackOutcome:
         """Return it unworked, without spending an attempt."""
         return (await self.queue.give_back([self], connection=connection))[0]
 
     async def heartbeat(
-        self, *, lease_ms: int = 30_000, connection: AsyncConnection[Any] | None = None
+        self, *, lease_ms: int = 30_000, connection: AsyncLentConnection | None = None
     ) -> HeartbeatOutcome:
         """Keep it for another `lease_ms` from now."""
         return (await self.queue.heartbeat([self], lease_ms=lease_ms, connection=connection))[0]

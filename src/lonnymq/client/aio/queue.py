@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from psycopg import AsyncConnection
-
 from lonnymq import schema as schemas
 from lonnymq.calls import argument
 from lonnymq.calls import channel as channel_calls
@@ -20,8 +18,10 @@ from lonnymq.client.aio import bulk
 from lonnymq.client.aio.acknowledger import AsyncAcknowledger
 from lonnymq.client.aio.caller import AsyncCaller
 from lonnymq.client.aio.channel import AsyncChannel
+from lonnymq.client.aio.cron import AsyncCrons
 from lonnymq.client.aio.dead import AsyncDeadLetters
 from lonnymq.client.aio.history import AsyncHistory
+from lonnymq.client.aio.lent import AsyncLentConnection
 from lonnymq.client.aio.message import AsyncMessage
 from lonnymq.client.aio.receiver import AsyncReceiver
 from lonnymq.client.aio.source import AsyncSource, AsyncTarget
@@ -37,6 +37,7 @@ from lonnymq.model import (
     NewMessage,
     Problem,
     Published,
+    QueueActivity,
     QueueSettings,
     QueueStatus,
     RoleKind,
@@ -85,25 +86,29 @@ class AsyncQueue(AsyncAcknowledger):
 
     # The schema.
 
-    async def install(self, *, connection: AsyncConnection[Any] | None = None) -> schemas.SchemaStatus:
+    async def install(self, *, connection: AsyncLentConnection | None = None) -> schemas.SchemaStatus:
         """Make the queue, or bring it up to date; safe when several processes do it at once."""
         return await self.caller.run(schemas.steps.install(self.schema), connection)
 
-    async def migrate(self, *, connection: AsyncConnection[Any] | None = None) -> schemas.SchemaStatus:
+    async def migrate(self, *, connection: AsyncLentConnection | None = None) -> schemas.SchemaStatus:
         """Bring an installed queue up to date."""
         return await self.caller.run(schemas.steps.migrate(self.schema), connection)
 
-    async def check(self, *, connection: AsyncConnection[Any] | None = None) -> schemas.SchemaStatus:
+    async def check(self, *, connection: AsyncLentConnection | None = None) -> schemas.SchemaStatus:
         """Say what is installed."""
         return await self.caller.run(schemas.steps.check(self.schema), connection)
 
-    async def uninstall(self, *, connection: AsyncConnection[Any] | None = None) -> None:
+    async def examine(self, *, connection: AsyncLentConnection | None = None) -> schemas.examine.Examination:
+        """Ask what a doctor wants to know; works for every role, also where nothing is installed."""
+        return await self.caller.run(schemas.examine.examine(self.schema), connection)
+
+    async def uninstall(self, *, connection: AsyncLentConnection | None = None) -> None:
         """Drop the queue with all its messages."""
         await self.caller.run(schemas.steps.uninstall(self.schema), connection)
 
-    def sql(self) -> str:
-        """Return what `install()` runs on a fresh database, as a script."""
-        return schemas.sql_text(self.schema)
+    def sql(self, *, version: int | None = None) -> str:
+        """Return what `install()` runs on a fresh database, or `migrate()` on a queue of that version."""
+        return schemas.sql_text(self.schema, version)
 
     # It enters.
 
@@ -117,7 +122,7 @@ class AsyncQueue(AsyncAcknowledger):
         priority: int | None = None,
         key: str | None = None,
         max_attempts: int | None = None,
-        connection: AsyncConnection[Any] | None = None,
+        connection: AsyncLentConnection | None = None,
     ) -> Created:
         """Put a message into a channel: now, `at` a time, after a `delay` (or seconds), or by `priority`.
 
@@ -136,7 +141,7 @@ class AsyncQueue(AsyncAcknowledger):
         return await self.caller.perform(calls.create(draft(message, self.codec)), connection)
 
     async def enqueue_many(
-        self, messages: Iterable[NewMessage], *, connection: AsyncConnection[Any] | None = None
+        self, messages: Iterable[NewMessage], *, connection: AsyncLentConnection | None = None
     ) -> list[Created]:
         """Put many messages into their channels, all or none, in the order given; see `copy_in` for more."""
         drafts = [draft(message, self.codec) for message in messages]
@@ -152,7 +157,7 @@ class AsyncQueue(AsyncAcknowledger):
         *,
         publication: str | None = None,
         on_progress: Callable[[int], object] | None = None,
-        connection: AsyncConnection[Any] | None = None,
+        connection: AsyncLentConnection | None = None,
     ) -> Published:
         """Put millions of messages into their channels, all or none; `max_size` does not apply.
 
@@ -173,7 +178,7 @@ class AsyncQueue(AsyncAcknowledger):
         lease_ms: int = 30_000,
         worker: str | None = None,
         wait: timedelta | float | None = None,
-        connection: AsyncConnection[Any] | None = None,
+        connection: AsyncLentConnection | None = None,
     ) -> Batch[AsyncMessage]:
         """Lease up to `limit` messages, at most 500 a call, channels taking turns.
 
@@ -196,7 +201,7 @@ class AsyncQueue(AsyncAcknowledger):
     # It is cancelled.
 
     async def cancel(
-        self, ids: Sequence[int], *, connection: AsyncConnection[Any] | None = None
+        self, ids: Sequence[int], *, connection: AsyncLentConnection | None = None
     ) -> list[CancelOutcome]:
         """Take messages out of the queue; the worker of a leased one learns at its next heartbeat."""
         ids = [argument.identifier("ids", id_) for id_ in ids]
@@ -205,7 +210,7 @@ class AsyncQueue(AsyncAcknowledger):
         )
 
     async def cancel_key(
-        self, channel: str, key: str, *, connection: AsyncConnection[Any] | None = None
+        self, channel: str, key: str, *, connection: AsyncLentConnection | None = None
     ) -> CancelOutcome:
         """Cancel the live message of a channel that has this key."""
         call = calls.cancel_key(argument.channel(channel), argument.text("key", key, 1, 255))
@@ -220,7 +225,7 @@ class AsyncQueue(AsyncAcknowledger):
         limit: int = 10,
         is_leased: bool = False,
         preview_bytes: int | None = 1000,
-        connection: AsyncConnection[Any] | None = None,
+        connection: AsyncLentConnection | None = None,
     ) -> list[LiveMessage]:
         """Look at a channel's next messages, or at all channels' by id, and lease none.
 
@@ -235,7 +240,7 @@ class AsyncQueue(AsyncAcknowledger):
         return await self.caller.perform(call, connection)
 
     async def show(
-        self, message_id: int, *, connection: AsyncConnection[Any] | None = None
+        self, message_id: int, *, connection: AsyncLentConnection | None = None
     ) -> LiveMessage | None:
         """Look at one message; None if it is not live: ended, a dead letter, or never there."""
         call = peek_calls.show(argument.identifier("message_id", message_id))
@@ -246,7 +251,7 @@ class AsyncQueue(AsyncAcknowledger):
         return AsyncChannel(self, name)
 
     async def channels(
-        self, *, after: str = "", limit: int = 100, connection: AsyncConnection[Any] | None = None
+        self, *, after: str = "", limit: int = 100, connection: AsyncLentConnection | None = None
     ) -> list[ChannelStatus]:
         """Return channels by name; for the next page pass the last one's name as `after`."""
         call = channel_calls.statuses(
@@ -255,7 +260,7 @@ class AsyncQueue(AsyncAcknowledger):
         return await self.caller.perform(call, connection)
 
     async def busiest(
-        self, *, limit: int = 20, connection: AsyncConnection[Any] | None = None
+        self, *, limit: int = 20, connection: AsyncLentConnection | None = None
     ) -> list[ChannelStatus]:
         """Return the channels with the most messages, waiting and leased; cheap among very many channels."""
         call = channel_calls.busiest(argument.whole("limit", limit, 1, 10_000))
@@ -264,6 +269,11 @@ class AsyncQueue(AsyncAcknowledger):
     def dead(self, channel: str | None = None) -> AsyncDeadLetters:
         """Return the dead letters of a channel, or of all; no round trip."""
         return AsyncDeadLetters(self.caller, channel)
+
+    @property
+    def cron(self) -> AsyncCrons:
+        """Messages that are created again and again."""
+        return AsyncCrons(self.caller, self.codec)
 
     @property
     def history(self) -> AsyncHistory:
@@ -275,7 +285,7 @@ class AsyncQueue(AsyncAcknowledger):
         *,
         history: HistoryMode | str | None = None,
         max_content_bytes: int | None = None,
-        connection: AsyncConnection[Any] | None = None,
+        connection: AsyncLentConnection | None = None,
     ) -> QueueSettings:
         """Change what is given, and return all settings."""
         settings: dict[str, Any] = {}
@@ -287,23 +297,27 @@ class AsyncQueue(AsyncAcknowledger):
             )
         return await self.caller.perform(queue_calls.set(settings), connection)
 
-    async def status(self, *, connection: AsyncConnection[Any] | None = None) -> QueueStatus:
+    async def activity(self, *, connection: AsyncLentConnection | None = None) -> QueueActivity:
+        """Return counters that only grow; two readings make a rate."""
+        return await self.caller.perform(queue_calls.activity(), connection)
+
+    async def status(self, *, connection: AsyncLentConnection | None = None) -> QueueStatus:
         """Return the queue at a glance."""
         return await self.caller.perform(queue_calls.status(), connection)
 
     async def verify(
-        self, *, repair: bool = False, connection: AsyncConnection[Any] | None = None
+        self, *, repair: bool = False, connection: AsyncLentConnection | None = None
     ) -> list[Problem]:
         """Compare all that must agree; report what does not, and mend it if asked. Empty: all is well."""
         return await self.caller.perform(queue_calls.check(repair), connection)
 
     async def grant(
-        self, role: str, kind: RoleKind | str, *, connection: AsyncConnection[Any] | None = None
+        self, role: str, kind: RoleKind | str, *, connection: AsyncLentConnection | None = None
     ) -> None:
         """Let a role use this queue as a producer, worker, operator or reader."""
         call = queue_calls.grant(argument.text("role", role, 1, 63), argument.word("kind", kind, RoleKind))
         await self.caller.perform(call, connection)
 
-    async def revoke(self, role: str, *, connection: AsyncConnection[Any] | None = None) -> None:
+    async def revoke(self, role: str, *, connection: AsyncLentConnection | None = None) -> None:
         """Take back all that `grant()` gave to a role."""
         await self.caller.perform(queue_calls.revoke(argument.text("role", role, 1, 63)), connection)

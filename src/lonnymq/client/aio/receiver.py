@@ -2,15 +2,14 @@
 
 import time
 from dataclasses import replace
-from typing import Any
 
 import psycopg
-from psycopg import AsyncConnection
 
 from lonnymq.calls import message as calls
 from lonnymq.calls.statement import Call
 from lonnymq.client.aio.caller import AsyncCaller
 from lonnymq.client.aio.cancellation import kept
+from lonnymq.client.aio.lent import AsyncBorrowed, AsyncLentConnection
 from lonnymq.client.aio.sleeper import AsyncSleeper
 from lonnymq.errors import LonnyError
 from lonnymq.model import Content, Dequeued, LeasedMessage
@@ -28,7 +27,7 @@ class AsyncReceiver:
         self._sleepers: list[AsyncSleeper] = []
 
     async def receive(
-        self, call: Call[Dequeued], wait_s: float, connection: AsyncConnection[Any] | None
+        self, call: Call[Dequeued], wait_s: float, connection: AsyncLentConnection | None
     ) -> Dequeued:
         """Ask once, or until something comes or the time is over."""
         if not wait_s:
@@ -49,14 +48,14 @@ class AsyncReceiver:
         while self._sleepers:
             await self._sleepers.pop().close()
 
-    async def _leased(self, call: Call[Dequeued], connection: AsyncConnection[Any]) -> Dequeued:
+    async def _leased(self, call: Call[Dequeued], connection: AsyncBorrowed) -> Dequeued:
         return await kept(self._lease(call, connection), self._give_back)
 
-    async def _lease(self, call: Call[Dequeued], connection: AsyncConnection[Any]) -> Dequeued:
+    async def _lease(self, call: Call[Dequeued], connection: AsyncBorrowed) -> Dequeued:
         reply = await self._caller.execute(call, connection)
         return await self._read(reply, connection) if reply.unread else reply
 
-    async def _read(self, reply: Dequeued, connection: AsyncConnection[Any]) -> Dequeued:
+    async def _read(self, reply: Dequeued, connection: AsyncBorrowed) -> Dequeued:
         contents: dict[int, Content] = {}
         for part in _parts([lease for lease in reply.leases if lease.id in reply.unread], reply):
             ids, tokens = [lease.id for lease in part], [lease.token for lease in part]

@@ -15,6 +15,8 @@ from lonnymq.calls import queue as queue_calls
 from lonnymq.calls import sleeper as sleeper_calls
 from lonnymq.calls.statement import Call
 from lonnymq.client.aio.caller import AsyncCaller
+from lonnymq.client.aio.lent import AsyncBorrowed
+from lonnymq.client.failure import is_idle
 from lonnymq.errors import ConnectionLost, LonnyError
 from lonnymq.model import Dequeued, DequeueOutcome
 
@@ -43,9 +45,12 @@ class AsyncSleeper:
     async def ask(
         self,
         call: Call[Dequeued],
-        execute: Callable[[Call[Dequeued], AsyncConnection[Any]], Awaitable[Dequeued]],
+        execute: Callable[[Call[Dequeued], AsyncBorrowed], Awaitable[Dequeued]],
     ) -> Dequeued:
         """Dequeue, on the sleeper's own connection if it has one."""
+        if self._connection is not None and not is_idle(self._connection):
+            # The last call was cancelled half-way.
+            await self.close()
         if self._connection is not None:
             try:
                 return await execute(call, self._connection)

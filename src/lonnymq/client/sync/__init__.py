@@ -3,9 +3,10 @@
 """The client. aio/ is written by hand for asyncio; sync/ is generated from it by tools/unasync.py."""
 
 from lonnymq.client.sync.channel import Channel
+from lonnymq.client.sync.cron import Crons
 from lonnymq.client.sync.dead import DeadLetters
 from lonnymq.client.sync.history import History
 from lonnymq.client.sync.message import Message
 from lonnymq.client.sync.queue import Queue
 
-__all__ = ["Channel", "DeadLetters", "History", "Message", "Queue"]
+__all__ = ["Channel", "Crons", "DeadLetters", "History", "Message", "Queue"]

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from psycopg import Connection
-
 from lonnymq.calls import argument
 from lonnymq.calls import message as calls
 from lonnymq.calls.codec import Codec, encoded
 from lonnymq.calls.statement import picked
 from lonnymq.client.sync.caller import Caller
+from lonnymq.client.sync.lent import LentConnection
+from lonnymq.client.watch import watched
 from lonnymq.errors import invalid
 from lonnymq.model import (
     BuryOutcome,
@@ -34,13 +34,17 @@ class Acknowledger:
     codec: Codec
 
     def complete(
-        self, messages: Sequence[Lease], *, connection: Connection[Any] | None = None
+        self, messages: Sequence[Lease], *, connection: LentConnection | None = None
     ) -> list[CompleteOutcome]:
         """End the life of messages whose work is done."""
         ids, tokens = _fences(messages)
-        return self.caller.perform_each(
-            lambda places: calls.complete(picked(ids, places), picked(tokens, places)), len(ids), connection
-        )
+        with watched(messages, connection) as note:
+            answers = self.caller.perform_each(
+                lambda places: calls.complete(picked(ids, places), picked(tokens, places)),
+                len(ids),
+                connection,
+            )
+            return note(answers)
 
     def defer(
         self,
@@ -52,7 +56,7 @@ class Acknowledger:
         delays: Sequence[timedelta | float | None] | None = None,
         states: Sequence[Any] | None = None,
         errors: Sequence[str | None] | None = None,
-        connection: Connection[Any] | None = None,
+        connection: LentConnection | None = None,
     ) -> list[DeferOutcome]:
         """Try them again later: with one `delay`, `state`, `error` for all, or `delays`, ... one each."""
         ids, tokens = _fences(messages)
@@ -64,17 +68,19 @@ class Acknowledger:
             for one in argument.spread("state", state, states, len(ids))
         ]
         texts = [argument.error_text(one) for one in argument.spread("error", error, errors, len(ids))]
-        return self.caller.perform_each(
-            lambda places: calls.defer(
-                picked(ids, places),
-                picked(tokens, places),
-                picked(delays_ms, places),
-                picked(contents, places),
-                picked(texts, places),
-            ),
-            len(ids),
-            connection,
-        )
+        with watched(messages, connection) as note:
+            answers = self.caller.perform_each(
+                lambda places: calls.defer(
+                    picked(ids, places),
+                    picked(tokens, places),
+                    picked(delays_ms, places),
+                    picked(contents, places),
+                    picked(texts, places),
+                ),
+                len(ids),
+                connection,
+            )
+            return note(answers)
 
     def bury(
         self,
@@ -82,41 +88,49 @@ class Acknowledger:
         *,
         error: str | None = None,
         errors: Sequence[str | None] | None = None,
-        connection: Connection[Any] | None = None,
+        connection: LentConnection | None = None,
     ) -> list[BuryOutcome]:
         """Make dead letters of them, with one `error` for all, or `errors`, one each."""
         ids, tokens = _fences(messages)
         texts = [argument.error_text(one) for one in argument.spread("error", error, errors, len(ids))]
-        return self.caller.perform_each(
-            lambda places: calls.bury(picked(ids, places), picked(tokens, places), picked(texts, places)),
-            len(ids),
-            connection,
-        )
+        with watched(messages, connection) as note:
+            answers = self.caller.perform_each(
+                lambda places: calls.bury(picked(ids, places), picked(tokens, places), picked(texts, places)),
+                len(ids),
+                connection,
+            )
+            return note(answers)
 
     def give_back(
-        self, messages: Sequence[Lease], *, connection: Connection[Any] | None = None
+        self, messages: Sequence[Lease], *, connection: LentConnection | None = None
     ) -> list[GiveBackOutcome]:
         """Return them unworked, without spending an attempt."""
         ids, tokens = _fences(messages)
-        return self.caller.perform_each(
-            lambda places: calls.give_back(picked(ids, places), picked(tokens, places)), len(ids), connection
-        )
+        with watched(messages, connection) as note:
+            answers = self.caller.perform_each(
+                lambda places: calls.give_back(picked(ids, places), picked(tokens, places)),
+                len(ids),
+                connection,
+            )
+            return note(answers)
 
     def heartbeat(
         self,
         messages: Sequence[Lease],
         *,
         lease_ms: int = 30_000,
-        connection: Connection[Any] | None = None,
+        connection: LentConnection | None = None,
     ) -> list[HeartbeatOutcome]:
         """Keep them for another `lease_ms` from now."""
         argument.whole("lease_ms", lease_ms, 1, argument.MAX_LEASE_MS)
         ids, tokens = _fences(messages)
-        return self.caller.perform_each(
-            lambda places: calls.heartbeat(picked(ids, places), picked(tokens, places), lease_ms),
-            len(ids),
-            connection,
-        )
+        with watched(messages, connection) as note:
+            answers = self.caller.perform_each(
+                lambda places: calls.heartbeat(picked(ids, places), picked(tokens, places), lease_ms),
+                len(ids),
+                connection,
+            )
+            return note(answers)
 
 
 def _fences(messages: Sequence[Lease]) -> tuple[list[int], list[int]]:

@@ -3,21 +3,24 @@
 """Executes calls: on the caller's connection as it is, on our own with repetition."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import Connection
+from psycopg import Connection, Cursor
+from psycopg.pq import Format
 from psycopg.rows import tuple_row
 
 from lonnymq import schema as schemas
-from lonnymq.calls.statement import Call
+from lonnymq.calls.statement import Call, Rows
 from lonnymq.client import failure
 from lonnymq.client.backoff import pauses
 from lonnymq.client.settings import ClientSettings
+from lonnymq.client.sync.lent import Borrowed, LentConnection, borrowed, native
 from lonnymq.client.sync.source import Source
-from lonnymq.errors import Busy, ConnectionLost, NotPermitted, SchemaMissing, SchemaTooOld, invalid
+from lonnymq.errors import Busy, ConnectionLost, NotPermitted, SchemaMissing, SchemaTooOld
 
 Result = TypeVar("Result")
 Outcome = TypeVar("Outcome", bound=StrEnum)
@@ -37,13 +40,13 @@ class Caller:
     def perform(
         self,
         call: Call[Result],
-        connection: Connection[Any] | None = None,
-        execute: Callable[[Call[Result], Connection[Any]], Result] | None = None,
+        connection: LentConnection | None = None,
+        execute: Callable[[Call[Result], Borrowed], Result] | None = None,
     ) -> Result:
         """Execute a call; on our own connections, repeat it if the connection is lost and that is safe."""
         execute = execute or self.execute
         if connection is not None:
-            return execute(call, required(connection))
+            return execute(call, borrowed(connection))
         may_have_happened = False
         failed: ConnectionLost | Busy | None = None
         for pause_s in pauses(0.05, 2.0, self.settings.retry_for_s):
@@ -80,7 +83,7 @@ class Caller:
         self,
         call_for: Callable[[Sequence[int]], Call[list[Outcome]]],
         count: int,
-        connection: Connection[Any] | None = None,
+        connection: LentConnection | None = None,
     ) -> list[Outcome]:
         """Execute a call that answers per item, then ask again for those that are busy, for a short while."""
         outcomes: list[Outcome] = []
@@ -98,7 +101,7 @@ class Caller:
                 outcomes[place] = outcome
         return outcomes
 
-    def perform_one(self, call: Call[Outcome], connection: Connection[Any] | None = None) -> Outcome:
+    def perform_one(self, call: Call[Outcome], connection: LentConnection | None = None) -> Outcome:
         """Execute a call with one answer, and again while that is "busy", for a short while."""
         outcome = self.perform(call, connection)
         for pause_s in pauses(0.002, 0.1, self.settings.busy_for_s):
@@ -108,11 +111,15 @@ class Caller:
             outcome = self.perform(call, connection)
         return outcome
 
-    def execute(self, call: Call[Result], connection: Connection[Any]) -> Result:
+    def execute(self, call: Call[Result], connection: Borrowed) -> Result:
         """Execute a call once, on this connection."""
+        if not isinstance(connection, Connection):
+            return connection.execute(call, self.schema)
         commits = failure.is_outside_transaction(connection)
         try:
-            with connection.cursor(binary=True, row_factory=tuple_row) as cursor:
+            # Not the connection's own kind of cursor: a caller's may not know binary results.
+            with Cursor(connection, row_factory=tuple_row) as cursor:
+                cursor.format = Format.BINARY
                 cursor.execute(call.statement.text(self.schema), call.values)
                 rows = cursor.fetchall()
         except psycopg.Error as error:
@@ -120,27 +127,17 @@ class Caller:
             raise ours from (None if ours is error else error)
         return call.decode(rows)
 
-    def run(self, steps: "schemas.Steps[Result]", connection: Connection[Any] | None = None) -> Result:
-        """Run the steps of an installation in one transaction."""
+    def run(self, steps: "schemas.Steps[Result]", connection: LentConnection | None = None) -> Result:
+        """Run the steps of an installation in one transaction, or in a savepoint of the caller's."""
         if connection is None:
             with self.source.connection() as own:
                 return self.run(steps, own)
-        with required(connection).transaction(), connection.cursor(row_factory=tuple_row) as cursor:
-            rows: list[tuple[Any, ...]] | None = None
-            while True:
-                try:
-                    step = next(steps) if rows is None else steps.send(rows)
-                except StopIteration as end:
-                    result: Result = end.value
-                    return result
-                text = step.text.encode(connection.info.encoding)
-                try:
-                    cursor.execute(text, step.parameters, prepare=False)
-                except psycopg.errors.InsufficientPrivilege as error:
-                    raise NotPermitted(
-                        f"{error.diag.message_primary} ({step.origin or text[:60]!r})"
-                    ) from error
-                rows = cursor.fetchall() if cursor.description else []
+        lent = native(connection)
+        if not isinstance(lent, Connection):
+            with lent.savepoint():
+                return _driven(steps, lambda step: lent.step(step.text, step.parameters, self.schema))
+        with transaction(lent), Cursor(lent, row_factory=tuple_row) as cursor:
+            return _driven(steps, lambda step: _step(step, cursor))
 
     def _explained(self, error: SchemaMissing) -> SchemaMissing | SchemaTooOld:
         status = self.run(schemas.steps.check(self.schema))
@@ -152,8 +149,31 @@ class Caller:
         )
 
 
-def required(connection: Any) -> Connection[Any]:
-    """Refuse what is no connection of this client's kind."""
-    if not isinstance(connection, Connection):
-        raise invalid("connection", connection, "a psycopg.Connection")
-    return connection
+@contextmanager
+def transaction(connection: Connection[Any]) -> Iterator[None]:
+    """All or nothing inside; committed at the end only if the connection commits every statement."""
+    if failure.is_before_transaction(connection):
+        # Or psycopg would take this one for the outermost, and commit for the caller.
+        connection.execute("select 1")
+    with connection.transaction():
+        yield
+
+
+def _driven(steps: "schemas.Steps[Result]", execute: Callable[["schemas.Step"], Rows]) -> Result:
+    rows: Rows | None = None
+    while True:
+        try:
+            step = next(steps) if rows is None else steps.send(rows)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+        rows = execute(step)
+
+
+def _step(step: "schemas.Step", cursor: Cursor[tuple[Any, ...]]) -> Rows:
+    text = step.text.encode(cursor.connection.info.encoding)
+    try:
+        cursor.execute(text, step.parameters, prepare=False)
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise NotPermitted(f"{error.diag.message_primary} ({step.origin or text[:60]!r})") from error
+    return cursor.fetchall() if cursor.description else []

@@ -6,10 +6,9 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from psycopg import Connection
-
 from lonnymq.calls import argument
 from lonnymq.calls import channel as calls
+from lonnymq.client.sync.lent import LentConnection
 from lonnymq.errors import Busy
 from lonnymq.model import (
     ChannelDeleteOutcome,
@@ -50,7 +49,7 @@ class Channel:
         max_size: int | Unchanged | None = UNCHANGED,
         max_attempts: int | Unchanged | None = UNCHANGED,
         is_paused: bool | Unchanged | None = UNCHANGED,
-        connection: Connection[Any] | None = None,
+        connection: LentConnection | None = None,
     ) -> None:
         """Change what is given, leave the rest; None takes a limit away. Takes effect on the next dequeue."""
         policy = {
@@ -65,28 +64,28 @@ class Channel:
         given = {name: value for name, value in policy.items() if value is not UNCHANGED}
         self._require_set(self.queue.caller.perform_one(calls.set(self.name, given), connection))
 
-    def set_policy(self, policy: ChannelPolicy, *, connection: Connection[Any] | None = None) -> None:
+    def set_policy(self, policy: ChannelPolicy, *, connection: LentConnection | None = None) -> None:
         """Make a whole policy the channel's."""
         call = calls.set(self.name, vars(policy))
         self._require_set(self.queue.caller.perform_one(call, connection))
 
-    def pause(self, *, connection: Connection[Any] | None = None) -> None:
+    def pause(self, *, connection: LentConnection | None = None) -> None:
         """Release nothing until `resume()`; leased messages go on."""
         self._require_set(self.queue.caller.perform_one(calls.pause(self.name), connection))
 
-    def resume(self, *, connection: Connection[Any] | None = None) -> None:
+    def resume(self, *, connection: LentConnection | None = None) -> None:
         """End a pause."""
         self._require_set(self.queue.caller.perform_one(calls.resume(self.name), connection))
 
-    def delete(self, *, connection: Connection[Any] | None = None) -> ChannelDeleteOutcome:
+    def delete(self, *, connection: LentConnection | None = None) -> ChannelDeleteOutcome:
         """Forget the channel and its policy, if it has no message."""
         return self.queue.caller.perform_one(calls.delete(self.name), connection)
 
-    def explain(self, *, connection: Connection[Any] | None = None) -> Explanation:
+    def explain(self, *, connection: LentConnection | None = None) -> Explanation:
         """Say why the channel's next message is not being worked."""
         return self.queue.caller.perform(calls.explain(self.name), connection)
 
-    def status(self, *, connection: Connection[Any] | None = None) -> ChannelStatus | None:
+    def status(self, *, connection: LentConnection | None = None) -> ChannelStatus | None:
         """Return policy and figures; None if nobody has used or set the channel."""
         return self.queue.caller.perform(calls.status(self.name), connection)
 
@@ -99,7 +98,7 @@ class Channel:
         priority: int | None = None,
         key: str | None = None,
         max_attempts: int | None = None,
-        connection: Connection[Any] | None = None,
+        connection: LentConnection | None = None,
     ) -> Created:
         """Put a message into this channel; see `Queue.enqueue`."""
         return self.queue.enqueue(

@@ -7,9 +7,9 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from psycopg import Connection
-
 from lonnymq.calls.codec import decoded
+from lonnymq.client.sync.lent import LentConnection
+from lonnymq.client.watch import Watch
 from lonnymq.model import (
     BuryOutcome,
     CompleteOutcome,
@@ -28,6 +28,13 @@ class Message(LeasedMessage):
     """One attempt. With `connection=`, an acknowledgement joins the caller's transaction."""
 
     queue: "Queue" = field(repr=False, compare=False)
+    # Of the worker that holds it, if one does.
+    watch: Watch | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the worker knows that this lease has ended: stop, nothing of it will count."""
+        return self.watch is not None and self.watch.is_lost
 
     @cached_property
     def payload(self) -> Any:
@@ -41,7 +48,7 @@ class Message(LeasedMessage):
             return None
         return decoded(self.state_content, self.queue.codec, f"the state of message {self.id}")
 
-    def complete(self, *, connection: Connection[Any] | None = None) -> CompleteOutcome:
+    def complete(self, *, connection: LentConnection | None = None) -> CompleteOutcome:
         """The work is done: the message is gone."""
         return self.queue.complete([self], connection=connection)[0]
 
@@ -51,22 +58,22 @@ class Message(LeasedMessage):
         delay: timedelta | float | None = None,
         state: Any = None,
         error: str | None = None,
-        connection: Connection[Any] | None = None,
+        connection: LentConnection | None = None,
     ) -> DeferOutcome:
         """Try again after `delay`, with `state` for the next attempt; buried if this was the last one."""
         outcomes = self.queue.defer([self], delay=delay, state=state, error=error, connection=connection)
         return outcomes[0]
 
-    def bury(self, *, error: str | None = None, connection: Connection[Any] | None = None) -> BuryOutcome:
+    def bury(self, *, error: str | None = None, connection: LentConnection | None = None) -> BuryOutcome:
         """Never try again: it becomes a dead letter."""
         return self.queue.bury([self], error=error, connection=connection)[0]
 
-    def give_back(self, *, connection: Connection[Any] | None = None) -> GiveBackOutcome:
+    def give_back(self, *, connection: LentConnection | None = None) -> GiveBackOutcome:
         """Return it unworked, without spending an attempt."""
         return self.queue.give_back([self], connection=connection)[0]
 
     def heartbeat(
-        self, *, lease_ms: int = 30_000, connection: Connection[Any] | None = None
+        self, *, lease_ms: int = 30_000, connection: LentConnection | None = None
     ) -> HeartbeatOutcome:
         """Keep it for another `lease_ms` from now."""
         return self.queue.heartbeat([self], lease_ms=lease_ms, connection=connection)[0]

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from psycopg import Connection
-
 from lonnymq import schema as schemas
 from lonnymq.calls import argument
 from lonnymq.calls import channel as channel_calls
@@ -23,8 +21,10 @@ from lonnymq.client.sync import bulk
 from lonnymq.client.sync.acknowledger import Acknowledger
 from lonnymq.client.sync.caller import Caller
 from lonnymq.client.sync.channel import Channel
+from lonnymq.client.sync.cron import Crons
 from lonnymq.client.sync.dead import DeadLetters
 from lonnymq.client.sync.history import History
+from lonnymq.client.sync.lent import LentConnection
 from lonnymq.client.sync.message import Message
 from lonnymq.client.sync.receiver import Receiver
 from lonnymq.client.sync.source import Source, Target
@@ -39,6 +39,7 @@ from lonnymq.model import (
     NewMessage,
     Problem,
     Published,
+    QueueActivity,
     QueueSettings,
     QueueStatus,
     RoleKind,
@@ -87,25 +88,29 @@ class Queue(Acknowledger):
 
     # The schema.
 
-    def install(self, *, connection: Connection[Any] | None = None) -> schemas.SchemaStatus:
+    def install(self, *, connection: LentConnection | None = None) -> schemas.SchemaStatus:
         """Make the queue, or bring it up to date; safe when several processes do it at once."""
         return self.caller.run(schemas.steps.install(self.schema), connection)
 
-    def migrate(self, *, connection: Connection[Any] | None = None) -> schemas.SchemaStatus:
+    def migrate(self, *, connection: LentConnection | None = None) -> schemas.SchemaStatus:
         """Bring an installed queue up to date."""
         return self.caller.run(schemas.steps.migrate(self.schema), connection)
 
-    def check(self, *, connection: Connection[Any] | None = None) -> schemas.SchemaStatus:
+    def check(self, *, connection: LentConnection | None = None) -> schemas.SchemaStatus:
         """Say what is installed."""
         return self.caller.run(schemas.steps.check(self.schema), connection)
 
-    def uninstall(self, *, connection: Connection[Any] | None = None) -> None:
+    def examine(self, *, connection: LentConnection | None = None) -> schemas.examine.Examination:
+        """Ask what a doctor wants to know; works for every role, also where nothing is installed."""
+        return self.caller.run(schemas.examine.examine(self.schema), connection)
+
+    def uninstall(self, *, connection: LentConnection | None = None) -> None:
         """Drop the queue with all its messages."""
         self.caller.run(schemas.steps.uninstall(self.schema), connection)
 
-    def sql(self) -> str:
-        """Return what `install()` runs on a fresh database, as a script."""
-        return schemas.sql_text(self.schema)
+    def sql(self, *, version: int | None = None) -> str:
+        """Return what `install()` runs on a fresh database, or `migrate()` on a queue of that version."""
+        return schemas.sql_text(self.schema, version)
 
     # It enters.
 
@@ -119,7 +124,7 @@ class Queue(Acknowledger):
         priority: int | None = None,
         key: str | None = None,
         max_attempts: int | None = None,
-        connection: Connection[Any] | None = None,
+        connection: LentConnection | None = None,
     ) -> Created:
         """Put a message into a channel: now, `at` a time, after a `delay` (or seconds), or by `priority`.
 
@@ -138,7 +143,7 @@ class Queue(Acknowledger):
         return self.caller.perform(calls.create(draft(message, self.codec)), connection)
 
     def enqueue_many(
-        self, messages: Iterable[NewMessage], *, connection: Connection[Any] | None = None
+        self, messages: Iterable[NewMessage], *, connection: LentConnection | None = None
     ) -> list[Created]:
         """Put many messages into their channels, all or none, in the order given; see `copy_in` for more."""
         drafts = [draft(message, self.codec) for message in messages]
@@ -154,7 +159,7 @@ class Queue(Acknowledger):
         *,
         publication: str | None = None,
         on_progress: Callable[[int], object] | None = None,
-        connection: Connection[Any] | None = None,
+        connection: LentConnection | None = None,
     ) -> Published:
         """Put millions of messages into their channels, all or none; `max_size` does not apply.
 
@@ -175,7 +180,7 @@ class Queue(Acknowledger):
         lease_ms: int = 30_000,
         worker: str | None = None,
         wait: timedelta | float | None = None,
-        connection: Connection[Any] | None = None,
+        connection: LentConnection | None = None,
     ) -> Batch[Message]:
         """Lease up to `limit` messages, at most 500 a call, channels taking turns.
 
@@ -197,7 +202,7 @@ class Queue(Acknowledger):
 
     # It is cancelled.
 
-    def cancel(self, ids: Sequence[int], *, connection: Connection[Any] | None = None) -> list[CancelOutcome]:
+    def cancel(self, ids: Sequence[int], *, connection: LentConnection | None = None) -> list[CancelOutcome]:
         """Take messages out of the queue; the worker of a leased one learns at its next heartbeat."""
         ids = [argument.identifier("ids", id_) for id_ in ids]
         return self.caller.perform_each(
@@ -205,7 +210,7 @@ class Queue(Acknowledger):
         )
 
     def cancel_key(
-        self, channel: str, key: str, *, connection: Connection[Any] | None = None
+        self, channel: str, key: str, *, connection: LentConnection | None = None
     ) -> CancelOutcome:
         """Cancel the live message of a channel that has this key."""
         call = calls.cancel_key(argument.channel(channel), argument.text("key", key, 1, 255))
@@ -220,7 +225,7 @@ class Queue(Acknowledger):
         limit: int = 10,
         is_leased: bool = False,
         preview_bytes: int | None = 1000,
-        connection: Connection[Any] | None = None,
+        connection: LentConnection | None = None,
     ) -> list[LiveMessage]:
         """Look at a channel's next messages, or at all channels' by id, and lease none.
 
@@ -234,7 +239,7 @@ class Queue(Acknowledger):
         )
         return self.caller.perform(call, connection)
 
-    def show(self, message_id: int, *, connection: Connection[Any] | None = None) -> LiveMessage | None:
+    def show(self, message_id: int, *, connection: LentConnection | None = None) -> LiveMessage | None:
         """Look at one message; None if it is not live: ended, a dead letter, or never there."""
         call = peek_calls.show(argument.identifier("message_id", message_id))
         return self.caller.perform(call, connection)
@@ -244,7 +249,7 @@ class Queue(Acknowledger):
         return Channel(self, name)
 
     def channels(
-        self, *, after: str = "", limit: int = 100, connection: Connection[Any] | None = None
+        self, *, after: str = "", limit: int = 100, connection: LentConnection | None = None
     ) -> list[ChannelStatus]:
         """Return channels by name; for the next page pass the last one's name as `after`."""
         call = channel_calls.statuses(
@@ -252,7 +257,7 @@ class Queue(Acknowledger):
         )
         return self.caller.perform(call, connection)
 
-    def busiest(self, *, limit: int = 20, connection: Connection[Any] | None = None) -> list[ChannelStatus]:
+    def busiest(self, *, limit: int = 20, connection: LentConnection | None = None) -> list[ChannelStatus]:
         """Return the channels with the most messages, waiting and leased; cheap among very many channels."""
         call = channel_calls.busiest(argument.whole("limit", limit, 1, 10_000))
         return self.caller.perform(call, connection)
@@ -260,6 +265,11 @@ class Queue(Acknowledger):
     def dead(self, channel: str | None = None) -> DeadLetters:
         """Return the dead letters of a channel, or of all; no round trip."""
         return DeadLetters(self.caller, channel)
+
+    @property
+    def cron(self) -> Crons:
+        """Messages that are created again and again."""
+        return Crons(self.caller, self.codec)
 
     @property
     def history(self) -> History:
@@ -271,7 +281,7 @@ class Queue(Acknowledger):
         *,
         history: HistoryMode | str | None = None,
         max_content_bytes: int | None = None,
-        connection: Connection[Any] | None = None,
+        connection: LentConnection | None = None,
     ) -> QueueSettings:
         """Change what is given, and return all settings."""
         settings: dict[str, Any] = {}
@@ -283,19 +293,23 @@ class Queue(Acknowledger):
             )
         return self.caller.perform(queue_calls.set(settings), connection)
 
-    def status(self, *, connection: Connection[Any] | None = None) -> QueueStatus:
+    def activity(self, *, connection: LentConnection | None = None) -> QueueActivity:
+        """Return counters that only grow; two readings make a rate."""
+        return self.caller.perform(queue_calls.activity(), connection)
+
+    def status(self, *, connection: LentConnection | None = None) -> QueueStatus:
         """Return the queue at a glance."""
         return self.caller.perform(queue_calls.status(), connection)
 
-    def verify(self, *, repair: bool = False, connection: Connection[Any] | None = None) -> list[Problem]:
+    def verify(self, *, repair: bool = False, connection: LentConnection | None = None) -> list[Problem]:
         """Compare all that must agree; report what does not, and mend it if asked. Empty: all is well."""
         return self.caller.perform(queue_calls.check(repair), connection)
 
-    def grant(self, role: str, kind: RoleKind | str, *, connection: Connection[Any] | None = None) -> None:
+    def grant(self, role: str, kind: RoleKind | str, *, connection: LentConnection | None = None) -> None:
         """Let a role use this queue as a producer, worker, operator or reader."""
         call = queue_calls.grant(argument.text("role", role, 1, 63), argument.word("kind", kind, RoleKind))
         self.caller.perform(call, connection)
 
-    def revoke(self, role: str, *, connection: Connection[Any] | None = None) -> None:
+    def revoke(self, role: str, *, connection: LentConnection | None = None) -> None:
         """Take back all that `grant()` gave to a role."""
         self.caller.perform(queue_calls.revoke(argument.text("role", role, 1, 63)), connection)

@@ -4,15 +4,14 @@
 
 import time
 from dataclasses import replace
-from typing import Any
 
 import psycopg
-from psycopg import Connection
 
 from lonnymq.calls import message as calls
 from lonnymq.calls.statement import Call
 from lonnymq.client.sync.caller import Caller
 from lonnymq.client.sync.cancellation import kept
+from lonnymq.client.sync.lent import Borrowed, LentConnection
 from lonnymq.client.sync.sleeper import Sleeper
 from lonnymq.errors import LonnyError
 from lonnymq.model import Content, Dequeued, LeasedMessage
@@ -29,7 +28,7 @@ class Receiver:
         # Each waiting call takes one, and leaves it, still listening, for the next.
         self._sleepers: list[Sleeper] = []
 
-    def receive(self, call: Call[Dequeued], wait_s: float, connection: Connection[Any] | None) -> Dequeued:
+    def receive(self, call: Call[Dequeued], wait_s: float, connection: LentConnection | None) -> Dequeued:
         """Ask once, or until something comes or the time is over."""
         if not wait_s:
             return self._caller.perform(call, connection, self._leased)
@@ -49,14 +48,14 @@ class Receiver:
         while self._sleepers:
             self._sleepers.pop().close()
 
-    def _leased(self, call: Call[Dequeued], connection: Connection[Any]) -> Dequeued:
+    def _leased(self, call: Call[Dequeued], connection: Borrowed) -> Dequeued:
         return kept(self._lease(call, connection), self._give_back)
 
-    def _lease(self, call: Call[Dequeued], connection: Connection[Any]) -> Dequeued:
+    def _lease(self, call: Call[Dequeued], connection: Borrowed) -> Dequeued:
         reply = self._caller.execute(call, connection)
         return self._read(reply, connection) if reply.unread else reply
 
-    def _read(self, reply: Dequeued, connection: Connection[Any]) -> Dequeued:
+    def _read(self, reply: Dequeued, connection: Borrowed) -> Dequeued:
         contents: dict[int, Content] = {}
         for part in _parts([lease for lease in reply.leases if lease.id in reply.unread], reply):
             ids, tokens = [lease.id for lease in part], [lease.token for lease in part]

@@ -15,7 +15,9 @@ from psycopg import Connection, sql
 from lonnymq.calls import queue as queue_calls
 from lonnymq.calls import sleeper as sleeper_calls
 from lonnymq.calls.statement import Call
+from lonnymq.client.failure import is_idle
 from lonnymq.client.sync.caller import Caller
+from lonnymq.client.sync.lent import Borrowed
 from lonnymq.errors import ConnectionLost, LonnyError
 from lonnymq.model import Dequeued, DequeueOutcome
 
@@ -44,9 +46,12 @@ class Sleeper:
     def ask(
         self,
         call: Call[Dequeued],
-        execute: Callable[[Call[Dequeued], Connection[Any]], Dequeued],
+        execute: Callable[[Call[Dequeued], Borrowed], Dequeued],
     ) -> Dequeued:
         """Dequeue, on the sleeper's own connection if it has one."""
+        if self._connection is not None and not is_idle(self._connection):
+            # The last call was cancelled half-way.
+            self.close()
         if self._connection is not None:
             try:
                 return execute(call, self._connection)

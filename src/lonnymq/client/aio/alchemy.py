@@ -1,0 +1,65 @@
+"""Connections and sessions of SQLAlchemy, over psycopg, psycopg2 or asyncpg."""
+
+from contextlib import AbstractAsyncContextManager
+from typing import Any, cast
+
+from lonnymq.calls.statement import Rows, Style
+from lonnymq.client.aio.foreign import AsyncForeign
+from lonnymq.client.lending import ALCHEMY_STYLES
+from lonnymq.errors import InvalidArgument
+
+
+class AsyncAlchemy(AsyncForeign):
+    """Executes by `exec_driver_sql`, which begins the transaction as any other statement would."""
+
+    def __init__(self, lent: Any, *, is_session: bool) -> None:
+        self._lent = lent
+        self._is_session = is_session
+        self._connection: Any = None
+
+    async def opened(self) -> Style:
+        self._connection = (await self._lent.connection()) if self._is_session else self._lent
+        dialect = self._connection.dialect
+        if dialect.name != "postgresql" or dialect.driver not in ALCHEMY_STYLES:
+            raise InvalidArgument(
+                "connection must be one to PostgreSQL over psycopg, psycopg2 or asyncpg,"
+                f" this one of SQLAlchemy is {dialect.name}+{dialect.driver}"
+            )
+        return ALCHEMY_STYLES[dialect.driver]
+
+    def commits(self) -> bool:
+        connection = self._inner()
+        if connection.closed or connection.invalidated:
+            return False
+        return bool(connection.connection.dbapi_connection.autocommit)
+
+    def is_lost(self) -> bool:
+        return self._connection is not None and bool(self._connection.closed or self._connection.invalidated)
+
+    async def fetch(self, text: str, values: tuple[Any, ...]) -> Rows:
+        options = {} if values else {"no_parameters": True}
+        result = await self._connection.exec_driver_sql(text, values, options)
+        return [tuple(map(_plain, row)) for row in result.fetchall()]
+
+    async def run(self, text: str, parameters: tuple[Any, ...] | None) -> Rows:
+        options = {} if parameters else {"no_parameters": True}
+        result = await self._connection.exec_driver_sql(text, parameters, options)
+        return [tuple(row) for row in result.fetchall()] if result.returns_rows else []
+
+    def savepoint(self) -> AbstractAsyncContextManager[object]:
+        return cast("AbstractAsyncContextManager[object]", self._connection.begin_nested())
+
+    async def driver(self) -> object | None:
+        style = await self.opened()
+        # SQLAlchemy begins with the first statement it is given.
+        await self.fetch("select 1", ())
+        driver: object = self._inner().connection.driver_connection
+        is_known = style is Style.NUMBERED or self._connection.dialect.driver != "psycopg2"
+        return driver if is_known else None
+
+    def _inner(self) -> Any:
+        return getattr(self._connection, "sync_connection", self._connection)
+
+
+def _plain(value: Any) -> Any:
+    return bytes(value) if isinstance(value, memoryview) else value
