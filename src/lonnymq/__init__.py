@@ -81,11 +81,13 @@ from lonnymq.schema import SchemaState, SchemaStatus
 
 if TYPE_CHECKING:
     from lonnymq.embedded import EmbeddedServer, embedded
+    from lonnymq.tasks import App, PreparedTask, Task, tick_of
 
 __version__ = "0.1.0"
 
 __all__ = [
     "JSON",
+    "App",
     "AsyncChannel",
     "AsyncCrons",
     "AsyncDeadLetters",
@@ -140,6 +142,7 @@ __all__ = [
     "MessageStatus",
     "NewMessage",
     "NotPermitted",
+    "PreparedTask",
     "Problem",
     "PublicationIncomplete",
     "PublishOutcome",
@@ -160,10 +163,12 @@ __all__ = [
     "SchemaTooNew",
     "SchemaTooOld",
     "ServerTooOld",
+    "Task",
     "Ticks",
     "TransactionAborted",
     "WrongIsolationLevel",
     "embedded",
+    "tick_of",
 ]
 
 
@@ -173,4 +178,6 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("lonnymq.embedded")
     if name == "EmbeddedServer":
         return importlib.import_module("lonnymq.embedded").EmbeddedServer
+    if name in ("App", "PreparedTask", "Task", "tick_of"):
+        return getattr(importlib.import_module("lonnymq.tasks"), name)
     raise AttributeError(f"module 'lonnymq' has no attribute {name!r}")

@@ -1,0 +1,111 @@
+"""Crons: messages that are created at every tick, once, by whichever worker comes first."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from lonnymq.calls import argument
+from lonnymq.calls import cron as calls
+from lonnymq.calls.codec import Codec
+from lonnymq.client.aio.caller import MAX_BATCH, AsyncCaller
+from lonnymq.client.aio.lent import AsyncLentConnection
+from lonnymq.errors import Busy
+from lonnymq.model import (
+    CatchUp,
+    Cron,
+    CronDeleteOutcome,
+    CronSetOutcome,
+    CronStatus,
+    CronTickOutcome,
+    DueCron,
+    DueCrons,
+    Ticks,
+)
+
+
+class AsyncCrons:
+    """Set them, pause them, look at them; workers tick them."""
+
+    def __init__(self, caller: AsyncCaller, codec: Codec) -> None:
+        self._caller = caller
+        self._codec = codec
+
+    async def set(
+        self,
+        name: str,
+        expression: str,
+        *,
+        channel: str,
+        payload: Any,
+        timezone: str = "UTC",
+        catch_up: CatchUp | str = CatchUp.LATEST,
+        max_attempts: int | None = None,
+        after: datetime | None = None,
+        connection: AsyncLentConnection | None = None,
+    ) -> CronSetOutcome:
+        """Have a message created at every tick, from now on or `after` an instant, or change how.
+
+        If the expression or the timezone changes, it begins anew, now. A pause stays.
+        """
+        cron = Cron(
+            name=name,
+            expression=expression,
+            channel=channel,
+            payload=payload,
+            timezone=timezone,
+            catch_up=CatchUp(argument.word("catch_up", catch_up, CatchUp)),
+            max_attempts=max_attempts,
+        )
+        call = calls.set(cron, self._codec, is_declared=False, after=after)
+        return _free(name, await self._caller.perform_one(call, connection))
+
+    async def declare(self, cron: Cron, *, connection: AsyncLentConnection | None = None) -> CronSetOutcome:
+        """Set a cron that belongs to a program: it ticks only while a worker names it in `due()`."""
+        call = calls.set(cron, self._codec, is_declared=True, after=None)
+        return _free(cron.name, await self._caller.perform_one(call, connection))
+
+    async def pause(self, name: str, *, connection: AsyncLentConnection | None = None) -> CronSetOutcome:
+        """Create nothing until `resume()`; what was created goes on."""
+        return _free(name, await self._caller.perform_one(calls.pause(name), connection))
+
+    async def resume(self, name: str, *, connection: AsyncLentConnection | None = None) -> CronSetOutcome:
+        """End a pause; its ticks are not caught up."""
+        return _free(name, await self._caller.perform_one(calls.resume(name), connection))
+
+    async def delete(self, name: str, *, connection: AsyncLentConnection | None = None) -> CronDeleteOutcome:
+        """Forget a cron; what it created stays."""
+        return await self._caller.perform_one(calls.delete(name), connection)
+
+    async def list(
+        self, *, limit: int = 100, after: str = "", connection: AsyncLentConnection | None = None
+    ) -> Sequence[CronStatus]:
+        """Return crons by name; for the next page pass the last one's name as `after`."""
+        argument.whole("limit", limit, 1, MAX_BATCH)
+        return await self._caller.perform(calls.list(limit, argument.text("after", after)), connection)
+
+    async def due(
+        self,
+        names: Sequence[str] = (),
+        *,
+        limit: int = 100,
+        now: datetime | None = None,
+        connection: AsyncLentConnection | None = None,
+    ) -> DueCrons:
+        """Return what is due by the database's clock, or by `now` if time is simulated.
+
+        That is: of the crons that a program declares, `names`; and of those that were `set()`, all.
+        """
+        argument.whole("limit", limit, 1, MAX_BATCH)
+        return await self._caller.perform(calls.due(names, limit, now), connection)
+
+    async def tick(
+        self, due: DueCron, ticks: Ticks, *, connection: AsyncLentConnection | None = None
+    ) -> CronTickOutcome:
+        """Create a message for each of these ticks, unless somebody was faster."""
+        return await self._caller.perform(calls.tick(due, ticks), connection)
+
+
+def _free(name: str, outcome: CronSetOutcome) -> CronSetOutcome:
+    if outcome is CronSetOutcome.BUSY:
+        raise Busy(f"another transaction is changing cron {name!r}: try again")
+    return outcome

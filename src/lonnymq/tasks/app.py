@@ -1,0 +1,141 @@
+"""An application: its queue, its tasks, its crons."""
+
+import inspect
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Generic, cast, overload
+
+from lonnymq.calls import argument, schedule
+from lonnymq.calls import cron as cron_calls
+from lonnymq.client.aio import AsyncQueue
+from lonnymq.client.sync import Queue
+from lonnymq.errors import DecodeError, InvalidArgument, invalid
+from lonnymq.model import CatchUp, Created, Cron
+from lonnymq.tasks.task import Answer, P, Returned, Task
+from lonnymq.worker.handler import Bury, Handler
+from lonnymq.worker.retry import Retry
+
+if TYPE_CHECKING:
+    from lonnymq.client.aio import AsyncMessage
+    from lonnymq.worker import Middleware, Worker
+
+
+class App(Generic[Answer]):
+    """Tasks are functions whose calls are messages of a queue.
+
+    app = lonnymq.App(queue)
+
+    @app.task(max_attempts=5)
+    def resize(video: int, width: int = 640) -> None: ...
+
+    resize.enqueue("acme", video=7)
+
+    On an AsyncQueue, enqueue() is awaited.
+    """
+
+    @overload
+    def __init__(self: "App[Created]", queue: Queue) -> None: ...
+    @overload
+    def __init__(self: "App[Coroutine[Any, Any, Created]]", queue: AsyncQueue) -> None: ...
+    def __init__(self, queue: Queue | AsyncQueue) -> None:
+        if not isinstance(queue, Queue | AsyncQueue):
+            raise invalid("queue", queue, "a lonnymq.Queue or a lonnymq.AsyncQueue")
+        self.queue = queue
+        self._tasks: dict[str, Task[..., Any, Answer]] = {}
+        self._crons: dict[str, Cron] = {}
+
+    @property
+    def tasks(self) -> Mapping[str, Task[..., Any, Answer]]:
+        """All tasks by name."""
+        return self._tasks
+
+    @property
+    def crons(self) -> Sequence[Cron]:
+        """All crons, in the order of their declaration."""
+        return tuple(self._crons.values())
+
+    def task(
+        self,
+        *,
+        name: str | None = None,
+        max_attempts: int | None = None,
+        timeout: timedelta | float | None = None,
+        retry: Retry | None = None,
+    ) -> Callable[[Callable[P, Returned]], Task[P, Returned, Answer]]:
+        """Make a task of a function; `name` is what its messages call it, the function's own if absent."""
+
+        def decorate(function: Callable[P, Returned]) -> Task[P, Returned, Answer]:
+            if isinstance(function, Task) or not inspect.isroutine(function):
+                raise invalid("task", function, "a function: @app.task() goes directly above its def")
+            settings = Handler(
+                call=function,
+                name=argument.text("name", name or function.__name__, 1, 255),
+                max_attempts=max_attempts,
+                timeout_s=None if timeout is None else argument.seconds("timeout", timeout),
+                retry=Retry() if retry is None else retry,
+            )
+            task: Task[P, Returned, Answer] = Task(self.queue, function, settings)
+            if task.name in self._tasks:
+                raise invalid("name", task.name, "a name that no other task of this app has")
+            self._tasks[task.name] = cast("Task[..., Any, Answer]", task)
+            return task
+
+        return decorate
+
+    def cron(
+        self,
+        expression: str,
+        *,
+        channel: str,
+        name: str | None = None,
+        timezone: str = "UTC",
+        catch_up: CatchUp | str = CatchUp.LATEST,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> Callable[[Callable[P, Returned]], Task[P, Returned, Answer]]:
+        """Enqueue a task at every tick of an expression; of a plain function it makes a task first.
+
+        Each tick is enqueued once, however many workers run. `name` is the task's if absent.
+        """
+        schedule.require(expression, timezone)
+
+        def decorate(function: Callable[P, Returned]) -> Task[P, Returned, Answer]:
+            task = function if isinstance(function, Task) else self.task()(function)
+            cron = Cron(
+                name=cron_calls.cron_name(name or task.name),
+                expression=expression,
+                timezone=timezone,
+                channel=argument.channel(channel),
+                payload=task.payload((), dict(arguments or {})),
+                catch_up=CatchUp(argument.word("catch_up", catch_up, CatchUp)),
+                max_attempts=task.max_attempts,
+            )
+            if cron.name in self._crons:
+                raise invalid("name", cron.name, "a name that no other cron of this app has")
+            self._crons[cron.name] = cron
+            return task
+
+        return decorate
+
+    def route(self, message: "AsyncMessage") -> Handler:
+        """Return how a message is worked; what no task of this app can work is buried."""
+        try:
+            payload = message.payload
+        except DecodeError as error:
+            raise Bury(str(error)) from error
+        if not isinstance(payload, dict) or not isinstance(payload.get("task"), str):
+            raise Bury('this message is of no task: its payload must be {"task": name, "arguments": {...}}')
+        task = self._tasks.get(payload["task"])
+        if task is None:
+            known = ", ".join(sorted(self._tasks)) or "none"
+            raise Bury(f"unknown task {payload['task']!r}: this worker knows {known}")
+        return task.handler(message)
+
+    def worker(self, *, middleware: Sequence["Middleware"] = (), **settings: Any) -> "Worker":
+        """Return a worker for this app; `settings` are those of WorkerSettings."""
+        from lonnymq.worker import Worker, WorkerSettings
+
+        try:
+            chosen = WorkerSettings(**settings)
+        except TypeError as error:
+            raise InvalidArgument(f"settings must be those of WorkerSettings: {error}") from None
+        return Worker(self.queue, self, settings=chosen, middleware=middleware)

@@ -1,0 +1,78 @@
+"""Values with named fields: dataclasses, typed dicts and pydantic models."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lonnymq.errors import invalid
+from lonnymq.tasks.values import Converter
+
+
+@dataclass(eq=False)
+class Record:
+    """A dataclass or a typed dict; its fields are filled in when all that they mention is known."""
+
+    kind: type[Any]
+    is_dict: bool
+    required: frozenset[str] = frozenset()
+    fields: Mapping[str, Converter] = field(default_factory=dict)
+
+    @property
+    def expected(self) -> str:
+        return f"a {self.kind.__name__}"
+
+    def to_json(self, place: str, value: Any) -> Any:
+        if not isinstance(value, self._python_kind()):
+            raise invalid(place, value, self.expected)
+        values = (
+            self._known(place, value)
+            if self.is_dict
+            else {name: getattr(value, name) for name in self.fields}
+        )
+        return {name: self.fields[name].to_json(f"{place}.{name}", one) for name, one in values.items()}
+
+    def from_json(self, place: str, value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise invalid(place, value, self.expected)
+        values = {
+            name: self.fields[name].from_json(f"{place}.{name}", one)
+            for name, one in self._known(place, value).items()
+        }
+        try:
+            return values if self.is_dict else self.kind(**values)
+        except (TypeError, ValueError) as error:
+            raise invalid(place, value, f"{self.expected} ({error})") from error
+
+    def _python_kind(self) -> type[Any]:
+        return dict if self.is_dict else self.kind
+
+    def _known(self, place: str, value: dict[str, Any]) -> dict[str, Any]:
+        if missing := self.required - value.keys():
+            raise invalid(place, value, f"{self.expected}, with {', '.join(sorted(missing))}")
+        if unknown := value.keys() - self.fields.keys():
+            raise invalid(place, value, f"{self.expected}, without {', '.join(sorted(map(str, unknown)))}")
+        return value
+
+
+@dataclass(frozen=True)
+class Model:
+    """A pydantic model, which knows best how to write and read itself."""
+
+    kind: Any
+
+    @property
+    def expected(self) -> str:
+        return f"a {self.kind.__name__}"
+
+    def to_json(self, place: str, value: Any) -> Any:
+        if not isinstance(value, self.kind):
+            raise invalid(place, value, self.expected)
+        return value.model_dump(mode="json", by_alias=True, round_trip=True)
+
+    def from_json(self, place: str, value: Any) -> Any:
+        try:
+            # As JSON text: models that are strict with Python's values take dates and the like only so.
+            return self.kind.model_validate_json(json.dumps(value))
+        except ValueError as error:
+            raise invalid(place, value, f"{self.expected} ({error})") from error

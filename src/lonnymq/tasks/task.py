@@ -1,0 +1,152 @@
+"""A function whose calls are messages."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, TypeVar, cast
+
+from lonnymq.errors import DecodeError, InvalidArgument
+from lonnymq.model import NewMessage
+from lonnymq.tasks.arguments import Arguments
+from lonnymq.worker.handler import Bury, Handler
+
+if TYPE_CHECKING:
+    from lonnymq.client.aio import AsyncMessage, AsyncQueue
+    from lonnymq.client.aio.lent import AsyncLentConnection
+    from lonnymq.client.sync import Message, Queue
+    from lonnymq.client.sync.lent import LentConnection
+
+P = ParamSpec("P")
+Returned = TypeVar("Returned")
+# What enqueue() answers: Created on a Queue, an awaitable of it on an AsyncQueue.
+Answer = TypeVar("Answer")
+
+
+class Payload(TypedDict):
+    """What a task's message holds."""
+
+    task: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnqueueOptions:
+    """When, how urgently, how often; and in whose transaction."""
+
+    at: datetime | None = None
+    delay: timedelta | float | None = None
+    priority: int | None = None
+    key: str | None = None
+    max_attempts: int | None = None
+    connection: "LentConnection | AsyncLentConnection | None" = None
+
+
+class Task(Generic[P, Returned, Answer]):
+    """Call it, and it runs here and now; enqueue it, and a worker runs it."""
+
+    def __init__(
+        self,
+        queue: "Queue | AsyncQueue",
+        function: Callable[P, Returned],
+        settings: Handler,
+    ) -> None:
+        self.queue = queue
+        self.function = function
+        self.name = settings.name
+        self.max_attempts = settings.max_attempts
+        self.arguments = Arguments(function, self.name)
+        # A message's own limit counts, so the task's is only for messages that came without one.
+        self._handler = replace(settings, call=self._call())
+        self._handler_of_limited = replace(self._handler, max_attempts=None)
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *arguments: P.args, **options: P.kwargs) -> Returned:
+        return self.function(*arguments, **options)
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name!r}>"
+
+    def enqueue(self, channel: str, /, *arguments: P.args, **options: P.kwargs) -> Answer:
+        """Have a worker call the function with these arguments."""
+        return self.options().enqueue(channel, *arguments, **options)
+
+    def message(self, channel: str, /, *arguments: P.args, **options: P.kwargs) -> NewMessage:
+        """Return the message for `queue.enqueue_many()` or `copy_in()`."""
+        return self.options().message(channel, *arguments, **options)
+
+    def options(
+        self,
+        *,
+        at: datetime | None = None,
+        delay: timedelta | float | None = None,
+        priority: int | None = None,
+        key: str | None = None,
+        max_attempts: int | None = None,
+        connection: "LentConnection | AsyncLentConnection | None" = None,
+    ) -> "PreparedTask[P, Returned, Answer]":
+        """Say when and how, then `.enqueue(...)`: `resize.options(delay=60).enqueue("acme", 7)`."""
+        return PreparedTask(
+            self,
+            EnqueueOptions(
+                at=at,
+                delay=delay,
+                priority=priority,
+                key=key,
+                max_attempts=self.max_attempts if max_attempts is None else max_attempts,
+                connection=connection,
+            ),
+        )
+
+    def payload(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> Payload:
+        """Return what a message for this call holds."""
+        return {"task": self.name, "arguments": self.arguments.to_json(arguments, options)}
+
+    def handler(self, message: "AsyncMessage") -> Handler:
+        """Return how a message of this task is worked."""
+        return self._handler if message.max_attempts is None else self._handler_of_limited
+
+    def _call(self) -> Callable[..., object]:
+        function = cast("Callable[..., Any]", self.function)
+
+        if inspect.iscoroutinefunction(function):
+
+            async def call(message: "AsyncMessage") -> None:
+                bound = self._bound(message)
+                await function(*bound.args, **bound.kwargs)
+
+            return call
+
+        def call_in_thread(message: "Message") -> None:
+            bound = self._bound(message)
+            function(*bound.args, **bound.kwargs)
+
+        return call_in_thread
+
+    def _bound(self, message: "AsyncMessage | Message") -> inspect.BoundArguments:
+        try:
+            return self.arguments.from_json(message.payload.get("arguments", {}))
+        except (InvalidArgument, DecodeError) as error:
+            # As often as it is tried: the arguments stay what they are.
+            raise Bury(str(error)) from error
+
+
+@dataclass(frozen=True)
+class PreparedTask(Generic[P, Returned, Answer]):
+    """A task with the options of its next messages."""
+
+    task: Task[P, Returned, Answer]
+    options: EnqueueOptions
+
+    def enqueue(self, channel: str, /, *arguments: P.args, **options: P.kwargs) -> Answer:
+        """Have a worker call the function with these arguments."""
+        queue = cast("Any", self.task.queue)
+        payload = self.task.payload(arguments, options)
+        answer: Answer = queue.enqueue(channel, payload, **vars(self.options))
+        return answer
+
+    def message(self, channel: str, /, *arguments: P.args, **options: P.kwargs) -> NewMessage:
+        """Return the message for `queue.enqueue_many()` or `copy_in()`."""
+        given = {name: value for name, value in vars(self.options).items() if name != "connection"}
+        return NewMessage(channel=channel, payload=self.task.payload(arguments, options), **given)

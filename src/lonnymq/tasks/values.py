@@ -1,0 +1,274 @@
+"""Values as JSON and back, by the annotation of the parameter they are for."""
+
+import base64
+import binascii
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal, InvalidOperation
+from enum import Enum
+from typing import Any, Protocol
+from uuid import UUID
+
+from lonnymq.errors import InvalidArgument, invalid
+
+
+class Converter(Protocol):
+    """Both ways refuse what is not as `expected`, naming the place where it was found."""
+
+    @property
+    def expected(self) -> str: ...
+    def to_json(self, place: str, value: Any) -> Any: ...
+    def from_json(self, place: str, value: Any) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Plain:
+    """What JSON knows itself."""
+
+    expected: str
+    kinds: tuple[type[Any], ...]
+
+    def to_json(self, place: str, value: Any) -> Any:
+        is_finite = not isinstance(value, float) or math.isfinite(value)
+        if not isinstance(value, self.kinds) or not is_finite:
+            raise invalid(place, value, self.expected)
+        return value
+
+    from_json = to_json
+
+
+@dataclass(frozen=True)
+class Coded:
+    """What JSON holds as a text or a number that can be read back."""
+
+    expected: str
+    kind: type[Any]
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+    is_text: bool = True
+
+    def to_json(self, place: str, value: Any) -> Any:
+        # A datetime is a date, but not one that could be read back.
+        if not isinstance(value, self.kind) or (self.kind is date and isinstance(value, datetime)):
+            raise invalid(place, value, self.expected)
+        return self.write(value)
+
+    def from_json(self, place: str, value: Any) -> Any:
+        is_right = isinstance(value, str if self.is_text else int | float)
+        try:
+            if is_right:
+                return self.read(value)
+        except (ValueError, OverflowError, InvalidOperation, binascii.Error):
+            pass
+        raise invalid(place, value, self.expected)
+
+
+@dataclass(frozen=True)
+class Anything:
+    """A parameter without an annotation: what JSON gives back as it was."""
+
+    expected: str = "made of what JSON knows (annotate the parameter to pass anything else)"
+
+    def to_json(self, place: str, value: Any) -> Any:
+        if type(value) is list:
+            return [self.to_json(f"{place}[{index}]", item) for index, item in enumerate(value)]
+        if type(value) is dict:
+            return {self._key(place, key): self.to_json(f"{place}.{key}", one) for key, one in value.items()}
+        if value is None or (type(value) in (str, bool, int, float) and value == value):
+            return value
+        raise invalid(place, value, self.expected)
+
+    def from_json(self, place: str, value: Any) -> Any:
+        return value
+
+    def _key(self, place: str, key: Any) -> str:
+        if type(key) is not str:
+            raise invalid(place, key, "a mapping whose keys are strings")
+        return key
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A Literal."""
+
+    values: tuple[Any, ...]
+
+    @property
+    def expected(self) -> str:
+        return f"one of {', '.join(map(repr, self.values))}"
+
+    def to_json(self, place: str, value: Any) -> Any:
+        if not any(value == one and type(value) is type(one) for one in self.values):
+            raise invalid(place, value, self.expected)
+        return value
+
+    from_json = to_json
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member of an Enum, as its value."""
+
+    kind: type[Enum]
+
+    @property
+    def expected(self) -> str:
+        return f"a {self.kind.__name__}"
+
+    def to_json(self, place: str, value: Any) -> Any:
+        if not isinstance(value, self.kind):
+            raise invalid(place, value, self.expected)
+        return value.value
+
+    def from_json(self, place: str, value: Any) -> Any:
+        try:
+            return self.kind(value)
+        except ValueError:
+            raise invalid(place, value, f"the value of {self.expected}") from None
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list, a set or a tuple of any length."""
+
+    expected: str
+    item: Converter
+    kinds: tuple[type[Any], ...]
+    make: Callable[[list[Any]], Any]
+
+    def to_json(self, place: str, value: Any) -> Any:
+        if not isinstance(value, self.kinds) or isinstance(value, str | bytes):
+            raise invalid(place, value, self.expected)
+        return [self.item.to_json(f"{place}[{index}]", one) for index, one in enumerate(value)]
+
+    def from_json(self, place: str, value: Any) -> Any:
+        if not isinstance(value, list):
+            raise invalid(place, value, self.expected)
+        return self.make([self.item.from_json(f"{place}[{index}]", one) for index, one in enumerate(value)])
+
+
+@dataclass(frozen=True)
+class Places:
+    """A tuple with a kind for each place."""
+
+    items: tuple[Converter, ...]
+
+    @property
+    def expected(self) -> str:
+        return f"a tuple of {len(self.items)}"
+
+    def to_json(self, place: str, value: Any) -> Any:
+        if not isinstance(value, tuple) or len(value) != len(self.items):
+            raise invalid(place, value, self.expected)
+        return [
+            item.to_json(f"{place}[{index}]", one)
+            for index, (item, one) in enumerate(zip(self.items, value, strict=True))
+        ]
+
+    def from_json(self, place: str, value: Any) -> Any:
+        if not isinstance(value, list) or len(value) != len(self.items):
+            raise invalid(place, value, self.expected)
+        return tuple(
+            item.from_json(f"{place}[{index}]", one)
+            for index, (item, one) in enumerate(zip(self.items, value, strict=True))
+        )
+
+
+@dataclass(frozen=True)
+class Entries:
+    """A dict; JSON's keys are strings, so its keys must be written as strings."""
+
+    key: Converter
+    value: Converter
+    expected: str = "a dict"
+
+    def to_json(self, place: str, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise invalid(place, value, self.expected)
+        found = {}
+        for key, one in value.items():
+            text = self.key.to_json(f"{place}, key {key!r},", key)
+            if not isinstance(text, str):
+                raise invalid(f"{place}, key {key!r},", key, "written as a string in JSON")
+            found[text] = self.value.to_json(f"{place}.{text}", one)
+        return found
+
+    def from_json(self, place: str, value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise invalid(place, value, self.expected)
+        return {
+            self.key.from_json(f"{place}, key {key!r},", key): self.value.from_json(f"{place}.{key}", one)
+            for key, one in value.items()
+        }
+
+
+@dataclass(frozen=True)
+class Either:
+    """A union: the first member that fits. What would come back as another member is refused."""
+
+    members: tuple[Converter, ...]
+
+    @property
+    def expected(self) -> str:
+        return " or ".join(member.expected for member in self.members)
+
+    def to_json(self, place: str, value: Any) -> Any:
+        for member in self.members:
+            try:
+                written = member.to_json(place, value)
+            except InvalidArgument:
+                continue
+            reader, _ = self._read(place, written)
+            if reader is not member:
+                raise invalid(place, value, f"distinct in JSON: this would come back as {reader.expected}")
+            return written
+        raise invalid(place, value, self.expected)
+
+    def from_json(self, place: str, value: Any) -> Any:
+        return self._read(place, value)[1]
+
+    def _read(self, place: str, value: Any) -> tuple[Converter, Any]:
+        for member in self.members:
+            try:
+                return member, member.from_json(place, value)
+            except InvalidArgument:
+                continue
+        raise invalid(place, value, self.expected)
+
+
+NOTHING = Plain("None", (type(None),))
+SIMPLE: Mapping[Any, Converter] = {
+    None: NOTHING,
+    type(None): NOTHING,
+    bool: Plain("a bool", (bool,)),
+    int: Plain("an int", (int,)),
+    float: Plain("a finite float", (int, float)),
+    str: Plain("a str", (str,)),
+    bytes: Coded(
+        "bytes",
+        bytes,
+        lambda value: base64.b64encode(value).decode(),
+        lambda text: base64.b64decode(text, validate=True),
+    ),
+    datetime: Coded("a datetime", datetime, datetime.isoformat, datetime.fromisoformat),
+    date: Coded("a date", date, date.isoformat, date.fromisoformat),
+    time: Coded("a time", time, time.isoformat, time.fromisoformat),
+    timedelta: Coded(
+        "a timedelta",
+        timedelta,
+        timedelta.total_seconds,
+        lambda seconds: timedelta(seconds=seconds),
+        is_text=False,
+    ),
+    UUID: Coded("a UUID", UUID, str, UUID),
+    Decimal: Coded("a Decimal", Decimal, str, Decimal),
+}
+SEQUENCES: Mapping[Any, tuple[str, tuple[type[Any], ...], Callable[[list[Any]], Any]]] = {
+    list: ("a list", (list,), list),
+    set: ("a set", (set,), set),
+    frozenset: ("a frozenset", (frozenset,), frozenset),
+    tuple: ("a tuple", (tuple,), tuple),
+    Sequence: ("a sequence", (Sequence,), list),
+}
