@@ -20,7 +20,7 @@ class Record:
 
     @property
     def expected(self) -> str:
-        return f"a {self.kind.__name__}"
+        return f"an instance of {self.kind.__name__}"
 
     def to_json(self, place: str, value: Any) -> Any:
         if not isinstance(value, self._python_kind()):
@@ -63,7 +63,7 @@ class Model:
 
     @property
     def expected(self) -> str:
-        return f"a {self.kind.__name__}"
+        return f"an instance of {self.kind.__name__}"
 
     def to_json(self, place: str, value: Any) -> Any:
         if not isinstance(value, self.kind):

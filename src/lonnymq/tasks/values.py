@@ -115,7 +115,7 @@ class Member:
 
     @property
     def expected(self) -> str:
-        return f"a {self.kind.__name__}"
+        return f"a member of {self.kind.__name__}"
 
     def to_json(self, place: str, value: Any) -> Any:
         if not isinstance(value, self.kind):

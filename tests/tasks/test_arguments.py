@@ -1,0 +1,288 @@
+"""Arguments of tasks: what goes in comes out, and what does not fit is refused on both sides, by name."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum, StrEnum
+from typing import Annotated, Any, Literal, NewType, NotRequired, TypedDict, TypeVar
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import pydantic
+import pytest
+
+from lonnymq import InvalidArgument
+from lonnymq.tasks.arguments import Arguments
+
+
+class Colour(Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Size(StrEnum):
+    SMALL = "small"
+
+
+@dataclass(frozen=True)
+class Line:
+    price: Decimal
+    count: int = 1
+    tags: frozenset[str] = frozenset()
+    total: Decimal = field(init=False, default=Decimal(0))
+
+
+@dataclass
+class Order:
+    id: UUID
+    lines: list[Line]
+    paid_at: datetime | None = None
+    parent: "Order | None" = None
+
+
+@dataclass
+class Positive:
+    value: int
+
+    def __post_init__(self) -> None:
+        if self.value <= 0:
+            raise ValueError("too small")
+
+
+class Options(TypedDict):
+    width: int
+    height: NotRequired[int]
+
+
+class Customer(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(strict=True)
+    email: str = pydantic.Field(alias="eMail")
+    since: date
+    limits: dict[str, Decimal] = {}
+
+
+UserId = NewType("UserId", int)
+Anything = TypeVar("Anything")
+AN_ID = UUID("12345678-1234-5678-1234-567812345678")
+A_TIME = datetime(2026, 3, 29, 1, 2, 3, 456789, tzinfo=UTC)
+AN_ORDER = Order(AN_ID, [Line(Decimal("9.90"), 2, frozenset({"a"}))], A_TIME, Order(AN_ID, []))
+
+ROUND_TRIPS: list[tuple[Any, Any]] = [
+    (None, None),
+    *[(int, 7), (int, True), (int, 2**70), (bool, False), (float, 1.5), (float, 3), (str, "ü\0\n")],
+    *[(bytes, b"\0\xff"), (bytes, b""), (Any, {"a": [1, None, "x", {"b": 2.5}]})],
+    *[(datetime, A_TIME), (datetime, A_TIME.replace(tzinfo=None)), (date, date(2026, 1, 2))],
+    *[(time, time(1, 2, 3)), (timedelta, timedelta(days=-1, microseconds=3)), (UUID, AN_ID)],
+    *[(Decimal, Decimal("1.10")), (Decimal, Decimal("-0")), (Decimal, Decimal("1e400"))],
+    *[(Colour, Colour.BLUE), (Size, Size.SMALL), (Literal["a", 1, None], 1), (UserId, UserId(5))],
+    *[(list[UUID], [AN_ID]), (list, [1, "a"]), (Sequence[date], [date(2026, 1, 2)])],
+    *[(set[int], {1, 2}), (frozenset[Size], frozenset({Size.SMALL})), (tuple[int, ...], (1, 2, 3))],
+    *[(tuple[int, UUID], (1, AN_ID)), (tuple[()], ())],
+    *[(dict[str, Decimal], {"a": Decimal("1.5")}), (Mapping[UUID, int], {AN_ID: 1}), (dict, {"a": 1})],
+    *[(dict[date, list[int]], {date(2026, 1, 2): [1]}), (dict[Size, int], {Size.SMALL: 1})],
+    *[(int | None, None), (int | str, "7"), (UUID | str, "no uuid"), (UUID | str, AN_ID)],
+    *[(datetime | date, A_TIME), (Line | Order, AN_ORDER), (bool | int, 1), (list[int] | int, [1])],
+    *[
+        (Order, AN_ORDER),
+        (Line, Line(Decimal(1))),
+        (Options, {"width": 1}),
+        (Options, {"width": 1, "height": 2}),
+    ],
+    (Customer, Customer(eMail="a@b", since=date(2026, 1, 2), limits={"x": Decimal("1.5")})),
+    (list[Customer] | None, [Customer(eMail="a@b", since=date(2026, 1, 2))]),
+    (Annotated[dict[str, Annotated[int, pydantic.Field(gt=0)]], "a note"], {"a": 1}),
+    (Anything, [1, 2]),
+]
+
+
+def of(annotation: Any) -> Arguments:
+    def function(value): ...
+
+    function.__annotations__ = {"value": annotation}
+    return Arguments(function, "work")
+
+
+def carried(arguments: Arguments, *positional: Any, **named: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the call after its way through JSON."""
+    written = json.loads(json.dumps(arguments.to_json(positional, named), allow_nan=False))
+    bound = arguments.from_json(written)
+    return bound.args, bound.kwargs
+
+
+@pytest.mark.parametrize(("annotation", "value"), ROUND_TRIPS, ids=repr)
+def test_a_value_comes_out_as_it_went_in(annotation: Any, value: Any) -> None:
+    [found], _ = carried(of(annotation), value)
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_a_datetime_keeps_its_instant_in_whatever_zone_it_was() -> None:
+    local = datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"), fold=1)
+    [found], _ = carried(of(datetime), local)
+    assert (found.astimezone(UTC), found.utcoffset()) == (local.astimezone(UTC), local.utcoffset())
+
+
+REFUSED: list[tuple[Any, Any, str]] = [
+    (int, "7", "work: value must be an int, got '7'"),
+    (int, 1.0, "must be an int"),
+    (str, 7, "must be a str"),
+    (str, b"x", "must be a str"),
+    (bool, 1, "must be a bool"),
+    (float, float("nan"), "must be a finite float"),
+    (None, 0, "must be None"),
+    (datetime, date(2026, 1, 1), "must be a datetime"),
+    (date, A_TIME, "must be a date"),
+    (UUID, str(AN_ID), "must be a UUID"),
+    (Decimal, 1.5, "must be a Decimal"),
+    (Colour, 1, "must be a member of Colour"),
+    (Literal["a", 1], True, "must be one of 'a', 1"),
+    (list[int], (1,), "must be a list"),
+    (list[int], [1, "x"], r"work: value\[1\] must be an int, got 'x'"),
+    (Sequence[str], "abc", "must be a sequence"),
+    (set[int], [1], "must be a set"),
+    (tuple[int, int], (1, 2, 3), "must be a tuple of 2"),
+    (dict[str, int], {"a": "b"}, r"work: value\.a must be an int"),
+    (dict[int, int], {1: 2}, "key 1, must be written as a string in JSON"),
+    (int | None, "x", "must be an int or None"),
+    (UUID | str, str(AN_ID), "must be distinct in JSON: this would come back as a UUID"),
+    (Order, Order("no uuid", []), r"work: value\.id must be a UUID"),  # type: ignore[arg-type]
+    (Order, {"id": AN_ID}, "must be an instance of Order"),
+    (Options, {"height": 1}, "must be an instance of Options, with width"),
+    (Options, {"width": 1, "colour": 2}, "must be an instance of Options, without colour"),
+    (Customer, {"email": "x"}, "must be an instance of Customer"),
+    (Any, A_TIME, "made of what JSON knows .annotate the parameter"),
+    (Any, (1,), "made of what JSON knows"),
+    (Any, {"a": [{1, 2}]}, r"work: value\.a\[0\] must be made of what JSON knows"),
+    (Any, {1: 2}, "a mapping whose keys are strings"),
+    (Any, float("nan"), "made of what JSON knows"),
+]
+
+
+@pytest.mark.parametrize(("annotation", "value", "words"), REFUSED, ids=repr)
+def test_a_value_that_does_not_fit_is_refused_by_its_place(annotation: Any, value: Any, words: str) -> None:
+    with pytest.raises(InvalidArgument, match=words):
+        of(annotation).to_json((value,), {})
+
+
+UNREADABLE: list[tuple[Any, Any]] = [
+    *[
+        (int, "7"),
+        (int, 1.5),
+        (int, None),
+        (str, 1),
+        (bool, 0),
+        (float, "x"),
+        (bytes, "not base64!"),
+        (bytes, 1),
+    ],
+    *[(datetime, "yesterday"), (datetime, 1), (date, "2026-02-30"), (time, "25:00"), (timedelta, "1")],
+    *[
+        (timedelta, 1e300),
+        (UUID, "x"),
+        (Decimal, "x"),
+        (Decimal, 1),
+        (Colour, 3),
+        (Colour, "RED"),
+        (Literal["a"], "b"),
+    ],
+    *[
+        (list[int], {}),
+        (list[int], ["x"]),
+        (tuple[int, int], [1]),
+        (dict[str, int], []),
+        (dict[UUID, int], {"x": 1}),
+    ],
+    *[(int | None, "x"), (Order, {}), (Order, []), (Order, {"id": str(AN_ID), "lines": [], "more": 1})],
+    *[(Positive, {"value": 0}), (Options, {}), (Customer, {"eMail": "x"}), (Customer, [])],
+]
+
+
+@pytest.mark.parametrize(("annotation", "written"), UNREADABLE, ids=repr)
+def test_json_that_does_not_fit_is_refused_in_the_worker(annotation: Any, written: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"^work: value"):
+        of(annotation).from_json({"value": written})
+
+
+def test_a_call_is_checked_against_the_signature() -> None:
+    def work(a: int, /, b: int, *, c: int = 3) -> None: ...
+
+    arguments = Arguments(work, "work")
+    assert arguments.to_json((1, 2), {}) == {"a": 1, "b": 2}
+    assert carried(arguments, 1, b=2, c=4) == ((1, 2), {"c": 4})
+    calls: list[tuple[tuple[int, ...], dict[str, int]]] = [
+        ((1,), {}),
+        ((1, 2, 3), {}),
+        ((1, 2), {"d": 4}),
+        ((1,), {"a": 1, "b": 2}),
+        ((1, 2), {"b": 2}),
+    ]
+    for positional, named in calls:
+        with pytest.raises(
+            InvalidArgument, match=r"work\(a: int, /, b: int, \*, c: int = 3\) -> None must be"
+        ):
+            arguments.to_json(positional, named)
+
+
+def test_any_number_of_arguments_can_be_taken() -> None:
+    def work(*ids: UUID, **prices: Decimal) -> None: ...
+
+    arguments = Arguments(work, "work")
+    assert carried(arguments, AN_ID, AN_ID, a=Decimal(1)) == ((AN_ID, AN_ID), {"a": Decimal(1)})
+    assert carried(arguments) == ((), {})
+    with pytest.raises(InvalidArgument, match=r"work: ids\[1\] must be a UUID, got 5"):
+        arguments.to_json((AN_ID, 5), {})
+
+
+def test_a_default_is_the_workers() -> None:
+    """So that it may change, and an argument with a default be added, while messages wait."""
+
+    def work(a: int, b: int = 2, *, c: date = date(2026, 1, 1)) -> None: ...
+
+    arguments = Arguments(work, "work")
+    assert arguments.to_json((1,), {}) == {"a": 1}
+    assert carried(arguments, 1) == ((1, 2), {"c": date(2026, 1, 1)})
+
+
+def test_a_message_with_missing_or_unknown_arguments_is_refused() -> None:
+    def work(a: int, b: int = 2) -> None: ...
+
+    arguments = Arguments(work, "work")
+    with pytest.raises(InvalidArgument, match=r"work\(a: int, b: int = 2\) -> None needs a$"):
+        arguments.from_json({"b": 1})
+    with pytest.raises(InvalidArgument, match=r"takes no c, d$"):
+        arguments.from_json({"a": 1, "d": 1, "c": 2})
+    with pytest.raises(InvalidArgument, match="work: arguments must be an object"):
+        arguments.from_json([1])
+
+
+class Unknown: ...
+
+
+@dataclass
+class Holder:
+    inside: Unknown
+
+
+@pytest.mark.parametrize(
+    "annotation", [Unknown, list[Unknown], Holder, complex, type, int | Unknown, dict[str, Holder]]
+)
+def test_an_annotation_that_json_cannot_hold_is_refused_when_the_task_is_made(annotation: Any) -> None:
+    with pytest.raises(
+        InvalidArgument, match=r"^work: value: .* cannot be an argument of a task: use what JSON"
+    ):
+        of(annotation)
+
+
+def test_a_name_that_comes_later_is_looked_up_on_first_use() -> None:
+    def work(value: "Later") -> "Never": ...  # type: ignore[name-defined]  # noqa: F821
+
+    arguments = Arguments(work, "work")
+    with pytest.raises(InvalidArgument, match="cannot be looked up now: name 'Later' is not defined"):
+        arguments.to_json((1,), {})
+    globals()["Later"] = Line
+    try:
+        assert carried(arguments, Line(Decimal(1))) == ((Line(Decimal(1)),), {})
+    finally:
+        del globals()["Later"]

@@ -1,0 +1,212 @@
+"""When crons tick: expressions, time zones, clocks that are set forward and back, ticks that were missed."""
+
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lonnymq import CatchUp, DueCron, InvalidArgument, Ticks
+from lonnymq.calls import schedule
+
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+
+
+def instant(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def ticks(expression: str, timezone: str, after: datetime, until: datetime) -> list[datetime]:
+    return list(takewhile(lambda tick: tick <= until, schedule.ticks_after(expression, timezone, after)))
+
+
+def shown(found: list[datetime]) -> list[str]:
+    return [f"{tick:%d %H:%M}" for tick in found]
+
+
+def due(
+    expression: str, catch_up: str, mark_at: datetime, now_at: datetime, timezone: str = "UTC"
+) -> DueCron:
+    return DueCron("a", expression, timezone, CatchUp(catch_up), mark_at, now_at)
+
+
+# Berlin: at 01:00 UTC on 2026-03-29 the clock goes from 02:00 to 03:00, on 2026-10-25 from 03:00 to 02:00.
+SPRING = instant("2026-03-28T12:00")
+AUTUMN = instant("2026-10-24T12:00")
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        # 02:30 does not exist on the 29th: it comes as soon as it would be over.
+        ("30 2 * * *", ["29 01:00", "30 00:30"]),
+        ("0 3 * * *", ["29 01:00", "30 01:00"]),
+        # Two that would fall together are one.
+        ("0 2,3 * * *", ["29 01:00", "30 00:00", "30 01:00"]),
+        # By the hour, time just goes on.
+        ("0 */6 * * *", ["28 17:00", "28 23:00", "29 04:00", "29 10:00", "29 16:00", "29 22:00", "30 04:00"]),
+    ],
+)
+def test_where_the_clock_is_set_forward_no_day_goes_without_its_tick(
+    expression: str, expected: list[str]
+) -> None:
+    assert shown(ticks(expression, "Europe/Berlin", SPRING, SPRING + 40 * HOUR)) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        # 02:30 comes twice on the 25th: the tick comes once.
+        ("30 2 * * *", ["25 00:30", "26 01:30"]),
+        ("0 3 * * *", ["25 02:00", "26 02:00"]),
+        ("0 1,2,3 * * *", ["24 23:00", "25 00:00", "25 02:00", "26 00:00", "26 01:00", "26 02:00"]),
+    ],
+)
+def test_where_the_clock_is_set_back_no_day_has_its_tick_twice(expression: str, expected: list[str]) -> None:
+    assert shown(ticks(expression, "Europe/Berlin", AUTUMN, AUTUMN + 40 * HOUR)) == expected
+
+
+@pytest.mark.parametrize("middle", [SPRING, AUTUMN])
+def test_what_ticks_every_few_minutes_ticks_evenly_whatever_the_clock_does(middle: datetime) -> None:
+    found = ticks("*/15 * * * *", "Europe/Berlin", middle, middle + 24 * HOUR)
+    assert found == [middle + n * 15 * MINUTE for n in range(1, 97)]
+
+
+def test_a_tick_of_the_repeated_hour_is_not_found_again_from_within_it() -> None:
+    second_time_at_half_past_two = instant("2026-10-25T01:30")
+    found = ticks(
+        "30 2 * * *", "Europe/Berlin", second_time_at_half_past_two - 5 * MINUTE, AUTUMN + 24 * HOUR
+    )
+    assert found == []
+
+
+ZONES = [
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "America/Havana",
+    "Australia/Lord_Howe",
+    "Asia/Kathmandu",
+]
+EXPRESSIONS = [
+    *("* * * * *", "*/7 * * * *", "30 2 * * *", "0 0 * * *", "15,45 1-3 * * *", "0 */3 * * *"),
+    *("59 23 L * *", "0 12 * * MON#1", "30 1 29 2 *", "0 30 1 * * *", "*/20 * 2 * * *"),
+]
+# Around a change of the clock in each of these zones.
+CHANGES = ["2026-03-29T01:00", "2026-10-25T01:00", "2026-03-08T05:00", "2026-11-01T05:00", "2026-04-04T15:00"]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(EXPRESSIONS),
+    st.sampled_from(ZONES),
+    st.sampled_from(CHANGES).map(instant),
+    st.integers(-36 * 3600, 36 * 3600),
+    st.integers(0, 12 * 3600),
+    st.integers(0, 999_999),
+)
+def test_the_latest_tick_is_the_last_of_all(
+    expression: str, timezone: str, change: datetime, offset_s: int, span_s: int, microsecond: int
+) -> None:
+    after = change + timedelta(seconds=offset_s)
+    until = (after + timedelta(seconds=span_s)).replace(microsecond=microsecond)
+    found = ticks(expression, timezone, after, until)
+    assert found == sorted(set(found))
+    assert schedule.latest_tick(expression, timezone, after, until) == (found[-1] if found else None)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.sampled_from(EXPRESSIONS),
+    st.sampled_from(ZONES),
+    st.sampled_from(CHANGES).map(instant),
+    st.lists(st.integers(-3 * 3600, 3 * 3600), max_size=20),
+)
+def test_looking_often_or_seldom_finds_the_same_ticks(
+    expression: str, timezone: str, change: datetime, looks_s: list[int]
+) -> None:
+    begin, end = change - 3 * HOUR, change + 3 * HOUR
+    mark_at = begin
+    found: list[datetime] = []
+    for now_at in [*(change + timedelta(seconds=look_s) for look_s in sorted(looks_s)), end]:
+        while mark_at < now_at:
+            decided = schedule.decide(due(expression, "all", mark_at, now_at, timezone), most=50)
+            assert decided.next_at > decided.until_at
+            found += decided.ticks
+            mark_at = decided.until_at
+    assert found == ticks(expression, timezone, begin, end)
+
+
+NOON = instant("2026-01-15T12:00")
+
+
+def test_missed_ticks_are_all_caught_up_or_the_latest_or_none() -> None:
+    """Every ten minutes, and nobody was there for an hour: the last tick is five minutes ago."""
+    mark_at, now_at = NOON, NOON + HOUR + 5 * MINUTE
+    following = now_at + 5 * MINUTE
+    everything = tuple(NOON + n * 10 * MINUTE for n in range(1, 7))
+    assert schedule.decide(due("*/10 * * * *", "all", mark_at, now_at)) == Ticks(
+        everything, now_at, following
+    )
+    assert schedule.decide(due("*/10 * * * *", "latest", mark_at, now_at)) == Ticks(
+        everything[-1:], now_at, following
+    )
+    assert schedule.decide(due("*/10 * * * *", "none", mark_at, now_at)) == Ticks((), now_at, following)
+
+
+@pytest.mark.parametrize("catch_up", ["all", "latest", "none"])
+def test_a_tick_that_is_a_little_late_was_not_missed(catch_up: str) -> None:
+    now_at = NOON + timedelta(seconds=59)
+    found = schedule.decide(due("0 12 * * *", catch_up, NOON - HOUR, now_at))
+    assert found == Ticks((NOON,), now_at, NOON + 24 * HOUR)
+
+
+def test_if_a_tick_is_due_now_the_missed_ones_before_it_are_not_the_latest() -> None:
+    now_at = NOON + timedelta(seconds=1)
+    assert schedule.decide(due("*/10 * * * *", "latest", NOON - HOUR, now_at)).ticks == (NOON,)
+
+
+def test_years_of_missed_ticks_are_caught_up_piece_by_piece() -> None:
+    mark_at, now_at = NOON, NOON + timedelta(days=800)
+    decided = schedule.decide(due("* * * * *", "all", mark_at, now_at))
+    assert len(decided.ticks) == schedule.MOST_TICKS
+    assert decided.until_at == decided.ticks[-1]
+    assert decided.next_at == decided.until_at + MINUTE
+    assert schedule.decide(due("* * * * * *", "latest", mark_at, now_at)).ticks[-1] == now_at
+
+
+def test_an_expression_is_explained() -> None:
+    assert schedule.explain("*/5 * * * *") == "Every fifth minute of every hour"
+    assert schedule.explain("30 2 * * MON") == "At 02:30 on Monday"
+
+
+@pytest.mark.parametrize("expression", ["", "* * * *", "61 * * * *", "x", None, 5, "0 0 30 2 *", "@daily"])
+def test_an_expression_that_cannot_be_read_is_refused(expression: object) -> None:
+    with pytest.raises(InvalidArgument, match="expression must be a cron expression"):
+        schedule.require(expression, "UTC")
+
+
+def test_an_expression_that_never_ticks_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="one that ticks within the next 50 years"):
+        schedule.require("0 0 */40 * MON#5", "UTC")
+
+
+@pytest.mark.parametrize("timezone", ["", "Mars/Olympus", "../etc/passwd", None, 5, "Europe", "a\0b"])
+def test_an_unknown_time_zone_is_refused(timezone: object) -> None:
+    with pytest.raises(InvalidArgument, match="timezone must be the name of a time zone"):
+        schedule.require("* * * * *", timezone)
+
+
+def test_without_the_library_the_error_names_the_extra() -> None:
+    code = (
+        "import sys; sys.modules['cronsim'] = None\n"
+        "import lonnymq\n"
+        "try: lonnymq.App(lonnymq.Queue('')).cron('* * * * *', channel='a')\n"
+        "except lonnymq.LonnyError as error: print(error)"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 'pip install "lonnymq[cron]"' in answer.stdout
