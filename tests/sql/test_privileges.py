@@ -18,6 +18,7 @@ DENIED = psycopg.errors.InsufficientPrivilege
 
 TABLES = (
     "channel",
+    "cron",
     "dead",
     "history",
     "history_overflow",
@@ -63,15 +64,27 @@ CALLS = {
     "dead_purge_channel": "select dead_purge_channel('a')",
     "queue_set": "select queue_set()",
     "queue_status": "select queue_status()",
+    "queue_activity": "select queue_activity()",
     "queue_check": "select queue_check()",
     "to_epoch": "select to_epoch(now())",
+    "cron_set": "select cron_set('c', '* * * * *', 'a', 'x')",
+    "cron_due": "select cron_due()",
+    "cron_tick": "select cron_tick('c', now(), now(), '{}', now() + interval '1 hour')",
+    "cron_pause": "select cron_pause('c')",
+    "cron_resume": "select cron_resume('c')",
+    "cron_delete": "select cron_delete('c')",
+    "cron_list": "select cron_list()",
 }
-PRODUCER = {"create", "create_many", "publish", "cancel", "cancel_key", "to_epoch"}
+PRODUCER = {
+    *("create", "create_many", "publish", "cancel", "cancel_key", "to_epoch"),
+    *("cron_set", "cron_delete"),
+}
 WORKER = {
     *("dequeue", "read", "complete", "defer", "bury", "give_back", "heartbeat"),
     *("register", "clear", "event", "horizon", "to_epoch"),
+    *("cron_due", "cron_tick"),
 }
-READER = {"channel_explain", "channel_busiest", "queue_status", "to_epoch"}
+READER = {"channel_explain", "channel_busiest", "queue_status", "queue_activity", "to_epoch", "cron_list"}
 ALLOWED = {"producer": PRODUCER, "worker": WORKER, "reader": READER, "operator": set(CALLS), None: set()}
 
 
@@ -322,7 +335,7 @@ def test_every_function_that_anybody_may_call_pins_its_search_path(queue: Sessio
 
 def test_temporary_tables_of_the_same_names_are_not_used(login: Login, queue: Session) -> None:
     operator = login("operator", search_path="pg_temp,lonnymq")
-    for table in ("message", "wake", "turn", "lease", "channel", "setting", "sleeper", "dead"):
+    for table in ("message", "wake", "turn", "lease", "channel", "setting", "sleeper", "dead", "cron"):
         operator.run(f"create temp table {table} (like lonnymq.dead_letter)")
     made = queue.create("a", b"real")
     (leased,) = operator.dequeue()

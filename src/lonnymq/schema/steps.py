@@ -130,10 +130,19 @@ def uninstall(schema: str) -> Steps[None]:
     yield from _unlock(before)
 
 
-def sql_text(schema: str) -> str:
-    """Return what install runs on a fresh database, as one script for psql or anybody else."""
+def sql_text(schema: str, version: int | None = None) -> str:
+    """Return what install runs on a fresh database, as one script for psql or anybody else.
+
+    With `version`, what migrate runs on a queue of that version.
+    """
     require_schema(schema)
-    steps = [Step("begin;"), *creation(schema, exists=False), Step("commit;")]
+    if version is None:
+        change = creation(schema, exists=False)
+    elif 1 <= version <= files.latest_version():
+        change = _update(schema, Found(True, version, 0, None, ()))
+    else:
+        raise invalid("version", version, f"None, or one from 1 to {files.latest_version()}")
+    steps = [Step("begin;"), *change, Step("commit;")]
     parts = [f"-- {step.origin}\n{step.text}" if step.origin else step.text for step in steps]
     return "\n".join(part.rstrip() + "\n" for part in parts)
 
@@ -142,7 +151,7 @@ def creation(schema: str, exists: bool) -> Steps[None]:
     """Make a queue where there is none."""
     if not exists:
         yield Step(f"create schema {_quoted(schema)};")
-    yield _enter(schema)
+    yield enter(schema)
     for file in (*files.contents(), files.read("seed.sql")):
         yield Step(file.text, origin=file.path)
     yield Step("select history_prepare();")
@@ -161,7 +170,7 @@ def _update(schema: str, found: Found) -> Steps[None]:
     if found.version > files.latest_version():
         # A newer version was here and says that we may stay: its functions are newer too.
         return
-    yield _enter(schema)
+    yield enter(schema)
     for migration in files.migrations():
         if migration.version > found.version:
             yield Step(migration.text, origin=migration.path)
@@ -171,7 +180,8 @@ def _update(schema: str, found: Found) -> Steps[None]:
     yield from _closing(schema)
 
 
-def _enter(schema: str) -> Step:
+def enter(schema: str) -> Step:
+    """Until the end of the transaction, names are the queue's."""
     # Functions capture this search_path: pg_temp last, so that nobody's temporary table stands in for ours.
     return Step(
         f"set local search_path to {_quoted(schema)}, pg_temp;\nset local client_min_messages = warning;"

@@ -1,0 +1,20 @@
+"""The command line: one file per command, `app.py` is their table of contents."""
+
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command as the shell does, and return its exit code."""
+    try:
+        from lonnymq.cli.app import app
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("typer", "rich"):
+            raise
+        print(f'lonnymq: the command line needs {error.name}: pip install "lonnymq[cli]"', file=sys.stderr)
+        return 2
+    try:
+        app(None if arguments is None else list(arguments), prog_name="lonnymq")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+    return 0

@@ -1,0 +1,22 @@
+"""Dangerous commands ask first."""
+
+import sys
+
+import typer
+
+from lonnymq.cli.exits import Exit
+from lonnymq.cli.show import warn
+from lonnymq.cli.words import visible
+
+
+def require_yes(question: str, *, is_yes: bool) -> None:
+    """Go on only if that was confirmed, beforehand or now; where nobody can answer, the answer is no."""
+    if is_yes:
+        return
+    print(f"{visible(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline()
+    if not answer:
+        print(file=sys.stderr)
+    if answer.strip().lower() not in ("y", "yes"):
+        warn("not confirmed, nothing was changed", "--yes does not ask")
+        raise typer.Exit(Exit.NO)

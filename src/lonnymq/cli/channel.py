@@ -1,0 +1,146 @@
+"""channel: one tenant's policy, and why it waits."""
+
+from typing import Annotated, Any
+
+import typer
+
+from lonnymq import ChannelDeleteOutcome, ChannelPolicy, Explanation
+from lonnymq.cli import words
+from lonnymq.cli.ask import require_yes
+from lonnymq.cli.connect import opened
+from lonnymq.cli.exits import Exit
+from lonnymq.cli.options import DEFAULT_SCHEMA, ChannelName, Dsn, Json, Schema, Yes
+from lonnymq.cli.show import Cell, emit, say, show_record, warn
+
+app = typer.Typer(help="A channel's policy, and why it waits.", no_args_is_help=True)
+
+NONE = "none"
+METAVAR = f"NUMBER|{NONE}"
+
+
+def _number(text: str) -> int | str:
+    if text == NONE:
+        return NONE
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is neither a whole number nor {NONE!r}") from None
+
+
+def _limit(name: str, help: str) -> Any:  # noqa: A002
+    return typer.Option(name, parser=_number, metavar=METAVAR, help=help, show_default=False)
+
+
+@app.command("set")
+def set_(
+    name: ChannelName,
+    max_concurrency: Annotated[Any, _limit("--max-concurrency", "Most messages leased at once.")] = None,
+    release_interval_ms: Annotated[
+        Any, _limit("--release-interval-ms", "Least time between two releases.")
+    ] = None,
+    release_burst: Annotated[Any, _limit("--release-burst", "Releases that may come at once.")] = None,
+    weight: Annotated[Any, _limit("--weight", "Messages per turn.")] = None,
+    max_size: Annotated[Any, _limit("--max-size", "Most messages waiting; more are dropped.")] = None,
+    max_attempts: Annotated[Any, _limit("--max-attempts", "Attempts before a message is buried.")] = None,
+    dsn: Dsn = "",
+    schema: Schema = DEFAULT_SCHEMA,
+    as_json: Json = False,
+) -> None:
+    """Change a channel's policy: what is given, the rest stays; 'none' takes a limit away.
+
+    Makes the channel if there is none. Takes effect on the next dequeue.
+    """
+    given = {
+        "max_concurrency": max_concurrency,
+        "release_interval_ms": release_interval_ms,
+        "release_burst": release_burst,
+        "weight": weight,
+        "max_size": max_size,
+        "max_attempts": max_attempts,
+    }
+    changes = {key: None if value == NONE else value for key, value in given.items() if value is not None}
+    with opened(dsn, schema) as queue:
+        channel = queue.channel(name)
+        channel.set(**changes)
+        status = channel.status()
+    assert status is not None
+    if as_json:
+        emit({"channel": name, **words.plain(status.policy)})
+    else:
+        show_record({"channel": name, **_policy(status.policy)})
+
+
+@app.command()
+def pause(name: ChannelName, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA) -> None:
+    """Release nothing of a channel until it is resumed; leased messages go on."""
+    with opened(dsn, schema) as queue:
+        queue.channel(name).pause()
+    say(f"channel {name!r} is paused; `lonnymq channel resume` ends that")
+
+
+@app.command()
+def resume(name: ChannelName, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA) -> None:
+    """End a pause."""
+    with opened(dsn, schema) as queue:
+        queue.channel(name).resume()
+    say(f"channel {name!r} is resumed")
+
+
+@app.command()
+def delete(name: ChannelName, yes: Yes = False, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA) -> None:
+    """Forget a channel and its policy, if it has no message. Dead letters and history stay."""
+    require_yes(f"Forget channel {name!r} and its policy?", is_yes=yes)
+    with opened(dsn, schema) as queue:
+        outcome = queue.channel(name).delete()
+    if outcome is ChannelDeleteOutcome.DELETED:
+        say(f"channel {name!r} is deleted")
+        return
+    problem, advice, code = {
+        ChannelDeleteOutcome.NOT_EMPTY: ("has messages, so it stays", "`lonnymq peek` shows them", Exit.NO),
+        ChannelDeleteOutcome.UNKNOWN: ("does not exist", "`lonnymq channels` lists those that do", Exit.NO),
+        ChannelDeleteOutcome.BUSY: ("is locked by another transaction", "try again", Exit.BUSY),
+    }[outcome]
+    warn(f"channel {name!r} {problem}", advice)
+    raise typer.Exit(code)
+
+
+@app.command()
+def explain(name: ChannelName, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_json: Json = False) -> None:
+    """Say why a channel's next message is not being worked."""
+    with opened(dsn, schema) as queue:
+        found = queue.channel(name).explain()
+        status = queue.channel(name).status()
+    if as_json:
+        emit({"channel": name, **words.plain(found)})
+        return
+    fields: dict[str, Cell] = {"channel": name, "reason": f"{found.reason}: {found.detail}"}
+    if status is not None:
+        fields |= {
+            "waiting": found.waiting,
+            "running": found.leased,
+            "next message": _head(found),
+            "last release": words.instant(status.last_release_at),
+            **_policy(status.policy),
+        }
+    show_record(fields)
+
+
+def _head(found: Explanation) -> str | None:
+    if found.head_id is None:
+        return None
+    # Before 1970 there were no messages: that is a priority.
+    is_time = found.head_at is not None and found.head_at.timestamp() > 0
+    return (
+        f"{found.head_id}, due {words.instant(found.head_at)}" if is_time else f"{found.head_id}, by priority"
+    )
+
+
+def _policy(policy: ChannelPolicy) -> dict[str, Cell]:
+    return {
+        "cap": policy.max_concurrency,
+        "rate": words.limit(policy.release_interval_ms, policy.release_burst),
+        "weight": policy.weight,
+        "max size": policy.max_size,
+        "max attempts": policy.max_attempts,
+        "paused": "yes" if policy.is_paused else "no",
+    }

@@ -1,0 +1,23 @@
+"""The queue that a command speaks to."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lonnymq import ClientSettings, ConnectionLost, Queue
+
+# A person waits: a server that is away for longer is worth an error.
+SETTINGS = ClientSettings(pool_max_size=1, retry_for_s=5.0, busy_for_s=2.0)
+
+
+@contextmanager
+def opened(dsn: str, schema: str) -> Iterator[Queue]:
+    """Open the queue, and close it when the command ends."""
+    with Queue(dsn, schema=schema, settings=SETTINGS) as queue:
+        try:
+            yield queue
+        except ConnectionLost as error:
+            if not dsn:
+                error.add_note(
+                    "neither --dsn nor LONNYMQ_DSN is set: libpq's environment and defaults were used"
+                )
+            raise

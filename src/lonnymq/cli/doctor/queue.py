@@ -1,0 +1,158 @@
+"""Transactions, dead rows, workers, channels, history, invariants. Pure."""
+
+from collections.abc import Iterator
+
+from lonnymq import HistoryMode, HistoryPartition, Problem, QueueStatus
+from lonnymq.cli import words
+from lonnymq.cli.doctor.finding import MOST_NAMED, Finding, Level
+from lonnymq.schema.examine import Examination, Holder, TableFacts
+
+OLD_TRANSACTION_S = 5 * 60
+VERY_OLD_TRANSACTION_S = 60 * 60
+DEAD_ROWS = 100_000
+DEAD_SHARE = 5
+MANY_WAKES = 100_000
+
+
+def holders(facts: Examination) -> Iterator[Finding]:
+    old = [one for one in facts.holders if one.age_s is None or one.age_s >= OLD_TRANSACTION_S]
+    for one in old[:MOST_NAMED]:
+        yield _holder(one)
+    if len(old) > MOST_NAMED:
+        yield Finding(Level.WARNING, "transactions", f"and {len(old) - MOST_NAMED} more of these")
+    if not facts.server.sees_all_sessions:
+        yield Finding(
+            Level.NOTE,
+            "transactions",
+            "this role does not see other roles' transactions",
+            f"grant pg_read_all_stats to {facts.server.role}, or run the doctor as a superuser",
+        )
+    elif not old:
+        yield Finding(Level.OK, "transactions", f"none has been open for {words.span(OLD_TRANSACTION_S)}")
+
+
+def _holder(one: Holder) -> Finding:
+    if one.age_s is None:
+        return Finding(
+            Level.WARNING,
+            "transactions",
+            f"replication slot {one.name!r} is read by nobody: it keeps old rows and WAL",
+            f"if its reader is gone for good: select pg_drop_replication_slot('{one.name}')",
+        )
+    level = Level.PROBLEM if one.age_s >= VERY_OLD_TRANSACTION_S else Level.WARNING
+    age = words.span(one.age_s)
+    if one.kind == "transaction":
+        who = f"{one.owner}, {one.application or 'no application name'}, {one.state}"
+        return Finding(
+            level,
+            "transactions",
+            f"one is open for {age}: pid {one.name} ({who}): {words.one_line(one.detail, 80)}",
+            f"vacuum cannot clean up behind it; if forgotten: select pg_terminate_backend({one.name})",
+        )
+    return Finding(
+        level,
+        "transactions",
+        f"prepared transaction {one.name!r} of {one.owner} is open for {age}",
+        f"commit prepared '{one.name}' or rollback prepared '{one.name}'",
+    )
+
+
+def tables(tables: tuple[TableFacts, ...]) -> Iterator[Finding]:
+    bloated = [one for one in tables if one.dead_rows > max(DEAD_ROWS, DEAD_SHARE * one.live_rows)]
+    for one in bloated:
+        when = f"last vacuumed {words.instant(one.vacuumed_at)}" if one.vacuumed_at else "never vacuumed"
+        yield Finding(
+            Level.WARNING,
+            "dead rows",
+            f"table {one.name}: {one.dead_rows:,} dead of {one.dead_rows + one.live_rows:,}, {when}",
+            "end old transactions, then autovacuum catches up; at once: vacuum (verbose) that table",
+        )
+    if tables and not bloated:
+        total = words.size(sum(one.bytes for one in tables))
+        yield Finding(Level.OK, "dead rows", f"few; all tables take {total}")
+
+
+def workers(status: QueueStatus, facts: Examination) -> Iterator[Finding]:
+    is_overdue = any(one.reason == "ready" for one in facts.channels)
+    if status.leased == 0 and status.sleepers == 0 and is_overdue:
+        yield Finding(
+            Level.PROBLEM,
+            "workers",
+            "messages are due and no worker asks for them",
+            "start one: lonnymq work module:app; if one runs: does it use this database and schema?",
+        )
+    elif status.expired:
+        yield Finding(
+            Level.WARNING,
+            "workers",
+            f"{status.expired:,} of {status.leased:,} leases have expired and nobody took them over",
+            "a worker died, and no other asks: start one",
+        )
+    else:
+        yield Finding(
+            Level.OK, "workers", f"{status.leased:,} messages leased, {status.sleepers:,} workers asleep"
+        )
+    if status.unfolded_wakes > MANY_WAKES:
+        yield Finding(
+            Level.WARNING,
+            "workers",
+            f"{status.unfolded_wakes:,} wakes are not read yet",
+            "workers cannot keep up, or none runs: `lonnymq top` shows which",
+        )
+    if status.dead:
+        yield Finding(
+            Level.NOTE,
+            "dead letters",
+            f"there are {status.dead:,}",
+            "lonnymq dead list; then dead redrive or dead purge",
+        )
+
+
+def history(status: QueueStatus, partitions: list[HistoryPartition] | None) -> Iterator[Finding]:
+    if status.history is HistoryMode.OFF and not status.history_overflow:
+        return
+    ahead = [one for one in partitions or () if not one.is_over]
+    if status.history_overflow or (partitions is not None and len(ahead) < 2):
+        yield Finding(
+            Level.WARNING,
+            "history",
+            f"{len(ahead)} partitions from today on, {status.history_overflow:,} rows in overflow",
+            "lonnymq history prepare, once a day",
+        )
+    elif partitions is not None:
+        yield Finding(Level.OK, "history", f"{status.history}, {len(partitions)} partitions")
+    if any(one.is_detaching or not one.is_attached for one in partitions or ()):
+        yield Finding(
+            Level.WARNING, "history", "a prune was cut off", "lonnymq history prune again: it goes on"
+        )
+
+
+def channels(facts: Examination) -> Iterator[Finding]:
+    for one in facts.channels[:MOST_NAMED]:
+        overdue = words.span(one.overdue_s)
+        detail = f"{one.channel!r} is {one.reason}: {one.waiting:,} waiting, none released for {overdue}"
+        if one.reason == "paused":
+            yield Finding(
+                Level.NOTE, "channels", detail, f"lonnymq channel resume {one.channel}, if that is forgotten"
+            )
+        else:
+            yield Finding(Level.WARNING, "channels", detail, f"lonnymq channel explain {one.channel}")
+    more = len(facts.channels) - MOST_NAMED
+    if more > 0:
+        yield Finding(
+            Level.WARNING, "channels", f"and {more} more of these", "lonnymq channels --order messages"
+        )
+    if facts.schema is not None and "channel_status" in facts.privileges.views and not facts.channels:
+        yield Finding(Level.OK, "channels", "none is stuck")
+
+
+def invariants(problems: list[Problem]) -> Iterator[Finding]:
+    for one in problems[:MOST_NAMED]:
+        whose = f" (channel {one.channel!r})" if one.channel is not None else ""
+        yield Finding(Level.PROBLEM, "check", f"{one.problem}{whose}: {one.detail}", "lonnymq repair")
+    if len(problems) > MOST_NAMED:
+        yield Finding(
+            Level.PROBLEM, "check", f"and {len(problems) - MOST_NAMED} more", "lonnymq check lists all"
+        )
+    if not problems:
+        yield Finding(Level.OK, "check", "turns, leases, wakes and messages agree")

@@ -1,0 +1,168 @@
+"""Server, schema, privileges, settings, connections. Pure."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from lonnymq import SchemaState
+from lonnymq.cli import words
+from lonnymq.cli.doctor.finding import Finding, Level
+from lonnymq.schema.examine import Examination, ServerFacts
+
+CLOCK_OFF_S = 5
+CONNECTIONS_WARNING, CONNECTIONS_PROBLEM = 0.8, 0.95
+
+# Setting, values that are risky, how bad that is, what comes of it, what to do.
+RISKY: tuple[tuple[str, str, Level, str, str], ...] = (
+    ("autovacuum", "off", Level.PROBLEM, "dead rows are never cleaned up", "turn it on"),
+    ("track_counts", "off", Level.PROBLEM, "autovacuum does not see dead rows", "turn it on"),
+    (
+        "default_transaction_isolation",
+        "repeatable read|serializable",
+        Level.PROBLEM,
+        "dequeue and acknowledgements refuse it",
+        "make it read committed for the roles of workers",
+    ),
+    ("default_transaction_read_only", "on", Level.PROBLEM, "nothing can be created or worked", "turn it off"),
+    (
+        "fsync",
+        "off",
+        Level.WARNING,
+        "a crash of the machine may ruin the database",
+        "turn it on, except for tests",
+    ),
+    ("full_page_writes", "off", Level.WARNING, "a crash may ruin pages", "turn it on, except for tests"),
+    (
+        "synchronous_commit",
+        "off",
+        Level.WARNING,
+        "a crash may lose the last moment's committed messages",
+        "leave it on; the queue itself turns it off where a loss is only a redelivery",
+    ),
+    (
+        "idle_in_transaction_session_timeout",
+        "0 ms",
+        Level.NOTE,
+        "a forgotten transaction stays open for ever",
+        "set it for your applications' roles, say to 5min",
+    ),
+)
+
+
+def server(server: ServerFacts, now: datetime) -> Iterator[Finding]:
+    where = f"database {server.database!r} as {server.role!r}, PostgreSQL {server.version}"
+    if server.version_number < 140000:
+        yield Finding(
+            Level.PROBLEM, "server", where, "the queue needs PostgreSQL 14 or newer: upgrade the server"
+        )
+    elif server.is_standby:
+        yield Finding(
+            Level.PROBLEM, "server", f"{where}: a standby, which only reads", "point --dsn at the primary"
+        )
+    else:
+        yield Finding(Level.OK, "server", where)
+    off_s = (server.clock - now).total_seconds()
+    if abs(off_s) > CLOCK_OFF_S:
+        side = "ahead of" if off_s > 0 else "behind"
+        yield Finding(
+            Level.WARNING,
+            "clock",
+            f"the server's clock is {words.span(abs(off_s))} {side} this machine's",
+            "the queue goes by the server's clock: --at would be early or late; set the clocks (NTP)",
+        )
+
+
+def schema(facts: Examination) -> Iterator[Finding]:
+    found = facts.schema
+    if found is None:
+        yield Finding(
+            Level.PROBLEM,
+            "schema",
+            "this role may not see which version is installed",
+            f"as the queue's owner: lonnymq grant {facts.server.role} operator",
+        )
+        return
+    shown = f"queue {found.schema!r}"
+    match found.state:
+        case SchemaState.CURRENT:
+            yield Finding(Level.OK, "schema", f"{shown}, version {found.version}, current")
+        case SchemaState.MISSING:
+            missing_right = (
+                "" if facts.server.may_create_schema else " (with a role that may create a schema)"
+            )
+            yield Finding(
+                Level.PROBLEM,
+                "schema",
+                f"there is no {shown} in this database",
+                f"lonnymq install{missing_right}; or name another with --schema, or another --dsn",
+            )
+        case SchemaState.OUTDATED:
+            yield Finding(
+                Level.PROBLEM,
+                "schema",
+                f"{shown} is of another release (version {found.version}, this one brings {found.latest})",
+                "lonnymq migrate; messages stay and workers go on",
+            )
+        case SchemaState.NEWER:
+            yield Finding(
+                Level.NOTE,
+                "schema",
+                f"{shown} is of a newer release (version {found.version}), fine with this one",
+                "pip install --upgrade lonnymq, when convenient",
+            )
+        case SchemaState.INCOMPATIBLE:
+            yield Finding(
+                Level.PROBLEM,
+                "schema",
+                f"{shown} is of a newer release (version {found.version}), unknown to this one",
+                "pip install --upgrade lonnymq",
+            )
+
+
+def privileges(facts: Examination) -> Iterator[Finding]:
+    if facts.schema is not None and facts.schema.state is SchemaState.MISSING:
+        return
+    if facts.privileges.is_owner:
+        yield Finding(Level.OK, "privileges", "this role owns the queue")
+        return
+    abilities = {
+        "message_create": "create messages",
+        "message_dequeue": "work them",
+        "channel_set": "operate",
+        "queue_status": "look",
+    }
+    may = [ability for function, ability in abilities.items() if function in facts.privileges.functions]
+    if may:
+        yield Finding(Level.OK, "privileges", f"this role may {', '.join(may)}")
+    else:
+        yield Finding(
+            Level.PROBLEM,
+            "privileges",
+            "this role may do nothing with the queue",
+            f"as the queue's owner: lonnymq grant {facts.server.role} producer|worker|operator|reader",
+        )
+
+
+def settings(server: ServerFacts) -> Iterator[Finding]:
+    is_calm = True
+    for name, risky, level, consequence, advice in RISKY:
+        value = server.settings.get(name)
+        if value in risky.split("|"):
+            is_calm = is_calm and level is Level.NOTE
+            yield Finding(level, "settings", f"{name} is {value.partition(' ')[0]}: {consequence}", advice)
+    if is_calm:
+        yield Finding(Level.OK, "settings", "autovacuum, durability and isolation are as they should be")
+
+
+def connections(server: ServerFacts) -> Iterator[Finding]:
+    most = int(server.settings.get("max_connections", "0"))
+    if not most:
+        return
+    share = server.connections / most
+    detail = f"{server.connections} of {most} connections are taken"
+    advice = "a pooler such as PgBouncer, fewer workers or smaller pools; or raise max_connections"
+    if share >= CONNECTIONS_PROBLEM:
+        yield Finding(Level.PROBLEM, "connections", detail, advice)
+    elif share >= CONNECTIONS_WARNING:
+        yield Finding(Level.WARNING, "connections", detail, advice)
+    else:
+        yield Finding(Level.OK, "connections", detail)

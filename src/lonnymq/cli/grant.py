@@ -1,0 +1,31 @@
+"""grant, revoke: who may use the queue."""
+
+from typing import Annotated
+
+import typer
+
+from lonnymq import RoleKind
+from lonnymq.cli.connect import opened
+from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Schema
+from lonnymq.cli.show import say
+
+Role = Annotated[str, typer.Argument(help="An existing role of PostgreSQL.")]
+
+
+def grant(
+    role: Role,
+    kind: Annotated[RoleKind, typer.Argument(help="What it may do.")],
+    dsn: Dsn = "",
+    schema: Schema = DEFAULT_SCHEMA,
+) -> None:
+    """Let a role use the queue as a producer, worker, operator or reader; for the owner."""
+    with opened(dsn, schema) as queue:
+        queue.grant(role, kind)
+    say(f"{role} may use queue {schema!r} as {kind}")
+
+
+def revoke(role: Role, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA) -> None:
+    """Take back all that grant gave to a role; for the owner."""
+    with opened(dsn, schema) as queue:
+        queue.revoke(role)
+    say(f"{role} may no longer use queue {schema!r}")

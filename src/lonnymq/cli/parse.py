@@ -1,0 +1,52 @@
+"""What people type, as values: durations, instants, payloads. Pure."""
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import typer
+
+PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
+SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
+DURATION = "DURATION"
+INSTANT = "TIME"
+
+
+def duration(text: str) -> timedelta:
+    """Read 90, 90s, 1.5h, 2d12h: a bare number is seconds."""
+    text = text.strip()
+    try:
+        if re.fullmatch(r"\d+(\.\d+)?", text):
+            return timedelta(seconds=float(text))
+        parts = PART.findall(text)
+        if parts and "".join(number + unit for number, unit in parts) == text:
+            return timedelta(seconds=sum(float(number) * SECONDS[unit] for number, unit in parts))
+    except OverflowError:
+        pass
+    raise typer.BadParameter(f"{text!r} is no duration: write 90, 90s, 15m, 1.5h, 2d12h")
+
+
+def instant(text: str) -> datetime:
+    """Read ISO 8601 with an offset: 2030-01-31T09:00Z."""
+    try:
+        found = datetime.fromisoformat(text.strip())
+        if found.tzinfo is not None:
+            return found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise typer.BadParameter(
+        f"{text!r} is no instant: write ISO 8601 with its offset, 2030-01-31T09:00Z or 2030-01-31T09:00+02:00"
+    )
+
+
+def payload(text: str, *, is_text: bool) -> Any:
+    """Read a payload: JSON, or with `is_text` the words as they are."""
+    if is_text:
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise typer.BadParameter(
+            f"the payload is not JSON ({error}): quote it for the shell; --text sends it as a string"
+        ) from None

@@ -1,0 +1,90 @@
+"""What goes to the terminal: JSON for programs, calm tables for people, trouble to stderr."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from lonnymq.cli.words import plain, visible
+
+# A pipe has no width: nothing is cut there.
+ENDLESS = 10_000
+
+Cell = str | Text | int | None
+
+
+def console(*, is_error: bool = False) -> Console:
+    stream = sys.stderr if is_error else sys.stdout
+    width = None if stream.isatty() else ENDLESS
+    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+
+
+def emit(value: Any) -> None:
+    """Print one JSON document on one line."""
+    print(json.dumps(plain(value), ensure_ascii=False), flush=True)
+
+
+def say(text: str | Text = "") -> None:
+    console().print(text if isinstance(text, Text) else visible(text), soft_wrap=True)
+
+
+def present(made: RenderableType) -> None:
+    """Print a table; into a pipe without the blanks that fill its last column."""
+    to = console()
+    if to.is_terminal:
+        to.print(made)
+        return
+    with to.capture() as captured:
+        to.print(made)
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()), flush=True)
+
+
+def warn(problem: str, *advice: str) -> None:
+    """Say what went wrong, and below it what to do, on stderr."""
+    to = console(is_error=True)
+    to.print(Text.assemble(("error: ", "bold red"), visible(problem)), soft_wrap=True)
+    for line in advice:
+        to.print(Text("  " + visible(line), style="dim"), soft_wrap=True)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], *, title: str | None = None) -> Table:
+    """Return a table; a column whose name begins with `>` is of numbers."""
+    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", title=title)
+    for column in columns:
+        is_number = column.startswith(">")
+        made.add_column(
+            column.lstrip(">"), justify="right" if is_number else "left", no_wrap=is_number, overflow="fold"
+        )
+    for row in rows:
+        made.add_row(*(_cell(cell) for cell in row))
+    return made
+
+
+def show_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], *, empty: str) -> None:
+    if rows:
+        present(table(columns, rows))
+    else:
+        say(Text(empty, style="dim"))
+
+
+def show_record(fields: Mapping[str, Cell]) -> None:
+    """Print names and values, one pair a line."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in fields.items():
+        grid.add_row(name, _cell(value))
+    present(grid)
+
+
+def _cell(value: Cell) -> Text:
+    if isinstance(value, Text):
+        return value
+    if value is None:
+        return Text("-", style="dim")
+    return Text(f"{value:,}" if isinstance(value, int) else visible(value))

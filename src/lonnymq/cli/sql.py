@@ -1,0 +1,44 @@
+"""sql: what install or migrate would run, for those who apply it themselves."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from lonnymq import SchemaMissing
+from lonnymq.cli.connect import opened
+from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Schema
+from lonnymq.schema import sql_text
+
+
+class Script(StrEnum):
+    INSTALL = "install"
+    MIGRATE = "migrate"
+
+
+def sql(
+    script: Annotated[Script, typer.Argument(help="Whose script.")] = Script.INSTALL,
+    from_version: Annotated[
+        int | None,
+        typer.Option(
+            "--from-version",
+            help="migrate: the version to start from; without it the database is asked.",
+            show_default=False,
+        ),
+    ] = None,
+    dsn: Dsn = "",
+    schema: Schema = DEFAULT_SCHEMA,
+) -> None:
+    """Print the SQL that install or migrate would run, as one transaction.
+
+    For install no database is needed: lonnymq sql | psql mydb
+    """
+    if script is Script.INSTALL:
+        if from_version is not None:
+            raise typer.BadParameter("--from-version is for migrate")
+    elif from_version is None:
+        with opened(dsn, schema) as queue:
+            from_version = queue.check().version
+        if from_version == 0:
+            raise SchemaMissing(f"there is no queue in schema {schema!r}, so nothing to migrate")
+    typer.echo(sql_text(schema, from_version), nl=False)

@@ -1,0 +1,31 @@
+"""status: the queue at a glance."""
+
+from lonnymq.cli import words
+from lonnymq.cli.connect import opened
+from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
+from lonnymq.cli.show import emit, show_record
+
+
+def status(dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_json: Json = False) -> None:
+    """Show the queue at a glance: channels, messages, dead letters, history."""
+    with opened(dsn, schema) as queue:
+        found = queue.status()
+        installed = queue.check()
+    if as_json:
+        emit({"schema": installed.schema, "state": installed.state, **words.plain(found)})
+        return
+    oldest_s = found.oldest_transaction.total_seconds() if found.oldest_transaction else 0.0
+    overflow = f", {found.history_overflow:,} rows in overflow" if found.history_overflow else ""
+    show_record(
+        {
+            "queue": f"{schema}, version {found.version}, {installed.state}",
+            "channels": found.channels,
+            "waiting": found.waiting,
+            "leased": f"{found.leased:,}" + (f", {found.expired:,} expired" if found.expired else ""),
+            "dead letters": found.dead,
+            "workers asleep": found.sleepers,
+            "history": f"{found.history}{overflow}",
+            "unfolded wakes": found.unfolded_wakes,
+            "oldest transaction": words.span(oldest_s) if oldest_s >= 1 else None,
+        }
+    )

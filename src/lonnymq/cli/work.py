@@ -1,0 +1,5 @@
+"""work: run a worker."""
+
+
+def work() -> None:
+    """Run a worker."""

@@ -1,0 +1,12 @@
+-- channels: those whose next message has been due for a minute although it may be released, or waits behind a pause,
+-- and for how long. The unqualified name is found by search_path.
+select s.channel, s.reason, s.waiting::bigint, s.leased::bigint, s.overdue_s
+from (
+  select v.channel, v.reason, v.waiting, v.leased, extract(epoch from clock_timestamp() - greatest(
+    from_epoch(v.head_dequeue_at), from_epoch(v.head_created_at), v.last_release_at))::double precision as overdue_s
+  from channel_status v
+  where v.reason in ('ready', 'paused')
+) s
+where s.overdue_s > 60
+order by s.overdue_s desc
+limit 100;
