@@ -56,6 +56,7 @@ class SQLAlchemySession(Protocol):
     """A `sqlalchemy.orm.Session` or `scoped_session`."""
 
     def connection(self) -> SQLAlchemyConnection: ...
+    def commit(self) -> None: ...
 
 
 class AsyncSQLAlchemyConnection(Protocol):
@@ -69,6 +70,7 @@ class AsyncSQLAlchemySession(Protocol):
     """A `sqlalchemy.ext.asyncio.AsyncSession` or `async_scoped_session`."""
 
     def connection(self) -> Awaitable[AsyncSQLAlchemyConnection]: ...
+    def commit(self) -> Awaitable[None]: ...
 
 
 class DjangoConnection(Protocol):

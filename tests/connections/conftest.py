@@ -1,0 +1,63 @@
+"""Each library's connections, lent to the client that takes them; tests are written once."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lonnymq
+from tests.client.conftest import Driven
+from tests.conftest import ServerKind, server_kinds
+from tests.connections.lenders import ASYNCIO, BLOCKING, Loan, OpenLoan
+
+
+@pytest.fixture
+def runner() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.fixture(params=[*BLOCKING, *ASYNCIO])
+def lender(request: pytest.FixtureRequest) -> str:
+    lender: str = request.param
+    return lender
+
+
+@pytest.fixture
+def lend(lender: str, dsn: str, runner: asyncio.Runner) -> Iterator[OpenLoan]:
+    """A factory of loans."""
+    opened: list[Loan] = []
+
+    def lend(**options: Any) -> Loan:
+        is_blocking = lender in BLOCKING
+        loan = BLOCKING[lender](dsn, **options) if is_blocking else ASYNCIO[lender](dsn, runner, **options)
+        opened.append(loan)
+        return loan
+
+    yield lend
+    for loan in opened:
+        loan.close()
+
+
+@pytest.fixture
+def lent_queue(lender: str, dsn: str, runner: asyncio.Runner) -> Iterator[Any]:
+    """The client that takes these loans: the blocking one, or the asyncio one behind a blocking face."""
+    queue: Any = lonnymq.Queue(dsn)
+    if lender in ASYNCIO:
+        queue = Driven(lonnymq.AsyncQueue(dsn), runner)
+    yield queue
+    queue.close()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One kind of server will do here: it is the libraries that differ."""
+    first = server_kinds()[0]
+    items[:] = [item for item in items if not _is_on_another_server(item, first)]
+
+
+def _is_on_another_server(item: pytest.Item, first: ServerKind) -> bool:
+    if not item.path.is_relative_to(Path(__file__).parent) or not isinstance(item, pytest.Function):
+        return False
+    return hasattr(item, "callspec") and item.callspec.params.get("server_kind", first) != first
