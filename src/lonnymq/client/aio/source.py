@@ -21,6 +21,7 @@ class AsyncSource:
     """Lends connections in autocommit mode, none of them known to be dead."""
 
     def __init__(self, target: AsyncTarget, settings: ClientSettings) -> None:
+        self.target = target
         self._settings = settings
         self._is_ours = not isinstance(target, AsyncConnectionPool)
         self._is_closed = False

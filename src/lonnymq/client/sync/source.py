@@ -23,6 +23,7 @@ class Source:
     """Lends connections in autocommit mode, none of them known to be dead."""
 
     def __init__(self, target: Target, settings: ClientSettings) -> None:
+        self.target = target
         self._settings = settings
         self._is_ours = not isinstance(target, ConnectionPool)
         self._is_closed = False

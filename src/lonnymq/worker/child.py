@@ -1,0 +1,79 @@
+"""What a child process of a supervisor does: make the worker, and stop when told."""
+
+import importlib
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any
+
+from lonnymq.errors import InvalidArgument, LonnyError
+from lonnymq.worker.report import LOG
+from lonnymq.worker.settings import ExitCode
+from lonnymq.worker.shutdown import LAST_WORDS_S, Shutdown, end_after
+
+if TYPE_CHECKING:
+    from lonnymq.worker.worker import Worker
+
+STOP, NOW = b"stop", b"now"
+
+
+def main(recipe: "str | Callable[[], Worker]", orders: Connection, shutdown_s: float) -> None:
+    """Run a worker under the orders of the parent, and end with its exit code."""
+    # A terminal sends it to the whole group; the parent decides.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        worker = made(recipe)
+    except (LonnyError, ImportError) as error:
+        LOG.error("the worker cannot be made: %s", error)
+        sys.exit(ExitCode.UNUSABLE)
+    sys.exit(worker.run_under(partial(obedient, orders=orders, shutdown_s=shutdown_s)))
+
+
+def made(recipe: "str | Callable[[], Worker]") -> "Worker":
+    """Make the worker; a module's attribute may be one, an App, or a function that returns one."""
+    from lonnymq.worker.worker import Worker
+
+    found: Any = recipe
+    if isinstance(recipe, str):
+        module, _, attribute = recipe.partition(":")
+        if not module or not attribute:
+            raise InvalidArgument(f'recipe must be "module:attribute", got {recipe!r}')
+        found = importlib.import_module(module)
+        for name in attribute.split("."):
+            if not hasattr(found, name):
+                raise InvalidArgument(f"recipe must name what is there: {module!r} has no {attribute!r}")
+            found = getattr(found, name)
+    if callable(getattr(found, "worker", None)):
+        found = found.worker()
+    elif not isinstance(found, Worker) and callable(found):
+        found = found()
+    if not isinstance(found, Worker):
+        raise InvalidArgument(f"recipe must lead to a Worker or an App, got {type(found).__name__}")
+    return found
+
+
+@contextmanager
+def obedient(shutdown: Shutdown, orders: Connection, shutdown_s: float) -> Iterator[None]:
+    """Stop when the parent says so, or is gone; in a thread, so that no handler keeps it from hearing."""
+
+    def stop() -> None:
+        shutdown.ask()
+        end_after(shutdown_s + 2 * LAST_WORDS_S)
+
+    def listen() -> None:
+        try:
+            while orders.recv_bytes() != NOW:
+                stop()
+        except (EOFError, OSError):
+            stop()
+        else:
+            shutdown.ask_now()
+            end_after(2 * LAST_WORDS_S)
+
+    signal.signal(signal.SIGTERM, lambda number, frame: shutdown.ask())
+    threading.Thread(target=listen, name="lonnymq-orders", daemon=True).start()
+    yield

@@ -1,0 +1,156 @@
+"""What one process has in hand: every lease it holds, from the dequeue to the queue's last answer."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from lonnymq.client.watch import Watch
+from lonnymq.worker.settings import WorkerSettings
+
+if TYPE_CHECKING:
+    from lonnymq.client.aio import AsyncMessage
+    from lonnymq.worker.handler import Handler
+    from lonnymq.worker.slot import Slot
+    from lonnymq.worker.verdict import Interruption
+
+# Without a figure of its own, a worker leases ahead as much as it works meanwhile, up to this.
+MAX_PREFETCH = 100
+# So many are ended and the queue has not answered: fetch no more.
+MAX_UNSETTLED = 2_000
+
+
+class Attempt(Watch):
+    """One message in hand, and what the worker knows of it."""
+
+    __slots__ = (
+        "began_at",
+        "ended_at",
+        "handler",
+        "interruption",
+        "is_doubtful",
+        "kept_until",
+        "message",
+        "slot",
+    )
+
+    def __init__(self, message: "AsyncMessage", kept_until: float) -> None:
+        super().__init__()
+        self.message = message
+        # By the monotonic clock: until then the lease is ours, whatever becomes of the connection.
+        self.kept_until = kept_until
+        # Where it is worked; before and after that, nowhere.
+        self.slot: Slot | None = None
+        self.handler: Handler | None = None
+        self.interruption: Interruption | None = None
+        self.began_at = 0.0
+        self.ended_at = 0.0
+        # An acknowledgement was sent and its answer was lost: it may have taken effect.
+        self.is_doubtful = False
+        object.__setattr__(message, "watch", self)
+
+
+class Hand:
+    """Leases on their way through the process: waiting for a slot, in one, or ended and not yet settled."""
+
+    def __init__(self, settings: WorkerSettings, is_batch: bool) -> None:
+        self.held: set[Attempt] = set()
+        self.waiting: deque[Attempt] = deque()
+        # Slots with a handler in them.
+        self.busy = 0
+        # No slot begins anything more.
+        self.is_closed = False
+        self.batch_size = settings.batch_size
+        self._settings = settings
+        self._unit = settings.batch_size if is_batch else 1
+        self._prefetch = settings.prefetch or 0
+        self._started = 0
+        self._started_before = 0
+        self._idle: deque[asyncio.Future[None]] = deque()
+        self._room: asyncio.Future[None] | None = None
+
+    # The fetcher's side.
+
+    async def room(self) -> int:
+        """Wait until there is room for more, and return for how many."""
+        while (limit := self._limit()) < 1:
+            await self._change()
+        self._started_before = self._started
+        return limit
+
+    def take(self, messages: Iterable["AsyncMessage"]) -> None:
+        """Take what was leased, and wake the slots that have nothing to do."""
+        if self._settings.prefetch is None:
+            # What was begun while we asked is what will be missing while we ask the next time.
+            self._prefetch = min(self._started - self._started_before, MAX_PREFETCH)
+        # The reply may have been on its way for a while; the first heartbeat knows better.
+        kept_until = time.monotonic() + self._settings.lease_ms / 1000
+        attempts = [Attempt(message, kept_until) for message in messages]
+        self.held.update(attempts)
+        self.waiting.extend(attempts)
+        if not self.is_closed:
+            for _ in range(min(len(attempts), len(self._idle))):
+                _set(self._idle.popleft())
+
+    def _limit(self) -> int:
+        free = (self._settings.concurrency - self.busy) * self._unit
+        is_full = len(self.held) > MAX_UNSETTLED + free
+        if is_full or len(self.waiting) > free + self._prefetch // 2:
+            return 0
+        return free + self._prefetch - len(self.waiting)
+
+    # The slots' side.
+
+    async def arrival(self) -> None:
+        """Wait until there may be something to work."""
+        future = asyncio.get_running_loop().create_future()
+        self._idle.append(future)
+        await future
+
+    def begin(self, attempts: list[Attempt]) -> None:
+        """A slot is taken."""
+        self.busy += 1
+        self._started += len(attempts)
+
+    def vacate(self) -> None:
+        """A slot is free again."""
+        self.busy -= 1
+        self._make_room()
+
+    async def quiet(self) -> None:
+        """Wait until no handler runs."""
+        while self.busy:
+            await self._change()
+
+    # At the end of leases.
+
+    def release(self, attempt: Attempt) -> None:
+        """Nothing more is to be said about this one."""
+        self.held.discard(attempt)
+        self._make_room()
+
+    def unstarted(self) -> list[Attempt]:
+        """Take out what no slot has begun."""
+        attempts = list(self.waiting)
+        self.waiting.clear()
+        return attempts
+
+    def close(self) -> None:
+        """Let no slot begin anything more."""
+        self.is_closed = True
+
+    async def _change(self) -> None:
+        """Wait until a slot or a place is free; only one waits at a time."""
+        self._room = asyncio.get_running_loop().create_future()
+        await self._room
+
+    def _make_room(self) -> None:
+        if self._room is not None:
+            _set(self._room)
+            self._room = None
+
+
+def _set(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)

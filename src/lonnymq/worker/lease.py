@@ -1,0 +1,108 @@
+"""Keeps the leases in hand: all heartbeats of the process in one call."""
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from lonnymq.calls import message as calls
+from lonnymq.calls.statement import picked
+from lonnymq.model import HeartbeatOutcome
+from lonnymq.worker.patience import PASSING, Pauses, within
+from lonnymq.worker.report import LOG
+from lonnymq.worker.verdict import GIVEN_BACK, Interruption
+
+if TYPE_CHECKING:
+    from lonnymq.client.aio.caller import AsyncCaller
+    from lonnymq.worker.hand import Attempt, Hand
+    from lonnymq.worker.report import Report
+    from lonnymq.worker.settler import Settler
+
+BEATS_PER_LEASE = 3
+# A loop that was held up for longer is worth a word.
+LATE_S = 1.0
+
+
+class LeaseKeeper:
+    """Extends leases in time, and tells handlers whose lease is gone, or cannot be known to be theirs."""
+
+    def __init__(
+        self, caller: "AsyncCaller", hand: "Hand", settler: "Settler", report: "Report", lease_ms: int
+    ) -> None:
+        self._caller = caller
+        self._hand = hand
+        self._settler = settler
+        self._report = report
+        self._lease_ms = lease_ms
+        self._interval_s = lease_ms / 1000 / BEATS_PER_LEASE
+        self._pauses = Pauses(most_s=self._interval_s / 2)
+
+    async def run(self) -> None:
+        """Beat for ever."""
+        pause_s = self._interval_s
+        while True:
+            slept_at = time.monotonic()
+            await asyncio.sleep(pause_s)
+            self._notice_a_blocked_loop(time.monotonic() - slept_at - pause_s)
+            try:
+                await self._beat()
+            except PASSING as error:
+                self._report.trouble("heartbeat", error)
+                pause_s = self._pauses.next_s()
+            else:
+                self._report.recovered("heartbeat")
+                self._pauses.reset()
+                pause_s = self._interval_s
+            self._lose_the_unkept()
+
+    async def _beat(self) -> None:
+        attempts = [one for one in self._hand.held if not (one.is_lost or one.outcome or one.acknowledging)]
+        if not attempts:
+            return
+        asked_at = time.monotonic()
+        soonest = min(attempt.kept_until for attempt in attempts)
+        patience_s = min(self._interval_s, max(soonest - asked_at, self._interval_s / 10))
+        ids = [attempt.message.id for attempt in attempts]
+        tokens = [attempt.message.token for attempt in attempts]
+        answers = await within(
+            patience_s,
+            self._caller.perform_each(
+                lambda p: calls.heartbeat(picked(ids, p), picked(tokens, p), self._lease_ms), len(ids)
+            ),
+        )
+        for attempt, answer in zip(attempts, answers, strict=True):
+            if answer is HeartbeatOutcome.EXTENDED:
+                attempt.kept_until = asked_at + self._lease_ms / 1000
+            elif answer is HeartbeatOutcome.LEASE_LOST:
+                self._lose(attempt, Interruption.LOST)
+            elif answer is HeartbeatOutcome.CANCELLED:
+                self._lose(attempt, Interruption.CANCELLED)
+
+    def _lose_the_unkept(self) -> None:
+        """Without an answer for as long as a lease, it has to be taken for lost."""
+        now = time.monotonic()
+        for attempt in [one for one in self._hand.held if one.kept_until <= now]:
+            self._lose(attempt, Interruption.LOST)
+
+    def _lose(self, attempt: "Attempt", why: Interruption) -> None:
+        is_past = attempt.ended_at or attempt.outcome or attempt.acknowledging or attempt.interruption
+        if is_past:
+            # Whoever speaks to the queue about it hears the same.
+            return
+        attempt.is_lost, attempt.interruption, attempt.kept_until = True, why, 0.0
+        self._report.lost(attempt, why)
+        slot = attempt.slot
+        if why is Interruption.LOST:
+            self._hand.release(attempt)
+        elif slot is None:
+            self._settler.add(attempt, GIVEN_BACK)
+        if slot is not None:
+            slot.lose()
+
+    def _notice_a_blocked_loop(self, late_s: float) -> None:
+        if late_s > LATE_S:
+            LOG.warning(
+                "the event loop was blocked for %.1f s, heartbeats were late: a handler that blocks must be a"
+                " plain function, not an async one",
+                late_s,
+                extra={"worker": self._report.worker},
+            )

@@ -1,0 +1,56 @@
+"""One attempt as a pipeline: middleware, then the handler, on the loop or in a thread."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any
+
+from lonnymq.client.aio import AsyncMessage
+from lonnymq.client.sync import Message, Queue
+from lonnymq.worker.current import CURRENT
+from lonnymq.worker.handler import Handler
+from lonnymq.worker.isolated import isolated
+from lonnymq.worker.threads import Threads
+
+Next = Callable[[], Awaitable[None]]
+# Around each attempt; it may raise what a handler may. Around a batch handler it is given the list.
+Middleware = Callable[[Any, Next], Awaitable[None]]
+
+
+class Pipeline:
+    """`twin` is the blocking client, for handlers in threads."""
+
+    def __init__(self, middleware: Sequence[Middleware], threads: Threads, twin: Queue) -> None:
+        self._middleware = tuple(reversed(middleware))
+        self._threads = threads
+        self._twin = twin
+
+    def run(self, handler: Handler, messages: list[AsyncMessage]) -> Awaitable[object]:
+        """Have the messages worked, in a context of their own."""
+        CURRENT.set(messages[0])
+        subject: Any = messages if handler.is_batch else messages[0]
+        if handler.is_async and not self._middleware:
+            return isolated(handler.call(subject))  # type: ignore[arg-type]
+        return isolated(self._wrapped(handler, subject))
+
+    async def _wrapped(self, handler: Handler, subject: Any) -> None:
+        call: Next = partial(self._call, handler, subject)
+        for around in self._middleware:
+            call = partial(around, subject, call)
+        await call()
+
+    async def _call(self, handler: Handler, subject: Any) -> None:
+        if handler.is_async:
+            result = handler.call(subject)
+        else:
+            blocking = (
+                [self._blocking(one) for one in subject] if handler.is_batch else self._blocking(subject)
+            )
+            CURRENT.set(blocking[0] if isinstance(blocking, list) else blocking)
+            result = await self._threads.run(handler.call, blocking)
+        # A plain function may hide an async one.
+        if inspect.isawaitable(result):
+            await result
+
+    def _blocking(self, message: AsyncMessage) -> Message:
+        return Message(**{**vars(message), "queue": self._twin})

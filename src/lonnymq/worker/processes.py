@@ -1,0 +1,162 @@
+"""Several processes of the same worker: started, started again when they die, stopped together."""
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from lonnymq.errors import InvalidArgument
+from lonnymq.worker import child
+from lonnymq.worker.patience import Pauses
+from lonnymq.worker.report import LOG
+from lonnymq.worker.settings import ExitCode
+from lonnymq.worker.shutdown import LAST_WORDS_S, SIGNALS
+
+if TYPE_CHECKING:
+    from lonnymq.worker.worker import Worker
+
+    Recipe = str | Callable[[], Worker]
+
+SPAWN = multiprocessing.get_context("spawn")
+# A child that has lived for so long did not die of its start.
+HEALTHY_S = 30.0
+# The worst comes last.
+SEVERITY = [ExitCode.FINISHED, ExitCode.INTERRUPTED, ExitCode.FAILED, ExitCode.UNUSABLE]
+
+
+def supervise(recipe: "Recipe", processes: int, shutdown_s: float = 30.0) -> int:
+    """Run so many workers until SIGTERM or SIGINT, and return the worst of their exit codes.
+
+    Each child makes its worker by the recipe: a function that can be pickled, or "module:attribute".
+    """
+    try:
+        pickle.dumps(recipe)
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise InvalidArgument(
+            "processes must be 1 if the worker cannot be sent to another process: handler and middleware must "
+            "be a module's functions, the queue made from a connection string; or name the worker, as in "
+            f'supervise("module:attribute") ({error})'
+        ) from error
+    return Supervisor(recipe, processes, shutdown_s).run()
+
+
+@dataclass(eq=False)
+class Child:
+    process: BaseProcess
+    # Our end of a pipe. If we die it is closed, and the child stops.
+    orders: Connection
+    started_at: float = field(default_factory=time.monotonic)
+
+    def order(self, word: bytes) -> None:
+        with contextlib.suppress(OSError):  # it is dead already
+            self.orders.send_bytes(word)
+
+
+class Supervisor:
+    """Children take orders from a pipe: signals reach them from terminals and from systemd as well."""
+
+    def __init__(self, recipe: "Recipe", processes: int, shutdown_s: float) -> None:
+        self._recipe = recipe
+        self._processes = processes
+        self._shutdown_s = shutdown_s
+        self._children: list[Child] = []
+        self._codes = [ExitCode.FINISHED]
+        # How often we were asked to stop, and how often we have passed that on.
+        self._asked = 0
+        self._passed_on = 0
+        self._kill_at = float("inf")
+        self._start_at = 0.0
+        self._pauses = Pauses(0.5, 30.0)
+
+    def run(self) -> int:
+        """Start, watch and restart; stop when asked."""
+        with self._signals() as wake_up:
+            while self._children or not self._asked:
+                self._start_missing()
+                ready = wait([*(one.process.sentinel for one in self._children), wake_up], self._patience_s())
+                if wake_up in ready:
+                    os.read(wake_up, 100)
+                self._count_dead()
+                self._pass_on()
+        return max(self._codes, key=SEVERITY.index)
+
+    def _start_missing(self) -> None:
+        if self._asked or time.monotonic() < self._start_at:
+            return
+        while len(self._children) < self._processes:
+            theirs, ours = SPAWN.Pipe(duplex=False)
+            process = SPAWN.Process(target=child.main, args=(self._recipe, theirs, self._shutdown_s))
+            process.start()
+            theirs.close()
+            self._children.append(Child(process, ours))
+
+    def _count_dead(self) -> None:
+        for dead in [one for one in self._children if one.process.exitcode is not None]:
+            self._children.remove(dead)
+            dead.process.join()
+            dead.orders.close()
+            status = dead.process.exitcode
+            code = ExitCode(status) if status in list(ExitCode) else ExitCode.FAILED
+            if self._asked or code is ExitCode.UNUSABLE:
+                self._codes.append(code)
+                self._asked = self._asked or 1
+            else:
+                self._plan_restart(dead, status)
+
+    def _plan_restart(self, dead: Child, status: int | None) -> None:
+        if time.monotonic() - dead.started_at > HEALTHY_S:
+            self._pauses.reset()
+        pause_s = self._pauses.next_s()
+        self._start_at = time.monotonic() + pause_s
+        LOG.error(
+            "worker process %s ended with %s, starting another in %.1f s", dead.process.pid, status, pause_s
+        )
+
+    def _pass_on(self) -> None:
+        """Tell the children what we were told; those that do not listen in time are killed."""
+        if self._asked > self._passed_on:
+            is_first = self._passed_on == 0 and self._asked == 1
+            self._passed_on = self._asked
+            for one in self._children:
+                one.order(child.STOP if is_first else child.NOW)
+            patience_s = (self._shutdown_s if is_first else 0.0) + 3 * LAST_WORDS_S
+            self._kill_at = time.monotonic() + patience_s
+        if time.monotonic() >= self._kill_at:
+            for one in self._children:
+                one.process.kill()
+
+    def _patience_s(self) -> float | None:
+        until = [self._kill_at]
+        if not self._asked and len(self._children) < self._processes:
+            until.append(self._start_at)
+        soonest = min(until)
+        return None if soonest == float("inf") else max(0.05, soonest - time.monotonic())
+
+    @contextmanager
+    def _signals(self) -> Iterator[int]:
+        """Count SIGTERM and SIGINT; yield what becomes readable when one comes."""
+        readable, writable = os.pipe()
+        os.set_blocking(writable, False)
+
+        def react(number: int, frame: FrameType | None) -> None:
+            self._asked += 1
+            with contextlib.suppress(BlockingIOError):
+                os.write(writable, b"!")
+
+        before = {one: signal.signal(one, react) for one in SIGNALS}
+        try:
+            yield readable
+        finally:
+            for one in SIGNALS:
+                signal.signal(one, before[one])
+            os.close(readable)
+            os.close(writable)

@@ -1,0 +1,101 @@
+"""What a worker tells: a line per attempt, trouble when it begins and ends, and counts."""
+
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from lonnymq.worker.verdict import Interruption, Verdict, Word
+
+if TYPE_CHECKING:
+    from lonnymq.worker.hand import Attempt
+
+LOG = logging.getLogger("lonnymq.worker")
+
+# Quiet by default: what went well is for those who want to see it.
+LEVELS = {
+    "completed": logging.DEBUG,
+    "given_back": logging.INFO,
+    "cancelled": logging.INFO,
+    "deferred": logging.WARNING,
+    "buried": logging.ERROR,
+    "lease_lost": logging.WARNING,
+}
+
+
+class Report:
+    """`counts` has how many attempts ended in which way."""
+
+    def __init__(self, worker: str, counts: Counter[str]) -> None:
+        self.worker = worker
+        self.counts = counts
+        self._troubles: set[str] = set()
+
+    def ended(self, attempt: "Attempt", verdict: Verdict, outcome: str) -> None:
+        """One line for an attempt, when the queue has answered."""
+        if outcome == "lease_lost" and attempt.is_lent:
+            # An error after a transaction that was committed with the acknowledgement in it.
+            outcome = str(attempt.outcome)
+        elif outcome == "lease_lost" and attempt.is_doubtful:
+            # An earlier try took effect, and its answer was cut off.
+            outcome = {Word.COMPLETE: "completed", Word.DEFER: "deferred", Word.BURY: "buried"}.get(
+                verdict.word, "given_back"
+            )
+        self.counts[outcome] += 1
+        level = LEVELS[outcome]
+        if outcome == "deferred" and verdict.error is None:
+            level = logging.INFO
+        if LOG.isEnabledFor(level):
+            self._line(level, attempt, outcome, verdict.error)
+
+    def lost(self, attempt: "Attempt", why: Interruption) -> None:
+        """One line for an attempt whose lease is gone."""
+        outcome = "cancelled" if why is Interruption.CANCELLED else "lease_lost"
+        self.counts[outcome] += 1
+        self._line(LEVELS[outcome], attempt, outcome, None)
+
+    def refused(self, attempt: "Attempt", word: Word, error: Exception) -> None:
+        """The queue does not take this word; the message comes again when its lease ends."""
+        self.counts["refused"] += 1
+        self._line(logging.ERROR, attempt, f"{word} refused", str(error))
+
+    def trouble(self, what: str, error: BaseException) -> None:
+        """Say once that something does not work at the moment."""
+        level = logging.DEBUG if what in self._troubles else logging.WARNING
+        self._troubles.add(what)
+        LOG.log(level, "%s fails, trying again: %s", what, _first_line(error), extra={"worker": self.worker})
+
+    def recovered(self, what: str) -> None:
+        if what in self._troubles:
+            self._troubles.discard(what)
+            LOG.warning("%s works again", what, extra={"worker": self.worker})
+
+    def _line(self, level: int, attempt: "Attempt", outcome: str, error: str | None) -> None:
+        message = attempt.message
+        handler = attempt.handler.name if attempt.handler is not None else ""
+        took_ms = max(0, round((attempt.ended_at - attempt.began_at) * 1000))
+        details: dict[str, Any] = {
+            "worker": self.worker,
+            "outcome": outcome,
+            "message_id": message.id,
+            "channel": message.channel,
+            "attempt": message.attempt,
+            "handler": handler,
+            "took_ms": took_ms,
+            "error": error,
+        }
+        LOG.log(
+            level,
+            "%s message %s of %r, attempt %s, %s%s",
+            outcome,
+            message.id,
+            message.channel,
+            message.attempt,
+            f"by {handler} in {took_ms} ms" if handler else "not begun",
+            f": {error.splitlines()[-1]}" if error else "",
+            extra=details,
+        )
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,53 @@
+"""Which handler works a message, if one may."""
+
+from typing import TYPE_CHECKING, Any
+
+from lonnymq.errors import invalid
+from lonnymq.worker.handler import Bury, Handler
+from lonnymq.worker.verdict import Judge, Verdict, Word
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Whose retries apply if no handler could be found for a reason that may pass.
+UNROUTED = Handler(call=lambda message: None, name="route")
+
+
+class Router:
+    """One handler for all messages, or an object with `route(message)`, such as an App."""
+
+    def __init__(self, handler: Any, judge: Judge) -> None:
+        self._judge = judge
+        self._route: Callable[[Any], Handler] | None = None
+        self._handler: Handler = UNROUTED
+        if isinstance(handler, Handler):
+            self._handler = handler
+        elif callable(getattr(handler, "route", None)):
+            self._route = handler.route
+        elif callable(handler):
+            self._handler = Handler(call=handler)
+        else:
+            raise invalid("handler", handler, "a function of a message, a Handler, or an App")
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether every slot takes many messages at once."""
+        return self._handler.is_batch
+
+    def admit(self, message: Any) -> Handler | Verdict:
+        """Return the handler, or the verdict on a message that must not be worked."""
+        handler = self._handler
+        if self._route is not None:
+            try:
+                handler = self._route(message)
+            except Bury as wish:
+                return Verdict(Word.BURY, error=wish.reason)
+            except Exception as error:  # noqa: BLE001 - no message may break the worker
+                return self._judge.verdict(UNROUTED, message.attempt, error, None)
+        if handler.max_attempts is not None and message.attempt > handler.max_attempts:
+            # Deaths leave no word: whoever worked it was killed, each time.
+            spent = message.attempt - 1
+            return Verdict(
+                Word.BURY, error=f"{spent} attempts have ended, {handler.max_attempts} are allowed"
+            )
+        return handler

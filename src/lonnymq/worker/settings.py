@@ -1,0 +1,56 @@
+"""What a worker may do at a time, and how long it waits for what."""
+
+import os
+import socket
+from dataclasses import dataclass
+from enum import IntEnum
+
+from lonnymq.calls import argument
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerSettings:
+    """Per process: each of `processes` has its own connections, slots and leases."""
+
+    # Handlers that run at the same time.
+    concurrency: int = 10
+    # Messages leased ahead of free slots; None: as many as are worked while one call takes, at most 100.
+    prefetch: int | None = None
+    # The most messages that a batch handler is given at once.
+    batch_size: int = 100
+    # Heartbeats go out three times per lease.
+    lease_ms: int = 30_000
+    processes: int = 1
+    # How long running handlers may go on after the first signal.
+    shutdown_s: float = 30.0
+    # How long a call to the database may take until its connection is taken for dead.
+    patience_s: float = 10.0
+    # As leases and logs show it; without it, host and process.
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        argument.whole("concurrency", self.concurrency, 1, 10_000)
+        argument.optional_whole("prefetch", self.prefetch, 0, 10_000)
+        argument.whole("batch_size", self.batch_size, 1, 10_000)
+        argument.whole("lease_ms", self.lease_ms, 100, argument.MAX_LEASE_MS)
+        argument.whole("processes", self.processes, 1, 1_000)
+        argument.seconds("shutdown_s", self.shutdown_s)
+        argument.seconds("patience_s", self.patience_s)
+        argument.text("name", self.name, 0, 200)
+
+    def worker_name(self) -> str:
+        """Return the name of this process among all workers."""
+        return f"{self.name or socket.gethostname()[:200]}:{os.getpid()}"
+
+
+class ExitCode(IntEnum):
+    """What a worker's process says when it ends."""
+
+    # Asked to stop, and all that ran has finished.
+    FINISHED = 0
+    # An error of the worker itself; the log has it.
+    FAILED = 1
+    # The queue cannot be used: not reached at the start, not installed, of another version, not permitted.
+    UNUSABLE = 3
+    # Asked to stop, and handlers were interrupted; their messages were given back.
+    INTERRUPTED = 4

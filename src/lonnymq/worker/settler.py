@@ -1,0 +1,151 @@
+"""Tells the queue how attempts ended, many in one call: a message does not cost a round trip of its own."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from lonnymq.calls import message as calls
+from lonnymq.calls.statement import picked
+from lonnymq.errors import LonnyError
+from lonnymq.worker.patience import PASSING, Pauses, within
+from lonnymq.worker.verdict import Verdict, Word
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lonnymq.client.aio.caller import AsyncCaller
+    from lonnymq.worker.hand import Attempt, Hand
+    from lonnymq.worker.report import Report
+
+    Ended = tuple[Attempt, Verdict]
+
+# A call goes out when so many have ended, or so long after the first of them.
+GROUP = 100
+LINGER_S = 0.002
+WORDS = (Word.COMPLETE, Word.GIVE_BACK, Word.DEFER, Word.BURY)
+
+
+class Settler:
+    """Keeps each verdict until the queue has answered to it."""
+
+    def __init__(self, caller: "AsyncCaller", hand: "Hand", report: "Report", patience_s: float) -> None:
+        self._caller = caller
+        self._hand = hand
+        self._report = report
+        self._patience_s = patience_s
+        self._pauses = Pauses()
+        self._pending: list[Ended] = []
+        self._signal: asyncio.Future[None] | None = None
+        self._settled = asyncio.Event()
+
+    def add(self, attempt: "Attempt", verdict: Verdict) -> None:
+        """Note how an attempt ended; the queue is told soon."""
+        if attempt not in self._hand.held:
+            return  # lost, and reported when that was known
+        has_failed = verdict.word is not Word.COMPLETE
+        if attempt.outcome is not None and not (attempt.is_lent and has_failed):
+            # The handler has told the queue itself. On a lent connection an error may have rolled that back.
+            self._done(attempt, verdict, attempt.outcome)
+        elif verdict.word is Word.NOTHING or (attempt.is_lost and verdict.word is not Word.GIVE_BACK):
+            self._done(attempt, verdict, "lease_lost")
+        else:
+            self._pending.append((attempt, verdict))
+            if self._signal is not None and len(self._pending) in (1, GROUP):
+                _set(self._signal)
+
+    async def run(self) -> None:
+        """Settle for ever; while a call is on its way, the next group gathers."""
+        while True:
+            if not self._pending:
+                self._settled.set()
+                await self._sign(None)
+            if len(self._pending) < GROUP:
+                await self._sign(LINGER_S)
+            self._settled.clear()
+            pending, self._pending = self._pending, []
+            for word in WORDS:
+                group = [ended for ended in pending if ended[1].word is word]
+                if group:
+                    await self._settle(word, group)
+
+    async def finish(self, for_s: float) -> bool:
+        """Wait until all is settled; return whether it was, in that time."""
+        try:
+            async with asyncio.timeout(for_s):
+                while self._hand.held:
+                    self._settled.clear()
+                    await self._settled.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _settle(self, word: Word, group: "Sequence[Ended]") -> None:
+        try:
+            answers = await within(self._patience_s, self._tell(word, group))
+        except PASSING as error:
+            for attempt, _ in group:
+                attempt.is_doubtful = True
+            self._pending.extend(group)
+            self._report.trouble("settling", error)
+            await asyncio.sleep(self._pauses.next_s())
+        except LonnyError as error:
+            await self._settle_apart(word, group, error)
+        else:
+            self._pauses.reset()
+            self._report.recovered("settling")
+            for (attempt, verdict), answer in zip(group, answers, strict=True):
+                if answer == "busy":
+                    self._pending.append((attempt, verdict))
+                else:
+                    self._done(attempt, verdict, answer)
+
+    async def _settle_apart(self, word: Word, group: "Sequence[Ended]", error: LonnyError) -> None:
+        """One of them is refused, and must not keep the others from their end."""
+        if len(group) > 1:
+            for ended in group:
+                await self._settle(word, [ended])
+        else:
+            attempt, _ = group[0]
+            self._report.refused(attempt, word, error)
+            self._hand.release(attempt)
+
+    async def _tell(self, word: Word, group: "Sequence[Ended]") -> "Sequence[str]":
+        ids = [attempt.message.id for attempt, _ in group]
+        tokens = [attempt.message.token for attempt, _ in group]
+        each = self._caller.perform_each
+        match word:
+            case Word.COMPLETE:
+                return await each(lambda p: calls.complete(picked(ids, p), picked(tokens, p)), len(ids))
+            case Word.GIVE_BACK:
+                return await each(lambda p: calls.give_back(picked(ids, p), picked(tokens, p)), len(ids))
+        errors = [verdict.error for _, verdict in group]
+        if word is Word.BURY:
+            return await each(
+                lambda p: calls.bury(picked(ids, p), picked(tokens, p), picked(errors, p)), len(ids)
+            )
+        delays_ms = [verdict.delay_ms for _, verdict in group]
+        states = [verdict.state for _, verdict in group]
+        return await each(
+            lambda p: calls.defer(
+                picked(ids, p), picked(tokens, p), picked(delays_ms, p), picked(states, p), picked(errors, p)
+            ),
+            len(ids),
+        )
+
+    def _done(self, attempt: "Attempt", verdict: Verdict, outcome: str) -> None:
+        self._report.ended(attempt, verdict, outcome)
+        self._hand.release(attempt)
+
+    async def _sign(self, for_s: float | None) -> None:
+        """Wait for the first verdict of a group or, for so long, until the group is large enough."""
+        loop = asyncio.get_running_loop()
+        self._signal = loop.create_future()
+        timer = None if for_s is None else loop.call_later(for_s, _set, self._signal)
+        await self._signal
+        self._signal = None
+        if timer is not None:
+            timer.cancel()
+
+
+def _set(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,153 @@
+"""A place for one running handler: takes a message, has it worked, says how that ended, takes the next."""
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from lonnymq.worker.handler import Handler
+from lonnymq.worker.verdict import COMPLETED, NOTHING, Interruption, Judge, Verdict, Word
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lonnymq.worker.hand import Attempt, Hand
+    from lonnymq.worker.pipeline import Pipeline
+    from lonnymq.worker.router import Router
+
+    Settle = Callable[[Attempt, Verdict], None]
+
+# Handlers that never wait must not keep the loop from its heartbeats for longer.
+MAX_HOLD_S = 0.01
+
+
+class Slot:
+    """One task for many attempts, one after the other: a handler that never waits costs no switch of tasks."""
+
+    def __init__(
+        self, hand: "Hand", router: "Router", pipeline: "Pipeline", judge: Judge, settle: "Settle"
+    ) -> None:
+        self._hand = hand
+        self._router = router
+        self._pipeline = pipeline
+        self._judge = judge
+        self._settle = settle
+        self._attempts: list[Attempt] = []
+        self._handler: Handler | None = None
+        self._why: Interruption | None = None
+        self._is_closing = False
+        self._task = asyncio.create_task(self._work())
+
+    @property
+    def is_working(self) -> bool:
+        """Whether it holds messages; one whose handler hangs in a thread may not."""
+        return bool(self._attempts)
+
+    def interrupt(self, why: Interruption) -> None:
+        """Stop the handler. One in a thread can only be told so; its attempt ends here and now."""
+        if self._handler is None or self._why is not None:
+            return
+        self._why = why
+        if self._handler.is_async:
+            self._task.cancel()
+        elif why in (Interruption.TIMED_OUT, Interruption.STOPPED):
+            self._end(asyncio.CancelledError())
+
+    def lose(self) -> None:
+        """A message of this slot was lost or cancelled; with none left, the handler need not go on."""
+        if all(attempt.interruption for attempt in self._attempts):
+            self.interrupt(Interruption.LOST)
+
+    def abandon(self) -> bool:
+        """End the attempt of a handler that was interrupted and goes on; return whether it did."""
+        is_working = self.is_working
+        if is_working:
+            self._end(asyncio.CancelledError())
+        return is_working
+
+    async def close(self) -> None:
+        """End the task, whatever it is at."""
+        self._is_closing = True
+        self._task.cancel()
+        await asyncio.wait({self._task}, timeout=1.0)
+
+    async def _work(self) -> None:
+        hand = self._hand
+        resumed_at = time.monotonic()
+        while not self._is_closing:
+            if not hand.waiting or hand.is_closed:
+                await hand.arrival()
+                resumed_at = time.monotonic()
+            elif self._begin():
+                await self._run()
+                if time.monotonic() - resumed_at > MAX_HOLD_S:
+                    await asyncio.sleep(0)
+                    resumed_at = time.monotonic()
+
+    def _begin(self) -> bool:
+        """Take the next message; if its handler takes many at once, also those behind it that it works."""
+        attempts: list[Attempt] = []
+        handler = None
+        now = time.monotonic()
+        waiting, most = self._hand.waiting, 1
+        while waiting and len(attempts) < most:
+            attempt = waiting[0]
+            admitted = self._router.admit(attempt.message) if attempt.kept_until > now else NOTHING
+            if isinstance(admitted, Handler):
+                if handler is not None and handler is not admitted:
+                    break
+                handler = admitted
+                most = self._hand.batch_size if handler.is_batch else 1
+                attempts.append(waiting.popleft())
+            else:
+                self._settle(waiting.popleft(), admitted)
+        if handler is None:
+            return False
+        self._attempts, self._handler, self._why = attempts, handler, None
+        self._hand.begin(attempts)
+        for attempt in attempts:
+            attempt.slot, attempt.handler, attempt.began_at = self, handler, now
+        return True
+
+    async def _run(self) -> None:
+        handler = self._handler
+        assert handler is not None
+        timer = None
+        if handler.timeout_s is not None:
+            loop = asyncio.get_running_loop()
+            timer = loop.call_later(handler.timeout_s, self.interrupt, Interruption.TIMED_OUT)
+        error: BaseException | None = None
+        try:
+            await self._pipeline.run(handler, [attempt.message for attempt in self._attempts])
+        except GeneratorExit:
+            raise
+        except BaseException as raised:
+            if self._is_closing:
+                raise
+            error = raised
+        finally:
+            if timer is not None:
+                timer.cancel()
+        if self._why is not None:
+            while self._task.cancelling():
+                self._task.uncancel()
+        self._end(error)
+        self._handler = None
+        self._hand.vacate()
+
+    def _end(self, error: BaseException | None) -> None:
+        """Judge each attempt, unless that was done when the handler was interrupted."""
+        attempts, self._attempts = self._attempts, []
+        handler = self._handler
+        assert handler is not None
+        now = time.monotonic()
+        for attempt in attempts:
+            attempt.slot, attempt.ended_at = None, now
+            why = attempt.interruption or self._why
+            if error is None and why is None:
+                self._settle(attempt, COMPLETED)
+                continue
+            verdict = self._judge.verdict(handler, attempt.message.attempt, error, why)
+            self._settle(attempt, verdict)
+            if verdict.word is not Word.COMPLETE:
+                # For a handler in a thread that goes on: nothing of it will count.
+                attempt.is_lost = True

@@ -1,0 +1,64 @@
+"""Threads for handlers that block. Daemons: a handler that hangs must not keep a worker from ending."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from contextvars import copy_context
+from queue import SimpleQueue
+from typing import Any
+
+Job = tuple["asyncio.Future[Any]", Callable[[], Any]]
+
+
+class Threads:
+    """As many as are needed at the same time, kept for the next job."""
+
+    def __init__(self) -> None:
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._started = 0
+        self._busy = 0
+
+    async def run(self, function: Callable[[Any], object], argument: Any) -> Any:
+        """Call the function in a thread, in a copy of the present context, and await its result."""
+        self._busy += 1
+        if self._busy > self._started:
+            self._started += 1
+            threading.Thread(target=self._work, name=f"lonnymq-handler-{self._started}", daemon=True).start()
+        future = asyncio.get_running_loop().create_future()
+        context = copy_context()
+        self._jobs.put((future, lambda: context.run(function, argument)))
+        try:
+            return await future
+        finally:
+            self._busy -= 1
+
+    def close(self) -> None:
+        """Let idle threads end; those that hang end with the process."""
+        for _ in range(self._started):
+            self._jobs.put(None)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            future, call = job
+            result: Any = None
+            error: BaseException | None = None
+            try:
+                result = call()
+            except BaseException as raised:  # noqa: BLE001 - the one who awaits it decides
+                error = raised
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody awaits it
+                future.get_loop().call_soon_threadsafe(_answer, future, result, error)
+            # Nothing of this job is kept until the next one comes.
+            del job, future, call, result, error
+
+
+def _answer(future: "asyncio.Future[Any]", result: Any, error: BaseException | None) -> None:
+    if future.cancelled():
+        return
+    if error is None:
+        future.set_result(result)
+    elif isinstance(error, StopIteration):
+        future.set_exception(RuntimeError("the handler raised StopIteration"))
+    else:
+        future.set_exception(error)

@@ -1,0 +1,102 @@
+"""The worker: what a process does from its start to its end."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from lonnymq.client.aio import AsyncQueue
+from lonnymq.errors import ConnectionLost, NotPermitted, SchemaError
+from lonnymq.worker import processes
+from lonnymq.worker.clients import Clients
+from lonnymq.worker.pipeline import Middleware
+from lonnymq.worker.report import LOG
+from lonnymq.worker.router import Router
+from lonnymq.worker.settings import ExitCode, WorkerSettings
+from lonnymq.worker.shift import Shift
+from lonnymq.worker.shutdown import Shutdown, end_at_once, signals
+from lonnymq.worker.verdict import Judge
+
+if TYPE_CHECKING:
+    from lonnymq.client.sync import Queue
+
+# Who asks a running worker to stop: signals, or the parent of its process.
+Control = Callable[[Shutdown], AbstractContextManager[None]]
+
+
+class Worker:
+    """Works the messages of a queue: `Worker("postgresql://...", handle).run()`.
+
+    `handler` is a function of a message, a Handler, or an object with `route(message)`, such as an App.
+    """
+
+    def __init__(
+        self,
+        queue: "AsyncQueue | Queue | str | Clients",
+        handler: Any,
+        *,
+        settings: WorkerSettings | None = None,
+        middleware: Sequence[Middleware] = (),
+    ) -> None:
+        self.clients = Clients.of(queue)
+        self.handler = handler
+        self.router = Router(handler, Judge(self.clients.codec))
+        self.settings = settings or WorkerSettings()
+        self.middleware = tuple(middleware)
+        self.shutdown = Shutdown()
+        # How many attempts ended in which way, in this process.
+        self.counts: Counter[str] = Counter()
+        self._has_stragglers = False
+
+    def run(self) -> int:
+        """Work until SIGTERM or SIGINT, and return the exit code."""
+        settings = self.settings
+        if settings.processes == 1:
+            return self.run_under(partial(signals, shutdown_s=settings.shutdown_s))
+        clients, alone = replace(self.clients, given=None), replace(settings, processes=1)
+        recipe = partial(Worker, clients, self.handler, settings=alone, middleware=self.middleware)
+        return processes.supervise(recipe, settings.processes, settings.shutdown_s)
+
+    def run_under(self, control: Control) -> int:
+        """Work on a loop of its own until the control asks to stop, and return the exit code."""
+        return asyncio.run(self._run(control))
+
+    async def serve(self) -> ExitCode:
+        """Work on the running loop until `stop()`. If this is cancelled, what runs is dropped."""
+        self.shutdown.bind()
+        try:
+            async with Shift(self) as shift:
+                try:
+                    await shift.fetch()
+                    await shift.finish()
+                finally:
+                    await shift.interrupt()
+                    await shift.settle()
+                self._has_stragglers = shift.has_stragglers
+                return shift.exit_code()
+        finally:
+            self.shutdown.unbind()
+
+    def stop(self) -> None:
+        """Finish what runs, and stop; may be called from any thread."""
+        self.shutdown.ask()
+
+    async def _run(self, control: Control) -> ExitCode:
+        try:
+            with control(self.shutdown):
+                code = await self.serve()
+        except (SchemaError, NotPermitted, ConnectionLost) as error:
+            LOG.error("the queue cannot be used: %s", error)
+            code = ExitCode.UNUSABLE
+        except Exception:  # noqa: BLE001 - the exit code says that there was one, the log which
+            LOG.exception("the worker failed")
+            code = ExitCode.FAILED
+        if isinstance(self.clients.given, AsyncQueue):
+            # Its connections belong to this loop, which ends here.
+            await self.clients.given.close()
+        if self._has_stragglers:
+            end_at_once(code)
+        return code
