@@ -82,6 +82,18 @@ from lonnymq.schema import SchemaState, SchemaStatus
 if TYPE_CHECKING:
     from lonnymq.embedded import EmbeddedServer, embedded
     from lonnymq.tasks import App, PreparedTask, Task, tick_of
+    from lonnymq.worker import (
+        Bury,
+        Defer,
+        ExitCode,
+        Handler,
+        Middleware,
+        Retry,
+        Worker,
+        WorkerSettings,
+        current_message,
+        supervise,
+    )
 
 __version__ = "0.1.0"
 
@@ -96,6 +108,7 @@ __all__ = [
     "AsyncMessage",
     "AsyncQueue",
     "Batch",
+    "Bury",
     "BuryOutcome",
     "Busy",
     "CancelOutcome",
@@ -120,13 +133,16 @@ __all__ = [
     "DeadLetter",
     "DeadLetters",
     "DecodeError",
+    "Defer",
     "DeferOutcome",
     "DequeueOutcome",
     "DueCron",
     "DueCrons",
     "EmbeddedServer",
+    "ExitCode",
     "Explanation",
     "GiveBackOutcome",
+    "Handler",
     "HeartbeatOutcome",
     "History",
     "HistoryMode",
@@ -140,6 +156,7 @@ __all__ = [
     "LonnyError",
     "Message",
     "MessageStatus",
+    "Middleware",
     "NewMessage",
     "NotPermitted",
     "PreparedTask",
@@ -154,6 +171,7 @@ __all__ = [
     "QueueStatus",
     "Reason",
     "RedriveOutcome",
+    "Retry",
     "RoleKind",
     "SchemaError",
     "SchemaMissing",
@@ -166,10 +184,30 @@ __all__ = [
     "Task",
     "Ticks",
     "TransactionAborted",
+    "Worker",
+    "WorkerSettings",
     "WrongIsolationLevel",
+    "current_message",
     "embedded",
+    "supervise",
     "tick_of",
 ]
+
+# Producers need none of these.
+WORKER = frozenset(
+    {
+        "Bury",
+        "Defer",
+        "ExitCode",
+        "Handler",
+        "Middleware",
+        "Retry",
+        "Worker",
+        "WorkerSettings",
+        "current_message",
+        "supervise",
+    }
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -180,4 +218,6 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("lonnymq.embedded").EmbeddedServer
     if name in ("App", "PreparedTask", "Task", "tick_of"):
         return getattr(importlib.import_module("lonnymq.tasks"), name)
+    if name in WORKER:
+        return getattr(importlib.import_module("lonnymq.worker"), name)
     raise AttributeError(f"module 'lonnymq' has no attribute {name!r}")

@@ -42,8 +42,8 @@ def supervise(recipe: "Recipe", processes: int, shutdown_s: float = 30.0) -> int
         pickle.dumps(recipe)
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         raise InvalidArgument(
-            "processes must be 1 if the worker cannot be sent to another process: handler and middleware must "
-            "be a module's functions, the queue made from a connection string; or name the worker, as in "
+            "processes must be 1 if the worker cannot be sent to another process: handler and middleware must"
+            " be a module's functions, the queue made from a connection string; or name the worker, as in "
             f'supervise("module:attribute") ({error})'
         ) from error
     return Supervisor(recipe, processes, shutdown_s).run()

@@ -6,11 +6,10 @@ import importlib
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Self
 
-from lonnymq.errors import LonnyError
 from lonnymq.worker.fetch import fetch
 from lonnymq.worker.hand import Hand
 from lonnymq.worker.lease import LeaseKeeper
-from lonnymq.worker.patience import PASSING, Pauses, within
+from lonnymq.worker.patience import PASSING, within
 from lonnymq.worker.pipeline import Pipeline
 from lonnymq.worker.report import Report
 from lonnymq.worker.settings import ExitCode
@@ -57,8 +56,9 @@ class Shift:
     async def __aenter__(self) -> Self:
         self._start(self._settler.run())
         self._start(self._keeper.run())
-        if crons := getattr(self._worker.handler, "crons", None):
-            self._start(self._tick(crons))
+        crons = getattr(self._worker.handler, "crons", None)
+        if crons is not None:
+            self._start(importlib.import_module("lonnymq.tasks.cron").tick_forever(self._queue, crons))
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -118,17 +118,6 @@ class Shift:
     def _give_back(self) -> None:
         for attempt in self._hand.unstarted():
             self._settler.add(attempt, GIVEN_BACK)
-
-    async def _tick(self, crons: Any) -> None:
-        """Have the crons of an app tick; nothing they do may end the worker."""
-        tick_forever = importlib.import_module("lonnymq.tasks.cron").tick_forever
-        pauses = Pauses()
-        while True:
-            try:
-                await tick_forever(self._queue, crons)
-            except (*PASSING, LonnyError) as error:
-                self._report.trouble("cron", error)
-                await asyncio.sleep(pauses.next_s())
 
     def _start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         task = asyncio.create_task(work)

@@ -21,7 +21,7 @@ MAX_HOLD_S = 0.01
 
 
 class Slot:
-    """One task for many attempts, one after the other: a handler that never waits costs no switch of tasks."""
+    """One task for many attempts, one after the other: what never waits costs no switch of tasks."""
 
     def __init__(
         self, hand: "Hand", router: "Router", pipeline: "Pipeline", judge: Judge, settle: "Settle"
