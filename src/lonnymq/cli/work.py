@@ -1,5 +1,114 @@
 """work: run a worker."""
 
+import logging
+import sys
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+from typing import Annotated, Any
 
-def work() -> None:
-    """Run a worker."""
+import typer
+
+from lonnymq import Queue
+from lonnymq.cli import reload as reloading
+from lonnymq.cli.log import LogFormat, start_logging
+from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Schema
+from lonnymq.cli.target import found
+from lonnymq.tasks import App
+from lonnymq.worker import Worker, WorkerSettings, supervise
+
+
+class LogLevel(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a process of the worker is to do; crosses process boundaries."""
+
+    target: str
+    dsn: str
+    schema: str
+    settings: dict[str, Any]
+    log_level: str
+    log_format: LogFormat
+
+
+def work(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODULE:ATTRIBUTE", help="An App, a Worker, or a function of a message: shop.tasks:app."
+        ),
+    ],
+    processes: Annotated[
+        int | None, typer.Option("--processes", "-p", min=1, help="Processes, for work that needs the CPU.")
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", "-c", min=1, help="Messages at a time, per process.")
+    ] = None,
+    lease_ms: Annotated[
+        int | None,
+        typer.Option("--lease-ms", min=100, help="How long a message is ours without a heartbeat."),
+    ] = None,
+    shutdown_s: Annotated[
+        float | None, typer.Option("--shutdown-s", min=0, help="How long running messages may finish.")
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="The worker's name, in leases and logs.")] = None,
+    reload: Annotated[
+        bool, typer.Option("--reload", help="Start again when a .py file changes; for development.")
+    ] = False,
+    log_level: Annotated[
+        LogLevel, typer.Option("--log-level", help="debug shows completed messages too.")
+    ] = LogLevel.INFO,
+    log_format: Annotated[
+        LogFormat, typer.Option("--log-format", help="Lines for people, or JSON.")
+    ] = LogFormat.TEXT,
+    dsn: Dsn = "",
+    schema: Schema = DEFAULT_SCHEMA,
+) -> None:
+    """Work messages until SIGTERM or Ctrl-C; a second one does not wait for what runs.
+
+    An App or a Worker has its own queue and settings; what is given here goes before its settings. A plain
+    function gets the queue of --dsn and --schema. Exit codes: 0 finished, 1 failed, 3 the queue cannot be
+    used, 4 running messages were interrupted and given back.
+
+    lonnymq work shop.tasks:app --processes 4
+    """
+    if reload:
+        raise typer.Exit(reloading.run(sys.argv[1:]))
+    given = {
+        "processes": processes,
+        "concurrency": concurrency,
+        "lease_ms": lease_ms,
+        "shutdown_s": shutdown_s,
+        "name": name,
+    }
+    settings = {key: value for key, value in given.items() if value is not None}
+    job = Job(target, dsn, schema, settings, log_level.value, log_format)
+    worker = worker_for(job)
+    raise typer.Exit(_run(worker, job))
+
+
+def worker_for(job: Job) -> Worker:
+    """Make the worker, in this process or in a child."""
+    start_logging(job.log_level, job.log_format)
+    named = found(job.target)
+    if isinstance(named, App):
+        return named.worker(**job.settings)
+    if isinstance(named, Worker):
+        settings = replace(named.settings, **job.settings)
+        return Worker(named.clients, named.handler, settings=settings, middleware=named.middleware)
+    return Worker(Queue(job.dsn, schema=job.schema), named, settings=WorkerSettings(**job.settings))
+
+
+def _run(worker: Worker, job: Job) -> int:
+    logging.getLogger("lonnymq").info("working queue %r; Ctrl-C finishes what runs", worker.clients.schema)
+    settings = worker.settings
+    if settings.processes == 1:
+        return worker.run()
+    alone = replace(job, settings={**job.settings, "processes": 1})
+    return supervise(partial(worker_for, alone), settings.processes, settings.shutdown_s)

@@ -1,0 +1,42 @@
+"""What a worker logs, on stderr: lines for people, or JSON for machines."""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from enum import StrEnum
+
+# What every record has; the rest was given by whoever logged it.
+USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class LogFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: time, level, logger, message, and what came with it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **{name: value for name, value in vars(record).items() if name not in USUAL},
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str, ensure_ascii=False)
+
+
+def start_logging(level: str, form: LogFormat) -> None:
+    """Log to stderr from that level on; other libraries from warnings on."""
+    handler = logging.StreamHandler(sys.stderr)
+    text = logging.Formatter("%(asctime)s %(levelname)-7s %(message)s")
+    handler.setFormatter(JsonFormatter() if form is LogFormat.JSON else text)
+    root = logging.getLogger()
+    if not root.handlers:
+        root.addHandler(handler)
+    logging.getLogger("lonnymq").setLevel(level.upper())
