@@ -25,7 +25,7 @@ from tests.races.sessions import (
 pytestmark = pytest.mark.race
 
 CHANNEL = "a"
-FREE = {"set", "deleted", "not_empty", "busy", "unknown"}
+FREE = {"set", "unchanged", "deleted", "not_empty", "busy", "unknown"}
 
 
 class Hands:
@@ -53,6 +53,14 @@ def publish(session: Session) -> None:
         [str(part), part, CHANNEL],
     )
     session.execute("select message_publish(%s, array[%s], array[1])", [str(part), part])
+
+
+def cron_tick(session: Session) -> None:
+    session.execute(
+        "select t.* from cron c cross join lateral"
+        " cron_tick(c.name, c.mark_at, now(), array[now()], now() + interval '1 minute') t"
+        " where c.mark_at < now()"
+    )
 
 
 def call(verb: str) -> Callable[[Hands], None]:
@@ -91,6 +99,14 @@ CALLS: dict[str, Callable[[Hands], None]] = {
     "repair": run("select count(*) from queue_check(true)"),
     "register": run("select sleeper_register('worker', 1000) is null"),
     "clear": run("select sleeper_clear('worker') is null"),
+    "cron_set": run("select cron_set('c', gen_random_uuid()::text, 'a', 'x')"),
+    "cron_set_new": run("select cron_set(gen_random_uuid()::text, '* * * * *', 'a', 'x')"),
+    "cron_due": run("select count(*) from cron_due()"),
+    "cron_tick": lambda hands: cron_tick(hands.session),
+    "cron_pause": run("select cron_pause('c')"),
+    "cron_resume": run("select cron_resume('c')"),
+    "cron_list": run("select count(*) from cron_list()"),
+    "cron_delete": run("select cron_delete('c')"),
     "history_prepare": run("select history_prepare(3)"),
     "stage_prune": run("select stage_prune()"),
 }

@@ -11,6 +11,7 @@ from tests.sql.test_leases import everything
 
 LONG = "'" + "x" * 256 + "'"
 BAD_CHANNELS = ["null", "''", LONG, r"e'a\nb'", r"e'\t'", r"e'\x7f'", r"e'\x01'", r"e'\u0085'"]
+BAD_CRONS = ["null", "''", "'" + "x" * 201 + "'", r"e'a\nb'"]
 BAD_LIMITS = ["null", "0", "-1", "10001", "2147483647"]
 BAD_LEASES = ["null", "0", "-1", "86400001", "9223372036854775807"]
 ACKNOWLEDGING = [
@@ -181,6 +182,47 @@ CALLS: dict[str, list[tuple[str, str]]] = {
         *each("sleeper_register('w', {})", "for_ms", ["null", "0", "-1", "3600001"]),
     ],
     "history_prepare": each("history_prepare({})", "days", ["null", "-1", "367"]),
+    "cron": [
+        *each("cron_set({}, '* * * * *', 'a', 'x')", "name", BAD_CRONS),
+        *each("cron_set('c', {}, 'a', 'x')", "expression", ["null", "''", LONG]),
+        *each("cron_set('c', '* * * * *', {}, 'x')", "channel", BAD_CHANNELS),
+        ("cron_set('c', '* * * * *', 'a', null)", "content"),
+        *each("cron_set('c', '* * * * *', 'a', 'x', {})", "timezone", ["null", "''", LONG]),
+        *each("cron_set('c', '* * * * *', 'a', 'x', 'UTC', {})", "catch_up", ["null", "''", "'ALL'"]),
+        ("cron_set('c', '* * * * *', 'a', 'x', p_max_attempts => 0)", "max_attempts"),
+        ("cron_set('c', '* * * * *', 'a', 'x', p_is_declared => null)", "is_declared"),
+        ("cron_set('c', '* * * * *', 'a', 'x', p_mark_at => 'infinity')", "mark_at"),
+        ("cron_due(null)", "names"),
+        *each("cron_due('{{}}', {})", "limit", BAD_LIMITS),
+        ("cron_due('{}', 1, '-infinity')", "now"),
+        *each("cron_tick({}, now(), now(), '{{}}', now() + interval '1 h')", "name", BAD_CRONS),
+        *each(
+            "cron_tick('c', {}, now(), '{{}}', now() + interval '1 h')", "mark_at", ["null", "'-infinity'"]
+        ),
+        *each(
+            "cron_tick('c', now(), {}, '{{}}', now() + interval '1 h')",
+            "until_at",
+            ["null", "now() - interval '1 s'"],
+        ),
+        *each("cron_tick('c', now(), now(), '{{}}', {})", "next_at", ["null", "now()", "'infinity'"]),
+        *each(
+            "cron_tick('c', now() - interval '1 h', now(), {}, now() + interval '1 h')",
+            "ticks",
+            [
+                "null",
+                "array[null]::timestamptz[]",
+                "array[now() - interval '1 h']",
+                "array[now() + interval '1 s']",
+                "array[now(), now()]",
+            ],
+        ),
+        ("cron_tick('c', now(), now(), array_fill(now(), array[10001]), now() + interval '1 h')", "ticks"),
+        *each("cron_pause({})", "name", BAD_CRONS),
+        *each("cron_resume({})", "name", BAD_CRONS),
+        *each("cron_delete({})", "name", BAD_CRONS),
+        *each("cron_list({})", "limit", BAD_LIMITS),
+        ("cron_list(1, null)", "after"),
+    ],
 }
 
 
@@ -196,7 +238,7 @@ def populated(queue: Session) -> Session:
 
 
 def all_state(queue: Session) -> list[Any]:
-    tables = ("channel", "setting", "publication", "sleeper", "stage")
+    tables = ("channel", "cron", "setting", "publication", "sleeper", "stage")
     return [everything(queue), *(queue.rows(f"select t.* from {table} t order by 1") for table in tables)]
 
 
@@ -307,6 +349,11 @@ def test_what_needs_fresh_snapshots_says_so_at_other_isolation_levels(session: O
         "dead_redrive('{}')",
         "dead_purge('{}')",
         "queue_check(true)",
+        "cron_set('c', '* * * * *', 'a', 'x')",
+        "cron_tick('c', now(), now(), '{}', now() + interval '1 h')",
+        "cron_pause('c')",
+        "cron_resume('c')",
+        "cron_delete('c')",
     ]
     for call in calls:
         with pytest.raises(psycopg.Error) as raised:

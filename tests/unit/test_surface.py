@@ -17,6 +17,7 @@ TWINS = [
     (lonnymq.AsyncChannel, lonnymq.Channel),
     (lonnymq.AsyncDeadLetters, lonnymq.DeadLetters),
     (lonnymq.AsyncHistory, lonnymq.History),
+    (lonnymq.AsyncCrons, lonnymq.Crons),
 ]
 
 

@@ -1,0 +1,335 @@
+"""Crons in the database: who comes first creates a tick, and nobody creates it twice."""
+
+import asyncio
+import threading
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from lonnymq import (
+    AsyncQueue,
+    Busy,
+    ClientSettings,
+    Cron,
+    CronDeleteOutcome,
+    CronSetOutcome,
+    CronTickOutcome,
+    InvalidArgument,
+    Queue,
+    Ticks,
+    tick_of,
+)
+from lonnymq.calls import schedule
+from lonnymq.tasks import cron as ticker
+from tests.conftest import Connect
+
+START = datetime(2026, 1, 15, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+
+
+def set_(queue: Queue, name: str = "a", expression: str = "*/10 * * * *", **options: Any) -> CronSetOutcome:
+    options = {"channel": "x", "payload": {"n": 1}, "catch_up": "all", "after": START, **options}
+    return queue.cron.set(name, expression, **options)
+
+
+def tick(dsn: str, *names: str, now: datetime | None = None) -> float:
+    """One look of a worker's ticker; return in how many seconds it would look again."""
+
+    async def look() -> float:
+        async with AsyncQueue(dsn) as queue:
+            return await ticker.tick(queue, names, now=now)
+
+    return asyncio.run(look())
+
+
+def created(connect: Connect) -> list[str]:
+    """Return the keys of all messages that crons have created, without their common beginning."""
+    rows = (
+        connect().execute("select substr(key, 6) from message where key like 'cron:%%' order by 1").fetchall()
+    )
+    return [key for (key,) in rows]
+
+
+def status(queue: Queue, name: str = "a") -> Any:
+    return next(one for one in queue.cron.list() if one.name == name)
+
+
+def test_a_tick_becomes_a_message_that_knows_its_tick(queue: Queue, dsn: str) -> None:
+    queue.channel("x").set(max_attempts=9)
+    set_(queue, max_attempts=4)
+    assert tick(dsn, now=START + 25 * MINUTE) == 0.0
+    first, second = queue.dequeue(10)
+    assert (first.payload, first.channel, first.max_attempts) == ({"n": 1}, "x", 4)
+    assert first.key == "cron:a:2026-01-15T12:10:00Z"
+    assert [tick_of(first), tick_of(second)] == [START + 10 * MINUTE, START + 20 * MINUTE]
+    assert first.dequeue_at == (START + 10 * MINUTE).timestamp() * 1000
+    assert status(queue).last_at == START + 20 * MINUTE
+    queue.enqueue("x", 1, key="mine")
+    assert [tick_of(message) for message in queue.dequeue(10)] == [None]
+
+
+def test_a_ticker_is_told_how_long_until_the_next_tick(queue: Queue, dsn: str) -> None:
+    assert tick(dsn, now=START) == ticker.LOOK_S
+    set_(queue)
+    set_(queue, "b", "0 * * * *")
+    tick(dsn, now=START)
+    assert tick(dsn, now=START + 4 * MINUTE) == 360.0
+    assert tick(dsn, now=START + timedelta(minutes=9, seconds=59, microseconds=999_900)) == 0.001
+
+
+def test_of_two_that_come_at_once_one_ticks(queue: Queue) -> None:
+    set_(queue)
+    (due,) = queue.cron.due(now=START + HOUR).crons
+    assert due.mark_at == START
+    ticks = schedule.decide(due)
+    assert [queue.cron.tick(due, ticks) for _ in range(3)] == ["ticked", "stale", "stale"]
+    assert queue.cron.due(now=START + HOUR).crons == ()
+
+
+@pytest.mark.parametrize("change", ["pause", "delete", "expression", "resume", "anew"])
+def test_ticks_that_were_computed_before_a_change_are_stale(
+    queue: Queue, change: str, connect: Connect
+) -> None:
+    set_(queue)
+    (due,) = queue.cron.due(now=START + HOUR).crons
+    if change == "expression":
+        set_(queue, expression="*/20 * * * *")
+    elif change == "delete":
+        queue.cron.delete("a")
+    elif change == "anew":
+        queue.cron.delete("a")
+        set_(queue, after=None)
+    else:
+        queue.cron.pause("a")
+        if change == "resume":
+            queue.cron.resume("a")
+    assert queue.cron.tick(due, schedule.decide(due)) is CronTickOutcome.STALE
+    assert created(connect) == []
+
+
+def test_setting_again_what_is_set_changes_nothing(queue: Queue, dsn: str) -> None:
+    assert set_(queue) is CronSetOutcome.SET
+    tick(dsn, now=START + HOUR)
+    before = status(queue)
+    assert set_(queue) is CronSetOutcome.UNCHANGED
+    assert status(queue) == before
+
+
+def test_a_change_of_content_does_not_touch_the_ticks_but_one_of_the_expression_begins_anew(
+    queue: Queue, dsn: str
+) -> None:
+    set_(queue)
+    tick(dsn, now=START + HOUR)
+    before = status(queue)
+    assert set_(queue, payload={"n": 2}, channel="y", catch_up="none") is CronSetOutcome.SET
+    assert (status(queue).mark_at, status(queue).next_at) == (before.mark_at, before.next_at)
+    began = datetime.now(UTC) - MINUTE
+    assert set_(queue, expression="0 4 * * *") is CronSetOutcome.SET
+    assert status(queue).mark_at > began
+    assert status(queue).next_at is None
+
+
+def test_ticks_before_a_cron_was_set_were_not_missed(queue: Queue, dsn: str, connect: Connect) -> None:
+    queue.cron.set("a", "0 * * * *", channel="x", payload=1, catch_up="all")
+    tick(dsn)
+    assert created(connect) == []
+    next_at = status(queue).next_at
+    assert datetime.now(UTC) - MINUTE < next_at <= datetime.now(UTC) + HOUR
+    assert (next_at.minute, next_at.second) == (0, 0)
+
+
+def test_a_paused_cron_does_not_tick_and_its_ticks_are_not_caught_up(
+    queue: Queue, dsn: str, connect: Connect
+) -> None:
+    set_(queue, catch_up="all")
+    assert queue.cron.pause("a") is CronSetOutcome.SET
+    assert queue.cron.pause("a") is CronSetOutcome.UNCHANGED
+    assert tick(dsn) == ticker.LOOK_S
+    # A deployment declares it again: the pause stays.
+    set_(queue, payload=2)
+    assert status(queue).is_paused
+    assert queue.cron.resume("a") is CronSetOutcome.SET
+    assert queue.cron.resume("a") is CronSetOutcome.UNCHANGED
+    tick(dsn)
+    assert created(connect) == []
+    now = status(queue).mark_at
+    tick(dsn, now=now + 10 * MINUTE)
+    assert len(created(connect)) == 1
+
+
+def test_what_is_unknown_is_said_to_be_so(queue: Queue) -> None:
+    set_(queue)
+    assert queue.cron.pause("b") is CronSetOutcome.UNKNOWN
+    assert queue.cron.resume("b") is CronSetOutcome.UNKNOWN
+    assert queue.cron.delete("b") is CronDeleteOutcome.UNKNOWN
+    assert queue.cron.delete("a") is CronDeleteOutcome.DELETED
+    assert queue.cron.delete("a") is CronDeleteOutcome.UNKNOWN
+    assert queue.cron.list() == []
+
+
+def test_crons_are_listed_by_name_a_page_at_a_time(queue: Queue) -> None:
+    for name in ("b", "c", "a"):
+        set_(queue, name, timezone="Europe/Berlin", max_attempts=3)
+    assert [one.name for one in queue.cron.list(limit=2)] == ["a", "b"]
+    assert [one.name for one in queue.cron.list(limit=2, after="b")] == ["c"]
+    found = status(queue)
+    assert (found.expression, found.timezone, found.channel, found.catch_up, found.max_attempts) == (
+        *("*/10 * * * *", "Europe/Berlin", "x", "all", 3),
+    )
+    assert (found.is_declared, found.is_paused, found.mark_at, found.next_at, found.last_at) == (
+        *(False, False, START, None, None),
+    )
+
+
+def test_a_declared_cron_ticks_only_for_workers_that_declare_it(
+    queue: Queue, dsn: str, connect: Connect
+) -> None:
+    """So it stops when it leaves the code; whoever sets one from outside has it ticked by all."""
+    queue.cron.declare(Cron(name="declared", expression="* * * * *", channel="x", payload=1))
+    set_(queue, "set", "* * * * *")
+    tick(dsn)
+    later = datetime.now(UTC) + MINUTE
+    tick(dsn, "other", now=later)
+    assert {key.partition(":")[0] for key in created(connect)} == {"set"}
+    tick(dsn, "declared", now=later)
+    tick(dsn, "declared", now=later + MINUTE)
+    assert {key.partition(":")[0] for key in created(connect)} == {"set", "declared"}
+
+
+def test_a_full_channel_drops_a_tick_like_any_other_message(queue: Queue, dsn: str, connect: Connect) -> None:
+    queue.channel("x").set(max_size=2)
+    set_(queue)
+    tick(dsn, now=START + HOUR)
+    assert len(created(connect)) == 2
+    assert status(queue).mark_at == START + HOUR
+
+
+def test_what_cannot_be_read_does_not_hold_up_the_others(
+    queue: Queue, dsn: str, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Set in SQL, where nobody can read expressions; or by a program with a newer list of time zones."""
+    connect().execute("select cron_set('bad', 'nonsense', 'x', 'x', p_mark_at => %s)", [START])
+    connect().execute(
+        "select cron_set('far', '* * * * *', 'x', 'x', 'Mars/Olympus', p_mark_at => %s)", [START]
+    )
+    set_(queue, "good")
+    tick(dsn, now=START + HOUR)
+    assert len(created(connect)) == 6
+    assert "cron bad does not tick: expression must be a cron expression" in caplog.text
+    assert "cron far does not tick: timezone must be the name of a time zone" in caplog.text
+    caplog.clear()
+    tick(dsn, now=START + HOUR + MINUTE)
+    assert caplog.text == ""
+    # Nothing was decided: whoever can read it catches up.
+    assert status(queue, "far").mark_at == START
+
+
+def test_a_cron_whose_content_has_become_too_large_does_not_hold_up_the_others(
+    queue: Queue, dsn: str, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    set_(queue, "large", payload="x" * 200)
+    set_(queue, "small")
+    queue.set(max_content_bytes=100)
+    tick(dsn, now=START + HOUR)
+    assert {key.partition(":")[0] for key in created(connect)} == {"small"}
+    assert "cron large does not tick: content must be at most 100 bytes" in caplog.text
+
+
+def test_missed_ticks_are_caught_up_a_thousand_at_a_time(queue: Queue, dsn: str, connect: Connect) -> None:
+    set_(queue, expression="* * * * *")
+    now = START + 1500 * MINUTE
+    assert tick(dsn, now=now) == 0.0
+    assert len(created(connect)) == 1000
+    assert status(queue).last_at == START + 1000 * MINUTE
+    assert tick(dsn, now=now) == 0.0
+    assert tick(dsn, now=now) == 60.0
+    assert len(set(created(connect))) == 1500
+
+
+def test_nobody_waits_for_a_transaction_that_changes_a_cron(dsn: str, connect: Connect) -> None:
+    """Each answers 'busy' at once; also where a cron is only just being made."""
+    patience = ClientSettings(busy_for_s=0.0)
+    with Queue(dsn, settings=patience) as queue, psycopg.connect(dsn) as holder:
+        set_(queue)
+        (due,) = queue.cron.due(now=START + HOUR).crons
+        ticks = schedule.decide(due)
+        set_(queue, payload=2, connection=holder)
+        set_(queue, "new", connection=holder)
+        with psycopg.connect(dsn, options="-c lock_timeout=50ms", autocommit=True) as other:
+            assert queue.cron.tick(due, ticks, connection=other) is CronTickOutcome.BUSY
+            assert queue.cron.delete("a", connection=other) is CronDeleteOutcome.BUSY
+            assert queue.cron.delete("new", connection=other) is CronDeleteOutcome.UNKNOWN
+            for change in (queue.cron.pause, queue.cron.resume):
+                with pytest.raises(Busy, match="another transaction is changing cron 'a'"):
+                    change("a", connection=other)
+            for name in ("a", "new"):
+                with pytest.raises(Busy, match=f"another transaction is changing cron '{name}'"):
+                    set_(queue, name, payload=3, connection=other)
+            assert len(queue.cron.list(connection=other)) == 1
+            holder.rollback()
+            assert queue.cron.tick(due, ticks, connection=other) is CronTickOutcome.TICKED
+            assert set_(queue, "new", connection=other) is CronSetOutcome.SET
+
+
+def test_a_tick_belongs_to_its_transaction(queue: Queue, dsn: str, connect: Connect) -> None:
+    set_(queue)
+    (due,) = queue.cron.due(now=START + HOUR).crons
+    with psycopg.connect(dsn) as connection:
+        queue.cron.tick(due, schedule.decide(due), connection=connection)
+        connection.rollback()
+    assert created(connect) == []
+    assert queue.cron.due(now=START + HOUR).crons == (due,)
+
+
+def test_a_fleet_that_starts_at_once_declares_a_cron_once(dsn: str, queue: Queue) -> None:
+    barrier = threading.Barrier(8)
+    outcomes: list[str] = []
+
+    def declare() -> None:
+        with Queue(dsn) as own:
+            own.cron.list()
+            barrier.wait()
+            cron = Cron(name="a", expression="0 3 * * *", channel="x", payload=1)
+            outcomes.append(own.cron.declare(cron))
+
+    threads = [threading.Thread(target=declare) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert Counter(outcomes) == {"set": 1, "unchanged": 7}
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"name": ""}, "name must be 1 to 200 characters"),
+    ({"name": "x" * 201}, "name must be 1 to 200 characters"),
+    ({"name": "a\nb"}, "name must be 1 to 200 characters without control characters"),
+    ({"name": None}, "name must be"),
+    ({"expression": "every day"}, "expression must be a cron expression"),
+    ({"timezone": "Berlin"}, "timezone must be the name of a time zone"),
+    ({"channel": ""}, "channel must be"),
+    ({"payload": {1, 2}}, "payload must be"),
+    ({"catch_up": "some"}, "catch_up must be one of all, latest, none"),
+    ({"max_attempts": 0}, "max_attempts must be"),
+    ({"after": datetime(2026, 1, 1)}, "after must be an aware datetime"),
+]
+
+
+@pytest.mark.parametrize(("options", "words"), WRONG, ids=lambda value: str(value)[:40])
+def test_a_wrong_argument_is_named(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidArgument, match=words):
+        set_(Queue("dbname=nobody"), **options)
+
+
+def test_any_schema_name_has_crons(dsn: str) -> None:
+    with Queue(dsn, schema='weird "; drop schema x; --') as queue:
+        queue.install()
+        set_(queue)
+        (due,) = queue.cron.due(now=START + HOUR).crons
+        assert queue.cron.tick(due, Ticks((START + MINUTE,), START + HOUR, START + 2 * HOUR)) == "ticked"
+        assert len(queue.dequeue(10)) == 1
+        queue.uninstall()

@@ -1,0 +1,159 @@
+"""Tickers: processes that look what is due, by the database's clock or by one that is simulated."""
+
+import asyncio
+import logging
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from lonnymq import AsyncQueue, Cron, Queue
+from lonnymq.tasks import cron as ticker
+from tests.conftest import Connect
+from tests.tasks.test_cron import HOUR, MINUTE, created, set_
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_a_ticker_that_may_not_declare_says_so_and_ticks_what_is_there(
+    queue: Queue, dsn: str, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    role = f"ticker_{connect().info.backend_pid}"
+    owner = connect()
+    owner.execute(f"create role {role} login password 'secret'".encode())
+    try:
+        queue.grant(role, "worker")
+        queue.cron.set("set", "* * * * * *", channel="x", payload=1, catch_up="all", after=datetime.now(UTC))
+        where = psycopg.conninfo.make_conninfo(dsn, user=role, password="secret")
+        declared = [Cron(name="declared", expression="* * * * *", channel="x", payload=1)]
+        with caplog.at_level(logging.INFO, "lonnymq"):
+            run_ticker(where, declared, until=lambda: len(created(connect)) >= 2)
+        assert "cron declared is not declared, the worker's role must be a producer too" in caplog.text
+        assert caplog.text.count("not declared") == 1
+    finally:
+        owner.execute(f"drop owned by {role} cascade; drop role {role}".encode())
+
+
+def test_a_ticker_goes_on_when_the_database_is_back(
+    dsn: str, connect: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(ticker, "TROUBLE_S", 0.05)
+    cron = Cron(name="a", expression="* * * * * *", channel="x", payload=1)
+    watching = connect()
+
+    def cut_and_count() -> bool:
+        watching.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where datname = current_database() and application_name = 'lonnymq' and random() < 0.3"
+        )
+        return len(created(connect)) >= 3
+
+    run_ticker(dsn, [cron], until=cut_and_count)
+    ticks = [datetime.fromisoformat(key[-20:]) for key in created(connect)]
+    assert ticks == [ticks[0] + n * timedelta(seconds=1) for n in range(len(ticks))]
+
+
+def run_ticker(dsn: str, crons: list[Cron], until: Callable[[], bool]) -> None:
+    """Run a worker's ticker by the database's own clock until something is so."""
+
+    async def run() -> None:
+        async with AsyncQueue(dsn) as queue:
+            ticking = asyncio.create_task(ticker.tick_forever(queue, crons))
+            deadline = time.monotonic() + 60
+            while not await asyncio.to_thread(until):
+                assert not ticking.done()
+                assert time.monotonic() < deadline
+                await asyncio.sleep(0.1)
+            ticking.cancel()
+            await asyncio.gather(ticking, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+# Six hours around each change of the clock in Berlin.
+SPRING = datetime(2026, 3, 28, 22, tzinfo=UTC)
+AUTUMN = datetime(2026, 10, 24, 22, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("start", "daily"), [(SPRING, ["29T01:00"]), (AUTUMN, ["25T00:30"])], ids=["spring", "autumn"]
+)
+def test_three_processes_create_each_tick_of_six_hours_once(
+    queue: Queue, dsn: str, connect: Connect, start: datetime, daily: list[str]
+) -> None:
+    """Their clocks differ by minutes, and one is killed on the way; no key helps them."""
+    record_keys(connect)
+    end = start + 6 * HOUR
+    queue.cron.declare(
+        Cron(name="declared", expression="*/5 * * * *", channel="x", payload=1, timezone="Europe/Berlin")
+    )
+    connect().execute("update cron set mark_at = %s, catch_up = 'all'", [start])
+    set_(queue, "daily", "30 2 * * *", timezone="Europe/Berlin", after=start)
+    set_(queue, "seconds", "*/20 * * * * *", timezone="America/New_York", after=start)
+    for n in range(20):
+        set_(queue, f"tenant {n}", f"{n} * * * *", channel=f"tenant {n}", after=start)
+
+    module = [sys.executable, "-m", "tests.tasks.ticking", dsn, start.isoformat(), end.isoformat(), "3600"]
+    processes = [
+        subprocess.Popen(
+            [*module, skew_s], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        for skew_s in ("-400", "0", "400")
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    began = time.time()
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write(f"{began}\n")
+        process.stdin.flush()
+    wait_for(lambda: len(recorded(connect)) > 300)
+    processes[2].send_signal(signal.SIGKILL)
+    for process in processes:
+        process.communicate(timeout=120)
+    assert [process.returncode for process in processes] == [0, 0, -signal.SIGKILL]
+
+    found = recorded(connect)
+    assert len(found) == len(set(found))
+    by_name = Counter(key[:-21] for key in found)
+    tenants = {f"tenant {n}": 6 for n in range(20)}
+    assert by_name == {"declared": 72, "daily": 1, "seconds": 6 * 180, **tenants}
+    assert [key[-12:-4] for key in found if key.startswith("daily:")] == daily
+    declared = [datetime.fromisoformat(key[-20:]) for key in found if key.startswith("declared:")]
+    assert declared == [start + n * 5 * MINUTE for n in range(1, 73)]
+
+
+def record_keys(connect: Connect) -> None:
+    """Have the keys of new messages kept elsewhere, so that none prevents a second message."""
+    connect().execute(
+        """
+        create table recorded (key text);
+        create function record_key() returns trigger language plpgsql as $$
+        begin
+          insert into lonnymq.recorded values (substr(new.key, 6));
+          new.key := null;
+          return new;
+        end
+        $$;
+        create trigger record_key before insert on message for each row execute function record_key();
+        """
+    )
+
+
+def recorded(connect: Connect) -> list[str]:
+    return [key for (key,) in connect().execute("select key from recorded order by key").fetchall()]
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
