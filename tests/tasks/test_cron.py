@@ -200,6 +200,17 @@ def test_a_declared_cron_ticks_only_for_workers_that_declare_it(
     assert {key.partition(":")[0] for key in created(connect)} == {"set", "declared"}
 
 
+def test_a_cron_may_begin_in_the_future(queue: Queue, dsn: str, connect: Connect) -> None:
+    set_(queue)
+    set_(queue, "bad", expression="* * * * *", timezone="Europe/Berlin")
+    connect().execute("update cron set timezone = 'Mars/Olympus' where name = 'bad'")
+    assert tick(dsn, now=START - 2 * HOUR) == 0.0
+    assert status(queue).mark_at == START
+    assert tick(dsn, now=START - HOUR) == 4200.0
+    tick(dsn, now=START + 11 * MINUTE)
+    assert created(connect) == ["a:2026-01-15T12:10:00Z"]
+
+
 def test_a_full_channel_drops_a_tick_like_any_other_message(queue: Queue, dsn: str, connect: Connect) -> None:
     queue.channel("x").set(max_size=2)
     set_(queue)

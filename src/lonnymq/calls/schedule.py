@@ -62,7 +62,9 @@ def latest_tick(expression: str, timezone: str, after: datetime, until: datetime
 
 def decide(due: DueCron, most: int = MOST_TICKS) -> Ticks:
     """Return which ticks of a due cron are to be created, by what it says about those that were missed."""
-    mark_at, now_at = due.mark_at.astimezone(UTC), due.now_at.astimezone(UTC)
+    mark_at = due.mark_at.astimezone(UTC)
+    # It may begin only in the future, or the clock was set back.
+    now_at = max(due.now_at.astimezone(UTC), mark_at)
     since = mark_at if due.catch_up is CatchUp.ALL else max(mark_at, now_at - MISSED_AFTER)
     ticks: list[datetime] = []
     next_at = now_at + LONG

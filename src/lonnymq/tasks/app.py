@@ -1,6 +1,8 @@
 """An application: its queue, its tasks, its crons."""
 
+import importlib
 import inspect
+import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, cast, overload
@@ -139,3 +141,15 @@ class App(Generic[Answer]):
         except TypeError as error:
             raise InvalidArgument(f"settings must be those of WorkerSettings: {error}") from None
         return Worker(self.queue, self, settings=chosen, middleware=middleware)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str, str]]:
+        """Go to another process by name, as functions do."""
+        for module in list(sys.modules.values()):
+            for name, value in list(getattr(module, "__dict__", {}).items()):
+                if value is self:
+                    return _attribute, (module.__name__, name)
+        raise TypeError("an App goes to other processes by its name: assign it to a variable of a module")
+
+
+def _attribute(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)

@@ -10,7 +10,7 @@ import psycopg
 
 from lonnymq.calls import schedule
 from lonnymq.client.aio import AsyncQueue
-from lonnymq.errors import ConnectionLost, LonnyError, NotPermitted
+from lonnymq.errors import Busy, ConnectionLost, InvalidArgument, LonnyError, NotPermitted
 from lonnymq.model import Cron, CronTickOutcome, DueCron, LeasedMessage, Ticks
 
 logger = logging.getLogger("lonnymq.cron")
@@ -31,13 +31,17 @@ async def tick_forever(queue: AsyncQueue, crons: Sequence[Cron]) -> None:
     """Declare these crons, then enqueue what is due, these and what others have set, until cancelled."""
     names = [cron.name for cron in crons]
     undeclared = list(crons)
+    trouble = ""
     while True:
         try:
             undeclared = await declare(queue, undeclared)
             pause_s = min(await tick(queue, names), LOOK_S)
+            trouble = ""
         except (LonnyError, psycopg.Error) as error:
-            # The worker itself says what has become of its database; ticks are caught up as they say.
-            logger.warning("crons are not ticking: %s", error)
+            # Ticks that are missed meanwhile are caught up, as each cron says.
+            if str(error) != trouble:
+                logger.warning("crons do not tick: %s", error)
+            trouble = str(error)
             pause_s = TROUBLE_S
         await asyncio.sleep(pause_s)
 
@@ -48,15 +52,13 @@ async def declare(queue: AsyncQueue, crons: Sequence[Cron]) -> list[Cron]:
     for cron in crons:
         try:
             await queue.cron.declare(cron)
-        except NotPermitted as error:
-            logger.error(
-                "cron %s is not declared, the worker's role must be a producer too: %s", cron.name, error
-            )
-        except ConnectionLost:
-            raise
-        except LonnyError as error:
-            logger.warning("cron %s is not declared yet: %s", cron.name, error)
+        except Busy:
             left.append(cron)
+        except NotPermitted as error:
+            hint = "the worker's role must be granted 'producer' too"
+            logger.error("cron %s is not declared, %s: %s", cron.name, hint, error)
+        except InvalidArgument as error:
+            logger.error("cron %s is not declared: %s", cron.name, error)
     return left
 
 
@@ -83,14 +85,13 @@ async def _tick_one(queue: AsyncQueue, cron: DueCron) -> CronTickOutcome:
     try:
         ticks = schedule.decide(cron)
         outcome = await queue.cron.tick(cron, ticks)
-    except ConnectionLost:
+    except (ConnectionLost, psycopg.OperationalError):
         raise
-    except LonnyError as error:
-        # One that cannot be read, or whose content has become too large, must not hold up the others.
+    except Exception as error:  # noqa: BLE001 - one that cannot be ticked must not hold up the others
         logger.error("cron %s does not tick: %s", cron.name, error)
-        return await queue.cron.tick(cron, Ticks((), cron.mark_at, cron.now_at + POSTPONED))
+        later = max(cron.mark_at, cron.now_at) + POSTPONED
+        return await queue.cron.tick(cron, Ticks((), cron.mark_at, later))
     if outcome is CronTickOutcome.TICKED and ticks.ticks:
-        logger.info(
-            "cron %s: %d ticks, the latest of %s", cron.name, len(ticks.ticks), ticks.ticks[-1].isoformat()
-        )
+        latest = ticks.ticks[-1].isoformat()
+        logger.info("cron %s: enqueued %d, the latest for %s", cron.name, len(ticks.ticks), latest)
     return outcome

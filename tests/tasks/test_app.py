@@ -1,0 +1,346 @@
+"""Apps: tasks from their declaration to their end in a real worker."""
+
+import asyncio
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+import lonnymq
+from lonnymq import App, AsyncQueue, CatchUp, Created, CreateOutcome, InvalidArgument, Queue, Retry
+from tests.conftest import Connect
+from tests.tasks import shop
+from tests.tasks.test_ticking import record_keys, recorded
+
+ROOT = Path(__file__).resolve().parents[2]
+ORDER = UUID("12345678-1234-5678-1234-567812345678")
+Until = Callable[[], bool]
+
+
+def work(app: App[Any], until: Until) -> None:
+    """Run the app's own worker until something is so."""
+
+    async def serve() -> None:
+        worker = app.worker(concurrency=4)
+        serving = asyncio.create_task(worker.serve())
+        deadline = time.monotonic() + 60
+        while not await asyncio.to_thread(until):
+            assert not serving.done(), serving.exception()
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.02)
+        worker.stop()
+        await serving
+        if isinstance(app.queue, AsyncQueue):
+            await app.queue.close()
+
+    asyncio.run(serve())
+
+
+def is_empty(queue: Queue) -> Until:
+    return lambda: (status := queue.status()).waiting + status.leased == 0
+
+
+def test_a_task_runs_in_a_worker_with_the_arguments_it_was_given(queue: Queue) -> None:
+    app = App(queue)
+    seen: list[Any] = []
+
+    @app.task()
+    def add(a: int, /, when: datetime, *more: Decimal, note: str | None = None) -> None:
+        seen.append((a, when, more, note, lonnymq.current_message().channel))
+
+    when = datetime(2026, 1, 2, tzinfo=UTC)
+    created = add.enqueue("acme", 1, when, Decimal("1.5"), note="x")
+    assert created == Created(CreateOutcome.CREATED, created.id)
+    work(app, is_empty(queue))
+    assert seen == [(1, when, (Decimal("1.5"),), "x", "acme")]
+    assert queue.dead().list() == []
+
+
+def test_on_an_async_queue_a_task_is_enqueued_by_awaiting_it(queue: Queue, dsn: str) -> None:
+    seen: list[int] = []
+    app = App(AsyncQueue(dsn))
+
+    @app.task()
+    async def count(n: int) -> None:
+        seen.append(n)
+        if n:
+            await count.enqueue("acme", n - 1)
+
+    async def enqueue() -> Created:
+        async with AsyncQueue(dsn) as own:
+            other = App(own)
+            answer = other.task(name="count")(count.function).enqueue("acme", 3)
+            assert isinstance(answer, Awaitable)
+            return await answer
+
+    assert asyncio.run(enqueue()).outcome is CreateOutcome.CREATED
+    work(app, is_empty(queue))
+    assert seen == [3, 2, 1, 0]
+
+
+def test_a_task_called_directly_is_the_function_itself(queue: Queue) -> None:
+    app = App(queue)
+
+    @app.task(name="other name")
+    def double(n: int) -> int:
+        """Twice as much."""
+        return 2 * n
+
+    assert double(4) == 8
+    assert (double.name, double.__doc__) == ("other name", "Twice as much.")
+    assert app.tasks == {"other name": double}
+    assert queue.status().waiting == 0
+
+
+def test_options_say_when_how_and_in_whose_transaction(queue: Queue, dsn: str) -> None:
+    app = App(queue)
+
+    @app.task(max_attempts=3)
+    def work_(n: int, key: str = "") -> None: ...
+
+    assert work_.options(key="k").enqueue("acme", 1).outcome is CreateOutcome.CREATED
+    assert work_.options(key="k").enqueue("acme", 2).outcome is CreateOutcome.DUPLICATE
+    work_.options(priority=5, max_attempts=7).enqueue("acme", 3, key="an argument")
+    work_.options(delay=timedelta(hours=1)).enqueue("acme", 4)
+    work_.options(at=datetime.now(UTC) + timedelta(hours=1)).enqueue("acme", 5)
+    with psycopg.connect(dsn) as connection:
+        work_.options(connection=connection).enqueue("acme", 6)
+        connection.rollback()
+    messages = queue.dequeue(10)
+    assert [message.payload["arguments"] for message in messages] == [
+        {"n": 3, "key": "an argument"},
+        {"n": 1},
+    ]
+    assert [message.max_attempts for message in messages] == [7, 3]
+
+
+def test_many_messages_of_a_task_go_in_one_call(queue: Queue) -> None:
+    app = App(queue)
+
+    @app.task(max_attempts=3)
+    def work_(n: int) -> None: ...
+
+    queue.enqueue_many(work_.options(key=str(n)).message("acme", n) for n in range(3))
+    queue.copy_in([work_.message("acme", 3)])
+    messages = queue.dequeue(10)
+    assert [message.payload for message in messages] == [
+        {"task": "work_", "arguments": {"n": n}} for n in range(4)
+    ]
+    assert {message.max_attempts for message in messages} == {3}
+
+
+def test_wrong_arguments_are_refused_at_enqueue_and_nothing_is_created(queue: Queue) -> None:
+    app = App(queue)
+
+    @app.task()
+    def work_(n: int) -> None: ...
+
+    wrong: Any = work_
+    for arguments, options in [((), {}), (("1",), {}), ((1, 2), {}), ((1,), {"m": 1})]:
+        with pytest.raises(InvalidArgument, match=r"^work_"):
+            wrong.enqueue("acme", *arguments, **options)
+    assert queue.status().waiting == 0
+
+
+WRONG_MESSAGES: list[tuple[Any, str]] = [
+    (b"\xff", "is not what the codec expects"),
+    ([1], "this message is of no task: its payload must be"),
+    ({"arguments": {}}, "this message is of no task"),
+    ({"task": ["work_"]}, "this message is of no task"),
+    ({"task": "gone", "arguments": {}}, "unknown task 'gone': this worker knows work_"),
+    ({"task": "work_"}, "work_(n: int) -> None needs n"),
+    ({"task": "work_", "arguments": [1]}, "work_: arguments must be an object"),
+    ({"task": "work_", "arguments": {"n": 1, "m": 2}}, "work_(n: int) -> None takes no m"),
+    ({"task": "work_", "arguments": {"n": "x"}}, "work_: n must be an int, got 'x'"),
+]
+
+
+def test_what_no_task_can_work_is_buried_at_once_with_a_clear_reason(queue: Queue) -> None:
+    app = App(queue)
+
+    @app.task()
+    def work_(n: int) -> None: ...
+
+    reasons = {queue.enqueue("acme", payload).id: reason for payload, reason in WRONG_MESSAGES}
+    work(app, is_empty(queue))
+    letters = queue.dead().list()
+    assert [(letter.id, letter.attempts) for letter in letters] == [(id_, 1) for id_ in reasons]
+    for letter in letters:
+        assert reasons[letter.id] in (letter.error or "")
+
+
+def test_a_tasks_limit_counts_for_messages_without_one_of_their_own(queue: Queue) -> None:
+    app = App(queue)
+
+    @app.task(max_attempts=2, retry=Retry(first_s=0.0))
+    def fail() -> None:
+        raise RuntimeError("always")
+
+    payload = {"task": "fail", "arguments": {}}
+    ids = [
+        queue.enqueue("acme", payload).id,
+        fail.enqueue("acme").id,
+        fail.options(max_attempts=4).enqueue("acme").id,
+        queue.enqueue("acme", payload, max_attempts=3).id,
+    ]
+    work(app, is_empty(queue))
+    letters = queue.dead().list()
+    assert [(letter.id, letter.attempts) for letter in letters] == list(zip(ids, [2, 2, 4, 3], strict=True))
+    assert all("RuntimeError: always" in (letter.error or "") for letter in letters)
+
+
+class Sealed:
+    """A codec of the user's own."""
+
+    def encode(self, payload: Any) -> bytes:
+        return pickle.dumps(payload)
+
+    def decode(self, content: bytes) -> Any:
+        return pickle.loads(content)
+
+
+def test_arguments_pass_through_the_queues_own_codec(dsn: str) -> None:
+    with Queue(dsn, codec=Sealed()) as queue:
+        app = App(queue)
+        seen: list[UUID] = []
+
+        @app.task()
+        def work_(order: UUID) -> None:
+            seen.append(order)
+
+        work_.enqueue("acme", ORDER)
+        work(app, is_empty(queue))
+        assert seen == [ORDER]
+
+
+def test_a_cron_makes_a_task_of_a_plain_function_and_takes_one_as_it_is() -> None:
+    app = App(Queue("dbname=nobody"))
+
+    @app.cron("0 3 * * *", channel="reports", timezone="Europe/Berlin")
+    def nightly() -> None: ...
+
+    @app.cron("0 0 1 * *", channel="acme", name="monthly", arguments={"days": 30}, catch_up="all")
+    @app.cron("0 0 * * MON", channel="acme", name="weekly", arguments={"days": 7})
+    @app.task(name="report", max_attempts=5)
+    def report(days: int) -> None: ...
+
+    assert set(app.tasks) == {"nightly", "report"}
+    found = {cron.name: cron for cron in app.crons}
+    assert list(found) == ["nightly", "weekly", "monthly"]
+    assert found["nightly"].payload == {"task": "nightly", "arguments": {}}
+    assert (found["nightly"].timezone, found["nightly"].catch_up) == ("Europe/Berlin", CatchUp.LATEST)
+    assert found["monthly"].payload == {"task": "report", "arguments": {"days": 30}}
+    assert (found["monthly"].max_attempts, found["monthly"].catch_up) == (5, CatchUp.ALL)
+
+
+def test_a_wrong_declaration_is_named() -> None:
+    app = App(Queue("dbname=nobody"))
+
+    @app.cron("0 3 * * *", channel="a")
+    def known(n: int = 1) -> None: ...
+
+    loose: Any = app
+    wrong: list[tuple[Callable[[], object], str]] = [
+        (lambda: App("dbname=x"), "queue must be a lonnymq.Queue"),  # type: ignore[call-overload]
+        (
+            lambda: app.task(name="known")(lambda: None),
+            "name must be a name that no other task of this app has",
+        ),
+        (lambda: app.task(max_attempts=0)(lambda: None), "max_attempts must be"),
+        (lambda: app.task(timeout=-1)(lambda: None), "timeout must be"),
+        (lambda: loose.task(retry=3)(lambda: None), "retry must be a lonnymq.Retry"),
+        (lambda: loose.task()(5), "task must be a function"),
+        (lambda: app.task()(known), "task must be a function: @app.task\\(\\) goes directly above its def"),
+        (lambda: app.cron("0 3", channel="a"), "expression must be"),
+        (lambda: app.cron("0 3 * * *", channel="a", timezone="x"), "timezone must be"),
+        (lambda: app.cron("0 3 * * *", channel="")(known), "channel must be"),
+        (lambda: app.cron("0 3 * * *", channel="a")(known), "name must be a name that no other cron"),
+        (
+            lambda: app.cron("* * * * *", channel="a", name="b", catch_up="x")(known),
+            "catch_up must be one of",
+        ),
+        (lambda: app.cron("* * * * *", channel="a", name="c", arguments={"m": 1})(known), "known"),
+        (lambda: app.worker(threads=3), "settings must be those of WorkerSettings"),
+        (lambda: app.worker(concurrency=0), "concurrency must be"),
+    ]
+    for declare, words in wrong:
+        with pytest.raises(InvalidArgument, match=words):
+            declare()
+    assert [cron.name for cron in app.crons] == ["known"]
+
+
+def test_an_app_goes_to_other_processes_by_its_name() -> None:
+    assert pickle.loads(pickle.dumps(shop.app)) is shop.app
+    with pytest.raises(TypeError, match="assign it to a variable of a module"):
+        pickle.dumps(App(Queue("dbname=nobody")))
+
+
+@pytest.fixture
+def shop_workers(dsn: str, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """A factory of real worker programs, each with so many processes."""
+    started: list[subprocess.Popen[bytes]] = []
+    notes = {"SHOP_DSN": dsn, "SHOP_NOTES": str(tmp_path / "notes")}
+
+    def start(processes: int) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "tests.tasks.shop", str(processes)]
+        started.append(subprocess.Popen(command, cwd=ROOT, env={**os.environ, **notes}))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.kill()
+        one.wait()
+
+
+def test_a_program_of_several_workers_runs_tasks_and_ticks_each_second_once(
+    queue: Queue, connect: Connect, tmp_path: Path, shop_workers: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    """Three programs by the database's own clock, one of them with two processes, one killed on the way."""
+    notes = tmp_path / "notes"
+    notes.touch()
+    record_keys(connect, is_taken=False)
+    sender = App(queue)
+    for task in (shop.charge, shop.break_, shop.hang):
+        sender.task(name=task.name, max_attempts=task.max_attempts)(task.function)
+    sender.tasks["charge"].enqueue("acme", ORDER, Decimal("9.90"), at=None)
+    sender.tasks["break_"].enqueue("acme")
+    sender.tasks["hang"].enqueue("acme")
+    programs = [shop_workers(2), shop_workers(1), shop_workers(1)]
+
+    def ticks() -> list[str]:
+        return [line.split()[1] for line in notes.read_text().splitlines() if line.startswith("tick")]
+
+    def wait_for(condition: Until) -> None:
+        deadline = time.monotonic() + 120
+        while not condition():
+            assert time.monotonic() < deadline, notes.read_text()
+            time.sleep(0.05)
+
+    wait_for(lambda: len(ticks()) >= 3)
+    programs[2].kill()
+    seen = len(ticks())
+    wait_for(lambda: len(ticks()) >= seen + 3 and len(queue.dead().list()) == 2)
+    for program in programs[:2]:
+        program.send_signal(signal.SIGTERM)
+    assert [program.wait(60) for program in programs[:2]] == [0, 0]
+
+    lines = notes.read_text().splitlines()
+    assert f"charge {ORDER} Decimal('9.90') None acme 2" in lines
+    assert f"receipt {ORDER}" in lines
+    enqueued = [datetime.fromisoformat(key.removeprefix("tock:")) for key in recorded(connect)]
+    assert enqueued == [enqueued[0] + n * timedelta(seconds=1) for n in range(len(enqueued))]
+    assert {datetime.fromisoformat(tick) for tick in ticks()} <= set(enqueued)
+    errors = {(letter.attempts, (letter.error or "").splitlines()[-1]) for letter in queue.dead().list()}
+    assert (2, "RuntimeError: always") in errors
+    assert any("took longer than 0.05 s" in error for _, error in errors)
