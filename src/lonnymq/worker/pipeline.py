@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from lonnymq.worker.threads import Threads
 Next = Callable[[], Awaitable[None]]
 # Around each attempt; it may raise what a handler may. Around a batch handler it is given the list.
 Middleware = Callable[[Any, Next], Awaitable[None]]
+FIELDS = tuple(field.name for field in fields(Message))
 
 
 class Pipeline:
@@ -53,4 +55,6 @@ class Pipeline:
             await result
 
     def _blocking(self, message: AsyncMessage) -> Message:
-        return Message(**{**vars(message), "queue": self._twin})
+        # Its fields only: whoever routed it may have decoded the payload, which is kept beside them.
+        given = {name: getattr(message, name) for name in FIELDS}
+        return Message(**{**given, "queue": self._twin})
