@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lonnymq.errors import InvalidArgument, LonnyError
 from lonnymq.worker.report import LOG
 from lonnymq.worker.settings import ExitCode
-from lonnymq.worker.shutdown import LAST_WORDS_S, Shutdown, end_after
+from lonnymq.worker.shutdown import END_S, Shutdown, end_after
 
 if TYPE_CHECKING:
     from lonnymq.worker.worker import Worker
@@ -62,7 +62,7 @@ def obedient(shutdown: Shutdown, orders: Connection, shutdown_s: float) -> Itera
 
     def stop() -> None:
         shutdown.ask()
-        end_after(shutdown_s + 2 * LAST_WORDS_S)
+        end_after(shutdown_s + END_S)
 
     def listen() -> None:
         try:
@@ -72,7 +72,7 @@ def obedient(shutdown: Shutdown, orders: Connection, shutdown_s: float) -> Itera
             stop()
         else:
             shutdown.ask_now()
-            end_after(2 * LAST_WORDS_S)
+            end_after(END_S)
 
     signal.signal(signal.SIGTERM, lambda number, frame: shutdown.ask())
     threading.Thread(target=listen, name="lonnymq-orders", daemon=True).start()

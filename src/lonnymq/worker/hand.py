@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from lonnymq.worker.slot import Slot
     from lonnymq.worker.verdict import Interruption
 
-# Without a figure of its own, a worker leases ahead as much as it works meanwhile, up to this.
-MAX_PREFETCH = 100
+# Without a figure of its own, a worker leases ahead as much as it works in this time: a call's, generously.
+PREFETCH_S = 0.02
+MAX_PREFETCH = 200
 # So many are ended and the queue has not answered: fetch no more.
 MAX_UNSETTLED = 2_000
 
@@ -65,8 +66,9 @@ class Hand:
         self._settings = settings
         self._unit = settings.batch_size if is_batch else 1
         self._prefetch = settings.prefetch or 0
+        # Since the last messages came.
         self._started = 0
-        self._started_before = 0
+        self._taken_at = time.monotonic()
         self._idle: deque[asyncio.Future[None]] = deque()
         self._room: asyncio.Future[None] | None = None
 
@@ -76,16 +78,17 @@ class Hand:
         """Wait until there is room for more, and return for how many."""
         while (limit := self._limit()) < 1:
             await self._change()
-        self._started_before = self._started
         return limit
 
     def take(self, messages: Iterable["AsyncMessage"]) -> None:
         """Take what was leased, and wake the slots that have nothing to do."""
+        now = time.monotonic()
         if self._settings.prefetch is None:
-            # What was begun while we asked is what will be missing while we ask the next time.
-            self._prefetch = min(self._started - self._started_before, MAX_PREFETCH)
+            per_s = self._started / max(now - self._taken_at, 0.0001)
+            self._prefetch = min(int(per_s * PREFETCH_S), MAX_PREFETCH)
+        self._started, self._taken_at = 0, now
         # The reply may have been on its way for a while; the first heartbeat knows better.
-        kept_until = time.monotonic() + self._settings.lease_ms / 1000
+        kept_until = now + self._settings.lease_ms / 1000
         attempts = [Attempt(message, kept_until) for message in messages]
         self.held.update(attempts)
         self.waiting.extend(attempts)

@@ -19,7 +19,7 @@ from lonnymq.worker import child
 from lonnymq.worker.patience import Pauses
 from lonnymq.worker.report import LOG
 from lonnymq.worker.settings import ExitCode
-from lonnymq.worker.shutdown import LAST_WORDS_S, SIGNALS
+from lonnymq.worker.shutdown import END_S, SIGNALS
 
 if TYPE_CHECKING:
     from lonnymq.worker.worker import Worker
@@ -33,7 +33,7 @@ HEALTHY_S = 30.0
 SEVERITY = [ExitCode.FINISHED, ExitCode.INTERRUPTED, ExitCode.FAILED, ExitCode.UNUSABLE]
 
 
-def supervise(recipe: "Recipe", processes: int, shutdown_s: float = 30.0) -> int:
+def supervise(recipe: "Recipe", processes: int, shutdown_s: float = 20.0) -> int:
     """Run so many workers until SIGTERM or SIGINT, and return the worst of their exit codes.
 
     Each child makes its worker by the recipe: a function that can be pickled, or "module:attribute".
@@ -128,7 +128,7 @@ class Supervisor:
             self._passed_on = self._asked
             for one in self._children:
                 one.order(child.STOP if is_first else child.NOW)
-            patience_s = (self._shutdown_s if is_first else 0.0) + 3 * LAST_WORDS_S
+            patience_s = (self._shutdown_s if is_first else 0.0) + 2 * END_S
             self._kill_at = time.monotonic() + patience_s
         if time.monotonic() >= self._kill_at:
             for one in self._children:

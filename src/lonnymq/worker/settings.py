@@ -14,15 +14,15 @@ class WorkerSettings:
 
     # Handlers that run at the same time.
     concurrency: int = 10
-    # Messages leased ahead of free slots; None: as many as are worked while one call takes, at most 100.
+    # Messages leased ahead of free slots; None: as many as are worked in 20 ms, at most 200.
     prefetch: int | None = None
     # The most messages that a batch handler is given at once.
     batch_size: int = 100
     # Heartbeats go out three times per lease.
     lease_ms: int = 30_000
     processes: int = 1
-    # How long running handlers may go on after the first signal.
-    shutdown_s: float = 30.0
+    # How long running handlers may go on after the first signal; an orchestrator often kills after 30 s.
+    shutdown_s: float = 20.0
     # How long a call to the database may take until its connection is taken for dead.
     patience_s: float = 10.0
     # As leases and logs show it; without it, host and process.

@@ -14,16 +14,13 @@ from lonnymq.worker.pipeline import Pipeline
 from lonnymq.worker.report import Report
 from lonnymq.worker.settings import ExitCode
 from lonnymq.worker.settler import Settler
-from lonnymq.worker.shutdown import LAST_WORDS_S
+from lonnymq.worker.shutdown import GRACE_S, LAST_WORDS_S
 from lonnymq.worker.slot import Slot
 from lonnymq.worker.threads import Threads
 from lonnymq.worker.verdict import GIVEN_BACK, Interruption, Judge
 
 if TYPE_CHECKING:
     from lonnymq.worker.worker import Worker
-
-# How long interrupted handlers may clean up.
-GRACE_S = 2.0
 
 
 class Shift:
@@ -59,6 +56,7 @@ class Shift:
         crons = getattr(self._worker.handler, "crons", None)
         if crons is not None:
             self._start(importlib.import_module("lonnymq.tasks.cron").tick_forever(self._queue, crons))
+        self._report.stage(f"working as {self._report.worker}")
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -77,6 +75,7 @@ class Shift:
         """Until asked to stop; then what no handler has begun goes back at once."""
         fetching = self._start(fetch(self._queue, self._hand, self._settings, self._report))
         await self._shutdown.asked.wait()
+        self._report.stage("stopping", running=self._hand.busy, unstarted=len(self._hand.waiting))
         self._hand.close()
         self._give_back()
         fetching.cancel()
@@ -108,6 +107,7 @@ class Shift:
     async def settle(self) -> None:
         """Say the last words to the queue."""
         await self._settler.finish(LAST_WORDS_S)
+        self._report.stage("stopped", **self._worker.counts, unsettled=len(self._hand.held))
 
     def exit_code(self) -> ExitCode:
         """Return how all this went, or raise why it could not go on."""

@@ -12,8 +12,11 @@ from types import FrameType
 from lonnymq.worker.settings import ExitCode
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-# How long the last words to the queue may take.
-LAST_WORDS_S = 5.0
+# How long interrupted handlers may clean up, and then the last words to the queue may take.
+GRACE_S = 1.0
+LAST_WORDS_S = 3.0
+# After all that, a process that still runs does not listen.
+END_S = GRACE_S + LAST_WORDS_S + 1.0
 
 
 class Shutdown:
@@ -62,10 +65,10 @@ def signals(shutdown: Shutdown, shutdown_s: float) -> Iterator[None]:
         received += 1
         if received == 1:
             shutdown.ask()
-            end_after(shutdown_s + 2 * LAST_WORDS_S)
+            end_after(shutdown_s + END_S)
         else:
             shutdown.ask_now()
-            end_after(2 * LAST_WORDS_S)
+            end_after(END_S)
 
     before = {one: signal.signal(one, react) for one in SIGNALS}
     try:

@@ -1,0 +1,28 @@
+"""Worker processes that end with their test, whatever becomes of it."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.worker.working import Process
+
+StartWorker = Callable[..., Process]
+
+
+@pytest.fixture
+def start_worker(dsn: str, tmp_path: Path) -> Iterator[StartWorker]:
+    """A factory of worker processes on the test's queue."""
+    started: list[Process] = []
+
+    def start_worker(program: str = "on_loop", *, to: str | None = None, **settings: Any) -> Process:
+        log = tmp_path / f"worker-{len(started)}.log"
+        settings = {"concurrency": 2, "prefetch": 0, "lease_ms": 3000, "patience_s": 2.0, **settings}
+        process = Process(to or dsn, log, program, **settings)
+        started.append(process)
+        return process
+
+    yield start_worker
+    for process in started:
+        process.kill()

@@ -1,0 +1,86 @@
+"""The programs that worker processes of the tests run: `python -m tests.worker.program {json}`."""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lonnymq import AsyncMessage, AsyncQueue, ClientSettings, Handler, Message, Retry, Worker, WorkerSettings
+from tests.worker.working import note
+
+# As a payload: how long to work, and how.
+SLEEP, BLOCK, STUBBORN, KILL = "sleep", "block", "stubborn", "kill"
+
+
+@dataclass(frozen=True)
+class OnLoop:
+    """Works on the loop, as its payload says: {"do": "sleep", "seconds": 1}."""
+
+    log: str
+
+    async def __call__(self, message: AsyncMessage) -> None:
+        wish = message.payload
+        note(self.log, event="begin", id=message.id, attempt=message.attempt, pid=os.getpid())
+        try:
+            match wish["do"]:
+                case "sleep":
+                    await asyncio.sleep(wish["seconds"])
+                case "block":
+                    time.sleep(wish["seconds"])  # noqa: ASYNC251 - on purpose
+                case "stubborn":
+                    await never_stop(wish["seconds"])
+                case "kill":
+                    os.kill(os.getpid(), signal.SIGKILL)
+        except asyncio.CancelledError:
+            note(self.log, event="cancelled", id=message.id)
+            raise
+        note(self.log, event="end", id=message.id)
+
+
+async def never_stop(seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        try:
+            await asyncio.sleep(0.1)
+        except asyncio.CancelledError:
+            continue
+
+
+@dataclass(frozen=True)
+class InThread:
+    """Works in a thread, for so many seconds or until it is told that its lease is lost."""
+
+    log: str
+
+    def __call__(self, message: Message) -> None:
+        note(self.log, event="begin", id=message.id, attempt=message.attempt, pid=os.getpid())
+        until = time.monotonic() + message.payload["seconds"]
+        while time.monotonic() < until:
+            if message.is_lost and message.payload["do"] == "sleep":
+                note(self.log, event="lost", id=message.id)
+                return
+            time.sleep(0.01)
+        note(self.log, event="end", id=message.id)
+
+
+PROGRAMS: dict[str, Callable[[str], Any]] = {"on_loop": OnLoop, "in_thread": InThread}
+
+
+def worker(dsn: str, log: str, program: str, settings: dict[str, Any]) -> Worker:
+    client = ClientSettings(**settings.pop("client", {}))
+    max_attempts = settings.pop("max_attempts", None)
+    handler = Handler(
+        call=PROGRAMS[program](log), retry=Retry(0.0, most_s=0.0), max_attempts=max_attempts, name=program
+    )
+    return Worker(AsyncQueue(dsn, settings=client), handler, settings=WorkerSettings(**settings))
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
+    sys.exit(worker(**json.loads(sys.argv[1])).run())

@@ -1,0 +1,125 @@
+"""Worker processes that are told to stop, or are stopped."""
+
+import signal
+import time
+from typing import Any
+
+import pytest
+
+from lonnymq import ExitCode, NewMessage, Queue
+from tests.conftest import Connect
+from tests.worker.conftest import StartWorker
+from tests.worker.working import eventually
+
+pytestmark = pytest.mark.fault
+
+
+def enqueue(queue: Queue, count: int, do: str = "sleep", seconds: float = 0.0) -> list[int]:
+    created = queue.enqueue_many(
+        [NewMessage(channel="a", payload={"do": do, "seconds": seconds}) for _ in range(count)]
+    )
+    return [one.id for one in created if one.id is not None]
+
+
+def attempts_and_leases(connect: Connect) -> tuple[dict[int, int], int]:
+    """The attempts of what still waits, by id, and how many leases there are."""
+    connection = connect()
+    attempts: dict[int, Any] = dict(connection.execute("select id, attempts from message").fetchall())
+    row = connection.execute("select count(*) from lease").fetchone()
+    assert row is not None
+    return attempts, row[0]
+
+
+def test_sigterm_finishes_what_runs_and_gives_back_what_was_prefetched(
+    queue: Queue, connect: Connect, start_worker: StartWorker
+) -> None:
+    ids = enqueue(queue, 8, seconds=1.5)
+    worker = start_worker(prefetch=4)
+    worker.wait_for("begin", 2)
+    eventually(lambda: queue.status().leased == 6, "two run, four are prefetched")
+    began = time.monotonic()
+    assert worker.stop(signal.SIGTERM) == ExitCode.FINISHED
+    assert time.monotonic() - began < 15
+    assert worker.ids("end") == worker.ids("begin") == ids[:2]
+    assert attempts_and_leases(connect) == (dict.fromkeys(ids[2:], 0), 0)
+
+
+def test_what_does_not_finish_in_time_is_given_back_without_spending_an_attempt(
+    queue: Queue, connect: Connect, start_worker: StartWorker
+) -> None:
+    ids = enqueue(queue, 3, seconds=60)
+    ids += enqueue(queue, 1, "stubborn", seconds=60)
+    on_loop = start_worker(shutdown_s=0.5, concurrency=4)
+    on_loop.wait_for("begin", 4)
+    assert on_loop.stop(signal.SIGINT) == ExitCode.INTERRUPTED
+    assert sorted(on_loop.ids("cancelled")) == ids[:3]
+    assert attempts_and_leases(connect) == (dict.fromkeys(ids, 0), 0)
+
+    in_thread = start_worker("in_thread", shutdown_s=0.5, concurrency=4)
+    in_thread.wait_for("begin", 4)
+    assert in_thread.stop(signal.SIGTERM) == ExitCode.INTERRUPTED
+    assert attempts_and_leases(connect) == (dict.fromkeys(ids, 0), 0)
+
+
+def test_a_second_signal_means_now(queue: Queue, connect: Connect, start_worker: StartWorker) -> None:
+    ids = enqueue(queue, 2, seconds=60)
+    worker = start_worker(shutdown_s=60)
+    worker.wait_for("begin", 2)
+    began = time.monotonic()
+    worker.send(signal.SIGTERM)
+    eventually(lambda: "stopping" in worker.said())
+    assert worker.ids("cancelled") == []
+    assert worker.stop(signal.SIGTERM) == ExitCode.INTERRUPTED
+    assert time.monotonic() - began < 20
+    assert sorted(worker.ids("cancelled")) == ids
+    assert attempts_and_leases(connect) == (dict.fromkeys(ids, 0), 0)
+
+
+def test_what_a_killed_worker_held_is_worked_by_another(queue: Queue, start_worker: StartWorker) -> None:
+    ids = enqueue(queue, 4, seconds=0.6)
+    victim = start_worker(prefetch=2, lease_ms=1500)
+    victim.wait_for("begin", 2)
+    victim.kill()
+    heir = start_worker(concurrency=4, lease_ms=1500)
+    heir.wait_for("end", 4)
+    assert heir.stop() == ExitCode.FINISHED
+    assert sorted(heir.ids("end")) == ids
+    assert {event["attempt"] for event in heir.events("begin")} == {2}
+    assert queue.status().waiting == 0
+
+
+def test_a_message_that_kills_its_workers_is_buried_in_the_end(
+    queue: Queue, start_worker: StartWorker
+) -> None:
+    [id_] = enqueue(queue, 1, "kill")
+    for _ in range(2):
+        victim = start_worker(lease_ms=500, max_attempts=2)
+        assert victim.ended() == -signal.SIGKILL
+    survivor = start_worker(lease_ms=500, max_attempts=2)
+    [letter] = eventually(lambda: queue.dead("a").list())
+    assert survivor.stop() == ExitCode.FINISHED
+    assert (letter.id, letter.attempts) == (id_, 3)
+    assert "2 attempts have ended, 2 are allowed" in (letter.error or "")
+    assert survivor.events("begin") == []
+
+
+def test_a_blocked_loop_does_not_keep_a_worker_from_ending(queue: Queue, start_worker: StartWorker) -> None:
+    enqueue(queue, 1, "block", seconds=300)
+    worker = start_worker(shutdown_s=0.1)
+    worker.wait_for("begin")
+    worker.send(signal.SIGTERM)
+    assert worker.stop(signal.SIGTERM) == ExitCode.INTERRUPTED
+
+
+def test_a_queue_that_cannot_be_used_is_said_plainly(
+    dsn: str, queue: Queue, start_worker: StartWorker
+) -> None:
+    unreachable = start_worker(to="host=127.0.0.1 port=1 dbname=nowhere")
+    queue.uninstall()
+    missing = start_worker()
+    assert unreachable.ended() == missing.ended() == ExitCode.UNUSABLE
+    assert "no connection to the database" in unreachable.said()
+    assert "run install()" in missing.said()
+    for worker in (unreachable, missing):
+        assert "Traceback" not in worker.said()
+    queue.install()
