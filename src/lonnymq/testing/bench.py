@@ -1,0 +1,68 @@
+"""A worker's own parts, put together for one slot and one message at a time."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from lonnymq.testing.outside import Job, Outside
+from lonnymq.testing.record import Record
+from lonnymq.worker.hand import Hand
+from lonnymq.worker.pipeline import Middleware, Pipeline
+from lonnymq.worker.router import Router
+from lonnymq.worker.settings import WorkerSettings
+from lonnymq.worker.settler import Settler
+from lonnymq.worker.slot import Slot
+from lonnymq.worker.verdict import Judge
+
+if TYPE_CHECKING:
+    from lonnymq.client.aio import AsyncMessage, AsyncQueue
+    from lonnymq.client.sync import Queue
+
+# Nobody sends heartbeats here, and a debugger may stop everything for a while.
+SETTINGS = WorkerSettings(concurrency=1, prefetch=0, lease_ms=3_600_000, name="test")
+
+
+class Bench:
+    """Works what it is given, and records how that ended."""
+
+    def __init__(
+        self, queue: "AsyncQueue", twin: "Queue", handler: Any, middleware: Sequence[Middleware]
+    ) -> None:
+        news = asyncio.Event()
+        judge = Judge(queue.codec)
+        router = Router(handler, judge)
+        self.limit = SETTINGS.batch_size if router.is_batch else 1
+        self.record = Record(SETTINGS.worker_name(), news)
+        self._news = news
+        self._outside = Outside(news)
+        self._hand = Hand(SETTINGS, router.is_batch)
+        self._settler = Settler(queue.caller, self._hand, self.record, SETTINGS.patience_s)
+        pipeline = Pipeline([self.record.around, *middleware], self._outside, twin)
+        self._slot = Slot(self._hand, router, pipeline, judge, self._settler.add)
+        self._settling = asyncio.create_task(self._settler.run())
+
+    async def work(self, messages: Iterable["AsyncMessage"]) -> AsyncIterator[Job]:
+        """Have messages worked and settled; what blocks is yielded, for the caller to call."""
+        self._hand.take(messages)
+        while self._hand.held:
+            await self._news.wait()
+            self._news.clear()
+            while self._outside.jobs:
+                yield self._outside.jobs.popleft()
+
+    async def close(self) -> None:
+        self._settling.cancel()
+        await asyncio.wait({self._settling})
+        await self._slot.close()
+
+
+@asynccontextmanager
+async def bench(
+    queue: "AsyncQueue", twin: "Queue", handler: Any, middleware: Sequence[Middleware]
+) -> AsyncIterator[Bench]:
+    one = Bench(queue, twin, handler, middleware)
+    try:
+        yield one
+    finally:
+        await one.close()

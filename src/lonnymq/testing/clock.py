@@ -1,0 +1,98 @@
+"""The database's clock, moved by tests: time passes at its own pace, and in leaps when you say so."""
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+
+from lonnymq.calls import argument
+from lonnymq.calls.statement import Call, call, function, scalar
+from lonnymq.errors import LonnyError, SchemaMissing, invalid
+from lonnymq.schema import Step, Steps, files
+
+if TYPE_CHECKING:
+    from lonnymq.client.sync import Queue
+
+NOW = function("clock_timestamp")
+ADVANCE = function("clock_advance", p_by="interval")
+DUE = function("clock_due")
+
+
+class Clock:
+    """The clock of a queue that was installed by `Clock.install(queue)`, as the pytest fixtures do."""
+
+    def __init__(self, queue: "Queue") -> None:
+        self._queue = queue
+
+    @classmethod
+    def install(cls, queue: "Queue") -> "Clock":
+        """Install a queue for tests, whose clock can be moved; return that clock."""
+        queue.install()
+        queue.caller.run(_installation(queue.schema))
+        return cls(queue)
+
+    def now(self) -> datetime:
+        """Return the time it is for the queue."""
+        return self._perform(now())
+
+    def advance(
+        self,
+        by: timedelta | float | None = None,
+        *,
+        days: float = 0,
+        hours: float = 0,
+        minutes: float = 0,
+        seconds: float = 0,
+    ) -> datetime:
+        """Let time pass (a timedelta, seconds, or by name) and return the time it is then."""
+        given = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        if by is not None:
+            given += timedelta(seconds=argument.seconds("by", by))
+        return self._perform(advance(given))
+
+    def move_to(self, instant: datetime) -> datetime:
+        """Let time pass until an instant, such as the start of an hour, and return the time it is then."""
+        argument.epoch_ms("instant", instant)
+        return self.advance(remaining(self.now(), instant))
+
+    def _perform(self, call: Call[datetime]) -> datetime:
+        try:
+            return self._queue.caller.perform(call)
+        except SchemaMissing as error:
+            raise LonnyError(
+                f"the queue in schema {self._queue.schema!r} has no clock that can be moved:"
+                f" install it by Clock.install(queue) ({error})"
+            ) from error
+
+
+def now() -> Call[datetime]:
+    return call(NOW, decode=scalar)
+
+
+def advance(by: timedelta) -> Call[datetime]:
+    if by < timedelta(0):
+        raise invalid("by", by, "not negative: time does not go back")
+    return call(ADVANCE, f"{by.days} days {by.seconds} seconds {by.microseconds} microseconds", decode=scalar)
+
+
+def due() -> Call[datetime | None]:
+    return call(DUE, decode=scalar)
+
+
+def remaining(present: datetime, instant: datetime) -> timedelta:
+    if instant < present:
+        raise invalid("instant", instant.isoformat(), f"not before the clock's own {present.isoformat()}")
+    return instant - present
+
+
+def _installation(schema: str) -> Steps[None]:
+    """Put the schema in front of pg_catalog, so that functions and views find its clock first."""
+    found = yield Step("select 1 from pg_tables where schemaname = %s and tablename = 'clock'", (schema,))
+    if found:
+        return
+    quoted = sql.Identifier(schema).as_string(None)
+    yield Step(
+        f"set local search_path to {quoted}, pg_catalog, pg_temp;\nset local client_min_messages = warning;"
+    )
+    for file in (files.read("testing/clock.sql"), *files.functions_and_views()):
+        yield Step(file.text, origin=file.path)

@@ -1,0 +1,29 @@
+"""An app on another queue than its own, for the time of a test."""
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from lonnymq.errors import invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lonnymq.client.aio import AsyncQueue
+    from lonnymq.client.sync import Queue
+    from lonnymq.tasks import App
+
+
+@contextmanager
+def redirected(app: "App[Any]", queue: "Queue | AsyncQueue") -> "Iterator[App[Any]]":
+    """Have the app and its tasks enqueue into `queue` inside the block, and into their own after it."""
+    own = app.queue
+    if not isinstance(queue, type(own)):
+        raise invalid("queue", queue, f"of the kind that the app was made with, {type(own).__name__}")
+    subjects: list[Any] = [app, *app.tasks.values()]
+    for subject in subjects:
+        subject.queue = queue
+    try:
+        yield app
+    finally:
+        for subject in subjects:
+            subject.queue = own
