@@ -89,7 +89,9 @@ begin
 
   if p_repair then
     insert into channel (id, name)
-    select distinct on (m.channel_id) m.channel_id, coalesce(m.channel_name, 'lost channel ' || m.channel_id)
+    select distinct on (m.channel_id) m.channel_id, coalesce(m.channel_name, (
+      select w.channel_name from wake w where w.channel_id = m.channel_id and w.channel_name is not null order by w.id limit 1
+    ), 'lost channel ' || m.channel_id)
     from message m where not exists (select from channel c where c.id = m.channel_id) and channel_lock(m.channel_id)
     order by m.channel_id, m.channel_name
     on conflict do nothing;
