@@ -85,9 +85,13 @@ def test_a_message_cancelled_between_the_choice_and_the_lease_leaves_no_trace(
         with StoppedDequeue(stopping, barrier) as stopped:
             assert cancel(canceller, gone) == ["cancelled"] * len(gone)
     assert check(canceller) == []
-    complete(worker, stopped.leased)
-    worked = [one.id for one in stopped.leased + drain(worker)]
+    # Those that were leased all the same are known to be cancelled.
+    said = dict(zip([one.id for one in stopped.leased], complete(worker, stopped.leased), strict=True))
+    assert {said[id_] for id_ in said if id_ in gone} <= {"cancelled"}
+    worked = [id_ for id_ in said if id_ not in gone] + [one.id for one in drain(worker)]
     assert sorted(worked) == sorted(set(ids) - set(gone))
+    assert check(canceller) == []
+    assert value(canceller, "select count(*) from lease") == 0
 
 
 @pytest.mark.parametrize("cap", [None, 10_000])

@@ -47,7 +47,6 @@
 \ir functions/turn_birth.sql
 \ir functions/turn_sweep.sql
 \ir functions/queue_outlook.sql
-\ir functions/reply_fits.sql
 \ir functions/message_settle_one.sql
 \ir functions/message_settle.sql
 \ir functions/message_dequeue.sql

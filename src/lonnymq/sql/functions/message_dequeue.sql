@@ -27,6 +27,7 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 set enable_bitmapscan = off
 set enable_sort = off
+set enable_memoize = off
 set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
@@ -50,7 +51,7 @@ declare
   v_ends bigint[] := coalesce(v_hints[10:11], '{null,null}');  -- and where this pass ends, whatever is added meanwhile
 
   v_left integer := c_limit;
-  v_content_bytes bigint := 40000;      -- what is left of the reply for contents,
+  v_content_bytes bigint := 33000;      -- what is left of the reply for contents,
   v_row_bytes bigint := 60000;          -- and for the rest
   v_is_full boolean := v_hints is null or v_now < v_full_at
     or v_now - v_full_at >= least(greatest(40 * v_full_cost, 2000), 5000000);
@@ -202,48 +203,152 @@ begin
         else (extract(epoch from clock_timestamp()) * 1000000)::bigint - v_full_at end;
     end if;
 
-    -- Settle what is locked, in statements that see what the locks protect; then lease what was chosen.
-    if v_turns is not null then
-      if cardinality(v_turns) = 1 then
-        select * into v_settled from message_settle_one(v_turns[1], v_left, v_content_bytes, v_row_bytes, v_wake);
-      else
-        select * into v_settled from message_settle(v_turns, v_left, v_content_bytes, v_row_bytes, v_wake);
-      end if;
+    -- Settle what is locked, in statements that see what the locks protect; then lease each turn's next messages.
+    if cardinality(v_turns) = 1 then
+      v_settled := message_settle_one(v_turns[1], v_left, v_row_bytes, v_wake);
       if v_settled.messages is not null then
         return query
         with leased as materialized (
-          select m.*, coalesce(m.channel_name, u.name) as name, coalesce(u.fits, true) as fits, u.is_capped,
-            coalesce(m.max_attempts, u.max_attempts) as max_attempts_here,
+          select m.*,
             -- Never issued twice: random, and of this microsecond.
-            (random() * 4611686018427387904)::bigint # v_settled.leased_at as token
-          from unnest(v_settled.messages, v_settled.channels, v_settled.is_capped, v_settled.fits,
-            v_settled.max_attempts) u(tid, name, is_capped, fits, max_attempts)
-          join message m on m.ctid = u.tid
+            (random() * 4611686018427387904)::bigint # v_settled.settled_at as token,
+            octet_length(m.content) + coalesce(octet_length(m.state), 0) + coalesce(octet_length(m.key), 0) as bytes
+          from unnest(v_settled.messages, v_settled.ids) u(tid, id)
+          join message m on m.ctid = u.tid and m.id = u.id
         ),
         inserted as (
           insert into lease (message_id, channel_id, token, attempt, is_capped, leased_at, unlock_at, worker)
-          select l.id, l.channel_id, l.token, l.attempts + 1, l.is_capped, v_settled.leased_at,
-            v_settled.leased_at + p_lease_ms * 1000, p_worker
+          select l.id, l.channel_id, l.token, l.attempts + 1, v_settled.is_capped, v_settled.settled_at,
+            v_settled.settled_at + p_lease_ms * 1000, p_worker
           from leased l
         )
-        select 'leased', null::bigint, l.id, l.name, l.token, l.attempts + 1, l.max_attempts_here, l.dequeue_at, l.created_at,
-          v_settled.leased_at, v_settled.leased_at + p_lease_ms * 1000, case when l.fits then l.key end,
+        select 'leased', null::bigint, l.id, coalesce(l.channel_name, v_settled.name), l.token, l.attempts + 1,
+          coalesce(l.max_attempts, v_settled.max_attempts), l.dequeue_at, l.created_at,
+          v_settled.settled_at, v_settled.settled_at + p_lease_ms * 1000, case when l.fits then l.key end,
           octet_length(l.content), case when l.fits then l.content end, case when l.fits then l.state end
-        from leased l;
+        from (
+          select l.*, l.bytes <= (
+            select case when sum(l.bytes) <= v_content_bytes then v_content_bytes else v_content_bytes / count(*) end from leased l
+          ) as fits
+          from leased l
+        ) l;
         get diagnostics v_count = row_count;
         if v_count < cardinality(v_settled.messages) then
           -- Some were cancelled between the choice and the lease: take them out of the count again.
           insert into wake (channel_id, done, waiting)
-          select u.channel_id, count(*) filter (where u.is_capped), count(*)
-          from unnest(v_settled.ids, v_settled.channel_ids, v_settled.is_capped) u(id, channel_id, is_capped)
-          where (select true from lease l where l.message_id = u.id and l.leased_at = v_settled.leased_at) is null
-          group by u.channel_id;
+          select v_settled.channel_id, case when v_settled.is_capped then count(*) else 0 end, count(*)
+          from unnest(v_settled.ids) u(id)
+          where (select true from lease l where l.message_id = u.id and l.leased_at = v_settled.settled_at) is null;
         end if;
-        v_left := v_left - v_count;
-        v_content_bytes := v_content_bytes - v_settled.content_bytes;
-        v_row_bytes := v_row_bytes - v_settled.row_bytes;
-        exit when v_left = 0 or v_settled.is_cut;
+      else
+        v_count := 0;
       end if;
+    elsif v_turns is not null then
+      v_settled := message_settle(v_turns, v_left, v_row_bytes, v_wake);
+      return query
+      with given as materialized (
+        -- One more than its share, to know what comes next: first those that came late, below the mark, then those past it.
+        select u.*, m.ids, m.ats, m.tids, m.late_count, least(m.due_count, coalesce(u.share, 0))::integer as given
+        from unnest(v_settled.tids, v_settled.turns, v_settled.names, v_settled.weights, v_settled.shares, v_settled.served_at,
+          v_settled.free, v_settled.intervals, v_settled.spares, v_settled.max_attempts) with ordinality u(
+          tid, channel_id, version, due_at, last_at, release_at, mark_at, mark_id, late_at, late_id, late_to, late_to_id,
+          in_flight, waiting, has_uncapped, wake_id, name, weight, share, served_at, free, interval_us, spare_us, max_attempts, place)
+        cross join lateral (
+          select array_agg(n.id) as ids, array_agg(n.dequeue_at) as ats, array_agg(n.tid) as tids,
+            count(*) filter (where n.is_late) as late_count,
+            count(*) filter (where n.dequeue_at * 1000 <= v_settled.settled_at) as due_count
+          from (
+            (
+              select m.id, m.dequeue_at, m.ctid as tid, true as is_late
+              from message m
+              where u.late_at is not null and m.channel_id = u.channel_id
+                and (m.dequeue_at, m.id + 0) > (u.late_at, u.late_id)
+                and (m.dequeue_at, m.id + 0) <= (u.mark_at, u.mark_id)
+                and (m.dequeue_at, m.id + 0) <= (u.late_to, u.late_to_id)
+                and (select true from lease l where l.message_id = m.id) is null
+              order by m.channel_id, m.dequeue_at, m.id + 0
+              limit case when u.share > 0 then u.share + 1 else 0 end
+            )
+            union all
+            (
+              select m.id, m.dequeue_at, m.ctid as tid, false as is_late
+              from message m
+              where m.channel_id = u.channel_id and (m.dequeue_at, m.id + 0) > (u.mark_at, u.mark_id)
+              order by m.channel_id, m.dequeue_at, m.id + 0
+              limit case when u.share > 0 then u.share + 1 else 0 end
+            )
+            limit case when u.share > 0 then u.share + 1 else 0 end
+          ) n
+        ) m
+      ),
+      updated as (
+        update turn t set
+          version = t.version + 1,
+          next_at = case
+            -- Full. A completion's wake brings it back, except those that nobody reports.
+            when g.free <= g.given then case when g.has_uncapped then v_settled.settled_at + 200000 end
+            when g.share > 0 and g.ats[g.given + 1] is null or g.due_at is null then null
+            else greatest(case when g.share > 0 then g.ats[g.given + 1] * 1000 else g.due_at end,
+              case when g.given > 0 then g.served_at end, g.release_at + g.given * g.interval_us - g.spare_us)
+          end,
+          last_at = case when g.given > 0 then greatest(g.served_at, g.last_at) else g.last_at end,
+          release_at = coalesce(g.release_at + g.given * g.interval_us, 0),
+          mark_at = case when g.given > g.late_count then g.ats[g.given] else g.mark_at end,
+          mark_id = case when g.given > g.late_count then g.ids[g.given] else g.mark_id end,
+          late_at = case when g.share > 0 and g.given >= g.late_count then null when g.given > 0 then g.ats[g.given] else g.late_at end,
+          late_id = case when g.share > 0 and g.given >= g.late_count then null when g.given > 0 then g.ids[g.given] else g.late_id end,
+          late_to = case when g.share > 0 and g.given >= g.late_count then null else g.late_to end,
+          late_to_id = case when g.share > 0 and g.given >= g.late_count then null else g.late_to_id end,
+          in_flight = g.in_flight + case when g.free is null then 0 else g.given end,
+          waiting = g.waiting - g.given,
+          wake_id = g.wake_id,
+          has_uncapped = g.has_uncapped or g.free is null and g.given > 0
+        from given g
+        where t.ctid = g.tid
+      ),
+      leased as materialized (
+        -- A turn is worked after the others' turn, also within the reply.
+        select m.*, coalesce(m.channel_name, g.name) as name, g.free is not null as is_capped,
+          coalesce(m.max_attempts, g.max_attempts) as max_attempts_here,
+          -- Never issued twice: random, and of this microsecond.
+          (random() * 4611686018427387904)::bigint # v_settled.settled_at as token,
+          octet_length(m.content) + coalesce(octet_length(m.state), 0) + coalesce(octet_length(m.key), 0) as bytes
+        from given g
+        cross join lateral unnest(g.tids[1:g.given]) with ordinality p(tid, number)
+        join message m on m.ctid = p.tid
+        where g.given > 0
+        order by (p.number - 1) / g.weight, g.place, p.number
+      ),
+      inserted as (
+        insert into lease (message_id, channel_id, token, attempt, is_capped, leased_at, unlock_at, worker)
+        select l.id, l.channel_id, l.token, l.attempts + 1, l.is_capped, v_settled.settled_at,
+          v_settled.settled_at + p_lease_ms * 1000, p_worker
+        from leased l
+      )
+      select 'leased', null::bigint, l.id, l.name, l.token, l.attempts + 1, l.max_attempts_here, l.dequeue_at, l.created_at,
+        v_settled.settled_at, v_settled.settled_at + p_lease_ms * 1000, case when l.fits then l.key end,
+        octet_length(l.content), case when l.fits then l.content end, case when l.fits then l.state end
+      from (
+        -- If the contents are too many for the reply, those that take no more than an equal share of it.
+        select l.*, l.bytes <= (
+          select case when sum(l.bytes) <= v_content_bytes then v_content_bytes else v_content_bytes / count(*) end from leased l
+        ) as fits
+        from leased l
+      ) l;
+      get diagnostics v_count = row_count;
+      if v_settled.nameless is not null then
+        perform channel_keep(v_settled.nameless);
+      end if;
+      if v_settled.wakes is not null then
+        delete from wake w where w.ctid = any(v_settled.wakes);
+      end if;
+    end if;
+    if v_turns is not null and v_count > 0 then
+      v_left := v_left - v_count;
+      -- Another round is rare: it has a small reply.
+      v_content_bytes := 1000;
+      v_row_bytes := v_row_bytes - v_count * (110 + v_settled.name_bytes);
+      exit when v_left = 0 or v_settled.is_cut;
     end if;
 
     v_now := (extract(epoch from clock_timestamp()) * 1000000)::bigint;

@@ -1,25 +1,22 @@
--- message_settle_one: message_settle for one turn, which is the common case: the same rules without arrays and shares,
--- at half the cost.
--- Returns as message_settle.
+-- message_settle_one: what message_settle does, and choosing the messages, for one turn. That is the common case, and
+-- without arrays and shares the same rules take half the time.
+-- Returns the messages to lease, in the order to work them, and what is true for all of them; is_cut if the reply would
+-- grow too large for p_limit.
 -- Locks:  nothing more.
--- Writes: turn, wake (delete).
+-- Writes: turn, wake (delete); channel on first use.
 create or replace function message_settle_one(
-  p_turn tid, p_limit integer, p_content_bytes bigint, p_row_bytes bigint, p_wake_id bigint,
-  out leased_at bigint, out messages tid[], out ids bigint[], out channels text[], out channel_ids bigint[],
-  out is_capped boolean[], out max_attempts integer[], out fits boolean[], out is_cut boolean, out content_bytes bigint,
-  out row_bytes bigint
+  p_turn tid, p_limit integer, p_row_bytes bigint, p_wake_id bigint,
+  out settled_at bigint, out messages tid[], out ids bigint[], out channel_id bigint, out name text, out is_capped boolean,
+  out max_attempts integer, out name_bytes integer, out is_cut boolean
 )
 language plpgsql
 as $$
 #variable_conflict use_column
 declare
-  v_now constant bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
   t record;
   k record;
   c record;
-  v_name text;
   n record;
-  v_is_capped boolean;
   v_uncapped bigint := 0;
   v_free bigint;
   v_interval bigint;
@@ -32,13 +29,14 @@ declare
   v_given integer := 0;
   v_late_count integer := 0;
 begin
+  settled_at := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
   select t.* into t from turn t where t.ctid = p_turn;
   if not found then
     return;
   end if;
   -- Fold its wakes; and only then read the policy, so that it is at least as new as any change they announce.
   select coalesce(sum(w.done), 0) as done, coalesce(sum(w.waiting), 0) as waiting, min(w.at) as at,
-    min(case when w.lane = 1 then greatest(w.at, v_now / 1000) else w.at end) as due_at, min(w.message_id) as first_id,
+    min(case when w.lane = 1 then greatest(w.at, settled_at / 1000) else w.at end) as due_at, min(w.message_id) as first_id,
     max(w.to_at) as to_at, max(w.to_id) as to_id, max(w.id) as last_id, array_agg(w.ctid) as wakes,
     count(*) filter (where w.at is null or w.done > 0) as looks, min(w.channel_name) as name
   into k
@@ -49,14 +47,17 @@ begin
   ) w;
   select c.name, c.is_paused, c.max_concurrency, c.release_interval_ms, c.release_burst, c.max_attempts into c
   from channel c where c.id = t.channel_id;
-  v_is_capped := c.max_concurrency is not null;
-  v_name := coalesce(c.name, k.name);
+  is_capped := c.max_concurrency is not null;
+  name := coalesce(c.name, k.name);
+  name_bytes := octet_length(name);
+  max_attempts := c.max_attempts;
+  channel_id := t.channel_id;
   t.in_flight := t.in_flight - k.done;
   t.waiting := t.waiting + k.waiting;
   -- Stamps from the future are from before the clock stepped back.
-  if t.last_at > v_now then
-    t.last_at := v_now;
-    t.next_at := least(t.next_at, v_now);
+  if t.last_at > settled_at then
+    t.last_at := settled_at;
+    t.next_at := least(t.next_at, settled_at);
   end if;
   if (k.at, k.first_id) <= (t.mark_at, t.mark_id) then
     t.late_to := greatest(t.late_to, k.to_at);
@@ -68,7 +69,7 @@ begin
   end if;
 
   -- How many it may have, and since when it has been waiting.
-  if v_is_capped then
+  if is_capped then
     if t.has_uncapped then
       v_uncapped := (select count(*) from lease l where l.channel_id = t.channel_id and not l.is_capped);
       t.has_uncapped := v_uncapped > 0;
@@ -78,26 +79,24 @@ begin
   if c.release_interval_ms is not null then
     v_interval := c.release_interval_ms * 1000;
     v_spare := (c.release_burst - 1) * v_interval;
-    v_release_at := greatest(v_now, least(t.release_at, t.last_at + v_spare + v_interval));
+    v_release_at := greatest(settled_at, least(t.release_at, t.last_at + v_spare + v_interval));
   end if;
   v_room := case when c.is_paused then 0
-    else greatest(0, least(v_free, (v_now + v_spare + v_interval - v_release_at) / v_interval, 2147483647)) end;
+    else greatest(0, least(v_free, (settled_at + v_spare + v_interval - v_release_at) / v_interval, 2147483647)) end;
   v_due_at := greatest(t.last_at, least(t.next_at, k.due_at * 1000, case when k.looks > 0 then t.last_at end));
 
   -- The next messages, one more than it gets: first those that came late, below the mark, then those past it.
-  if v_room > 0 and v_due_at <= v_now then
-    v_limit := least(p_limit, v_room, greatest(1, p_row_bytes / (110 + coalesce(octet_length(v_name), 0))));
+  if v_room > 0 and v_due_at <= settled_at then
+    v_limit := least(p_limit, v_room, greatest(1, p_row_bytes / (110 + name_bytes)));
     is_cut := v_limit < least(p_limit, v_room);
     if t.late_at is not null then
       select array_agg(n.id) as ids, array_agg(n.dequeue_at) as ats, array_agg(n.tid) as tids,
-        count(*) filter (where n.is_late) as late_count, count(*) filter (where n.dequeue_at * 1000 <= v_now) as due_count,
-        sum(n.bytes) as bytes
+        count(*) filter (where n.is_late) as late_count, count(*) filter (where n.dequeue_at * 1000 <= settled_at) as due_count
       into n
       from (
         select * from (
           (
-            select m.id, m.dequeue_at, m.ctid as tid, true as is_late,
-              octet_length(m.content) + coalesce(octet_length(m.state), 0) + coalesce(octet_length(m.key), 0) as bytes
+            select m.id, m.dequeue_at, m.ctid as tid, true as is_late
             from message m
             where m.channel_id = t.channel_id and (m.dequeue_at, m.id + 0) > (t.late_at, t.late_id)
               and (m.dequeue_at, m.id + 0) <= (t.mark_at, t.mark_id)
@@ -108,8 +107,7 @@ begin
           )
           union all
           (
-            select m.id, m.dequeue_at, m.ctid as tid, false as is_late,
-              octet_length(m.content) + coalesce(octet_length(m.state), 0) + coalesce(octet_length(m.key), 0) as bytes
+            select m.id, m.dequeue_at, m.ctid as tid, false as is_late
             from message m
             where m.channel_id = t.channel_id and (m.dequeue_at, m.id + 0) > (t.mark_at, t.mark_id)
             order by m.channel_id, m.dequeue_at, m.id + 0
@@ -121,11 +119,10 @@ begin
       v_late_count := n.late_count;
     else
       select array_agg(n.id) as ids, array_agg(n.dequeue_at) as ats, array_agg(n.tid) as tids,
-        count(*) filter (where n.dequeue_at * 1000 <= v_now) as due_count, sum(n.bytes) as bytes
+        count(*) filter (where n.dequeue_at * 1000 <= settled_at) as due_count
       into n
       from (
-        select m.id, m.dequeue_at, m.ctid as tid,
-          octet_length(m.content) + coalesce(octet_length(m.state), 0) + coalesce(octet_length(m.key), 0) as bytes
+        select m.id, m.dequeue_at, m.ctid as tid
         from message m
         where m.channel_id = t.channel_id and (m.dequeue_at, m.id + 0) > (t.mark_at, t.mark_id)
         order by m.channel_id, m.dequeue_at, m.id + 0
@@ -134,9 +131,9 @@ begin
     end if;
     v_given := least(v_limit, n.due_count);
     if v_given > 0 then
-      t.last_at := v_now;
+      t.last_at := settled_at;
       t.waiting := t.waiting - v_given;
-      if v_is_capped then
+      if is_capped then
         t.in_flight := t.in_flight + v_given;
       else
         t.has_uncapped := true;
@@ -164,7 +161,7 @@ begin
     v_next_at := null;
   elsif v_free <= v_given then
     -- Full. A completion's wake brings it back, except those that nobody reports.
-    v_next_at := case when t.has_uncapped then v_now + 200000 end;
+    v_next_at := case when t.has_uncapped then settled_at + 200000 end;
   end if;
 
   update turn u set version = u.version + 1, next_at = v_next_at, last_at = t.last_at, release_at = coalesce(v_release_at, 0),
@@ -181,17 +178,7 @@ begin
   if v_given = 0 then
     return;
   end if;
-  leased_at := v_now;
   messages := n.tids[1:v_given];
   ids := n.ids[1:v_given];
-  channels := array_fill(v_name, array[v_given]);
-  channel_ids := array_fill(t.channel_id, array[v_given]);
-  is_capped := array_fill(v_is_capped, array[v_given]);
-  max_attempts := array_fill(c.max_attempts, array[v_given]);
-  content_bytes := n.bytes;
-  row_bytes := v_given * (110 + coalesce(octet_length(v_name), 0));
-  if n.bytes > p_content_bytes then
-    fits := reply_fits(messages, p_content_bytes);
-  end if;
 end
 $$;
