@@ -6,6 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 NOT_RUN = "<!-- not run -->"
+# On a page that changes its process for good, as frameworks do that are configured once.
+RUN_ALONE = "<!-- run alone -->"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -28,6 +30,11 @@ def blocks(page: Path, language: str) -> list[Block]:
         for match in FENCE.finditer(text)
         if match[1] == language and not text[: match.start()].rstrip().endswith(NOT_RUN)
     ]
+
+
+def runs_alone(page: Path) -> bool:
+    """Whether the page's program needs a process of its own."""
+    return RUN_ALONE in page.read_text(encoding="utf-8")
 
 
 def links(page: Path) -> list[str]:

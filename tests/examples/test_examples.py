@@ -14,7 +14,7 @@ import pytest
 import lonnymq
 from lonnymq.embedded import BinariesNotFound, binaries
 from lonnymq.schema import files
-from tests.examples.pages import ROOT, anchors, blocks, links
+from tests.examples.pages import ROOT, anchors, blocks, links, runs_alone
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # These start their own server; the others are given one.
@@ -55,7 +55,22 @@ def test_a_first_page_is_a_program(page: Path) -> None:
 
 @pytest.mark.parametrize("page", HOWTO_PAGES, ids=name_of)
 def test_a_howto_is_a_program(page: Path, dsn: str) -> None:
-    run(page, {"dsn": dsn})
+    if not runs_alone(page):
+        run(page, {"dsn": dsn})
+        return
+    code = (
+        "import sys; from pathlib import Path; from tests.examples.test_examples import run;"
+        " run(Path(sys.argv[1]), {'dsn': sys.argv[2]})"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-W", "error::ResourceWarning", "-c", code, str(page), dsn],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 def run(page: Path, namespace: dict[str, Any]) -> None:
