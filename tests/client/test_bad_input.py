@@ -49,6 +49,18 @@ REFUSED: list[tuple[Callable[[Any], Any], str]] = [
     (lambda queue: queue.enqueue("a", 1, max_attempts=0), r"max_attempts must be a whole number between 1"),
     (lambda queue: queue.enqueue("a", 1, max_attempts=2**31), r"max_attempts must be .*, got 2147483648"),
     (lambda queue: queue.enqueue_many([{"channel": "a"}]), r"messages must be made of NewMessage values"),
+    (
+        lambda queue: queue.enqueue_many(
+            [NewMessage(channel="a", payload=1), NewMessage(channel="", payload=2)]
+        ),
+        r"^messages\[1\]: channel must be",
+    ),
+    (
+        lambda queue: queue.copy_in(
+            [NewMessage(channel="a", payload=1), NewMessage(channel="a", payload=2, key="")]
+        ),
+        r"^messages\[1\]: key must be",
+    ),
     (lambda queue: queue.copy_in([NewMessage(channel="a", payload=1)], publication=""), r"publication must"),
     (lambda queue: queue.dequeue(0), r"limit must be a whole number between 1 and 10000, got 0"),
     (lambda queue: queue.dequeue(10_001), r"limit must be .*, got 10001"),

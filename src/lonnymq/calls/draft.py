@@ -1,5 +1,6 @@
 """A new message as the queue takes it: bytes, and one number for its time and priority."""
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -30,6 +31,16 @@ def draft(message: NewMessage, codec: Codec) -> Draft:
         argument.optional_text("key", message.key, 1, 255),
         argument.optional_whole("max_attempts", message.max_attempts, 1, argument.MAX_INTEGER),
     )
+
+
+def drafts(messages: Iterable[NewMessage], codec: Codec) -> Iterator[Draft]:
+    """Check and encode many; an error says which of them it is about."""
+    for place, message in enumerate(messages):
+        try:
+            made = draft(message, codec)
+        except InvalidArgument as error:
+            raise InvalidArgument(f"messages[{place}]: {error}") from error.__cause__
+        yield made
 
 
 def _dequeue_at(at: datetime | None, delay: timedelta | float | None, priority: Any) -> int | None:

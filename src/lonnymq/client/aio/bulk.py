@@ -11,7 +11,7 @@ from psycopg.rows import tuple_row
 from lonnymq.calls import argument, stage
 from lonnymq.calls import message as calls
 from lonnymq.calls.codec import Codec
-from lonnymq.calls.draft import draft
+from lonnymq.calls.draft import drafts
 from lonnymq.client import failure
 from lonnymq.client.aio.caller import AsyncCaller, transaction
 from lonnymq.client.aio.lent import AsyncBorrowed, AsyncLentConnection, native
@@ -35,9 +35,7 @@ async def copy_in(
     name = uuid4().hex if publication is None else argument.text("publication", publication, 1, 255)
     part = uuid4()
     encode = stage.row_encoder(name, part)
-    load = Load(
-        (encode(ordinal, draft(message, codec)) for ordinal, message in enumerate(messages)), on_progress
-    )
+    load = Load((encode(ordinal, made) for ordinal, made in enumerate(drafts(messages, codec))), on_progress)
     if connection is None:
         async with caller.source.connection() as own:
             await _stage(caller, own, load)

@@ -12,7 +12,7 @@ from lonnymq.calls import peek as peek_calls
 from lonnymq.calls import queue as queue_calls
 from lonnymq.calls import stage as stage_calls
 from lonnymq.calls.codec import JSON, Codec
-from lonnymq.calls.draft import draft
+from lonnymq.calls.draft import draft, drafts
 from lonnymq.calls.statement import picked
 from lonnymq.client.aio import bulk
 from lonnymq.client.aio.acknowledger import AsyncAcknowledger
@@ -144,12 +144,12 @@ class AsyncQueue(AsyncAcknowledger):
         self, messages: Iterable[NewMessage], *, connection: AsyncLentConnection | None = None
     ) -> list[Created]:
         """Put many messages into their channels, all or none, in the order given; see `copy_in` for more."""
-        drafts = [draft(message, self.codec) for message in messages]
-        if len(drafts) > MAX_CREATE:
-            raise invalid("messages", f"{len(drafts)} messages", f"at most {MAX_CREATE}; use copy_in()")
-        if not drafts:
+        made = list(drafts(messages, self.codec))
+        if len(made) > MAX_CREATE:
+            raise invalid("messages", f"{len(made)} messages", f"at most {MAX_CREATE}; use copy_in()")
+        if not made:
             return []
-        return await self.caller.perform(calls.create_many(drafts), connection)
+        return await self.caller.perform(calls.create_many(made), connection)
 
     async def copy_in(
         self,

@@ -13,7 +13,7 @@ from psycopg.rows import tuple_row
 from lonnymq.calls import argument, stage
 from lonnymq.calls import message as calls
 from lonnymq.calls.codec import Codec
-from lonnymq.calls.draft import draft
+from lonnymq.calls.draft import drafts
 from lonnymq.client import failure
 from lonnymq.client.sync.caller import Caller, transaction
 from lonnymq.client.sync.lent import Borrowed, LentConnection, native
@@ -37,9 +37,7 @@ def copy_in(
     name = uuid4().hex if publication is None else argument.text("publication", publication, 1, 255)
     part = uuid4()
     encode = stage.row_encoder(name, part)
-    load = Load(
-        (encode(ordinal, draft(message, codec)) for ordinal, message in enumerate(messages)), on_progress
-    )
+    load = Load((encode(ordinal, made) for ordinal, made in enumerate(drafts(messages, codec))), on_progress)
     if connection is None:
         with caller.source.connection() as own:
             _stage(caller, own, load)
