@@ -7,12 +7,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lonnymq import AsyncQueue, Handler, Retry, Worker, WorkerSettings
+from lonnymq import AsyncQueue, DeadLetter, Handler, NewMessage, Retry, Worker, WorkerSettings
 
 PATIENCE_S = 60.0
 AT_ONCE = Retry(first_s=0.0, most_s=0.0)
@@ -30,6 +31,30 @@ async def working(queue: Any, handler: Any, middleware: Any = (), **settings: An
         worker.stop()
         async with asyncio.timeout(PATIENCE_S):
             await serving
+
+
+@dataclass(frozen=True)
+class Worked:
+    """What a worker did, and what it left in the queue."""
+
+    counts: dict[str, int]
+    letters: Sequence[DeadLetter]
+    took_s: float
+
+
+def work(dsn: str, handler: Any, *payloads: Any, middleware: Any = (), **settings: Any) -> Worked:
+    """Enqueue these, have them worked until nothing is left, and stop."""
+
+    async def scenario() -> Worked:
+        async with AsyncQueue(dsn) as queue:
+            await queue.enqueue_many([NewMessage(channel="a", payload=one) for one in payloads])
+            began = time.monotonic()
+            async with working(queue, handler, middleware, **settings) as worker:
+                await drained(queue)
+                took_s = time.monotonic() - began
+            return Worked(dict(worker.counts), await queue.dead().list(), took_s)
+
+    return asyncio.run(scenario())
 
 
 def retrying(call: Any, **options: Any) -> Handler:

@@ -1,0 +1,376 @@
+"""What handlers may do, and what becomes of their messages."""
+
+import asyncio
+import logging
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from functools import partial
+from typing import Any
+
+import pytest
+
+import lonnymq
+from lonnymq import (
+    AsyncMessage,
+    AsyncQueue,
+    Bury,
+    Defer,
+    Handler,
+    LonnyError,
+    Message,
+    Queue,
+    Worker,
+    WorkerSettings,
+    current_message,
+)
+from tests.worker.working import retrying, work
+
+
+def test_a_return_completes_whatever_kind_of_function_handles(dsn: str) -> None:
+    seen: dict[str, set[Any]] = {"loop": set(), "thread": set(), "object": set(), "hidden": set()}
+
+    async def on_loop(message: AsyncMessage) -> str:
+        assert type(message) is AsyncMessage
+        assert threading.current_thread() is threading.main_thread()
+        seen["loop"].add(message.payload)
+        return "ignored"
+
+    def in_thread(message: Message) -> None:
+        assert type(message) is Message
+        assert threading.current_thread().name.startswith("lonnymq-handler-")
+        seen["thread"].add(message.payload)
+
+    class OnLoop:
+        async def __call__(self, greeting: str, message: AsyncMessage) -> None:
+            await asyncio.sleep(0)
+            seen[greeting].add(message.payload)
+
+    def hidden(message: Message) -> Awaitable[None]:
+        async def later() -> None:
+            await asyncio.sleep(0)
+            seen["hidden"].add(message.payload)
+
+        return later()
+
+    for handler in (on_loop, in_thread, partial(OnLoop(), "object"), hidden):
+        worked = work(dsn, handler, *range(20))
+        assert worked.counts == {"completed": 20}
+        assert not worked.letters
+    assert seen == {kind: set(range(20)) for kind in seen}
+
+
+def test_an_error_is_tried_again_and_after_the_last_attempt_its_traceback_is_kept(dsn: str) -> None:
+    attempts: list[int] = []
+
+    def fails(message: Message) -> None:
+        attempts.append(message.attempt)
+        raise RuntimeError(f"the disk of attempt {message.attempt} is full\0\udcff")
+
+    worked = work(dsn, retrying(fails, max_attempts=3), 1)
+    assert worked.counts == {"deferred": 2, "buried": 1}
+    [letter] = worked.letters
+    assert attempts == [1, 2, 3]
+    assert letter.error is not None
+    assert letter.error.startswith("Traceback")
+    assert "in fails" in letter.error
+    assert letter.error.splitlines()[-1] == "RuntimeError: the disk of attempt 3 is full\\x00\\udcff"
+    assert "lonnymq/worker" not in letter.error
+
+
+def test_the_queue_counts_attempts_too(dsn: str, queue: Queue) -> None:
+    queue.channel("a").set(max_attempts=2)
+
+    async def fails(message: AsyncMessage) -> None:
+        raise ValueError("x" * 50_000)
+
+    worked = work(dsn, retrying(fails), 1)
+    assert worked.counts == {"deferred": 1, "buried": 1}
+    assert worked.letters[0].attempts == 2
+    assert len(worked.letters[0].error or "") < 12_000
+
+
+def test_a_handler_may_defer_with_a_state_or_bury(dsn: str) -> None:
+    states: list[Any] = []
+
+    async def in_steps(message: AsyncMessage) -> None:
+        states.append(message.state)
+        match message.payload:
+            case "steps" if message.attempt < 3:
+                raise Defer(delay=0.01, state={"done": message.attempt})
+            case "waits":
+                raise Defer(3600, error="not today")
+            case "never":
+                raise Bury("no such video")
+            case "unfit":
+                raise Defer(state=object())
+
+    worked = work(dsn, retrying(in_steps, max_attempts=5), "steps")
+    assert states == [None, {"done": 1}, {"done": 2}]
+    assert worked.counts == {"deferred": 2, "completed": 1}
+    worked = work(dsn, retrying(in_steps), "never")
+    assert [letter.error for letter in worked.letters] == ["no such video"]
+    worked = work(dsn, retrying(in_steps, max_attempts=2), "unfit")
+    assert worked.counts == {"deferred": 1, "buried": 1}
+    worked = work(dsn, retrying(in_steps, max_attempts=1), "waits")
+    assert worked.letters[-1].error == "not today"
+
+
+def test_whatever_a_handler_raises_ends_its_attempt_only(dsn: str) -> None:
+    class Strange(BaseException):
+        pass
+
+    async def on_loop(message: AsyncMessage) -> None:
+        if message.attempt == 1:
+            match message.payload:
+                case 0:
+                    sys.exit(7)
+                case 1:
+                    raise Strange
+                case 2:
+                    raise asyncio.CancelledError
+                case 3:
+                    raise KeyboardInterrupt
+                case 4:
+                    raise StopIteration
+                case 5:
+                    raise TimeoutError
+
+    def in_thread(message: Message) -> None:
+        on_loop(message).send(None)  # type: ignore[arg-type]
+
+    assert work(dsn, retrying(on_loop), *range(7)).counts == {"deferred": 6, "completed": 7}
+    # Here the end of the coroutine is an error of its own, in every attempt.
+    worked = work(dsn, retrying(in_thread, max_attempts=2), *range(7))
+    assert worked.counts == {"deferred": 7, "buried": 7}
+
+
+def test_time_limits_end_an_attempt(dsn: str) -> None:
+    told = threading.Event()
+
+    async def on_loop(message: AsyncMessage) -> None:
+        await asyncio.sleep(60)
+
+    def in_thread(message: Message) -> None:
+        until = time.monotonic() + 30
+        while not message.is_lost and time.monotonic() < until:
+            time.sleep(0.01)
+        told.set()
+
+    for handler in (on_loop, in_thread):
+        worked = work(dsn, retrying(handler, timeout_s=0.2, max_attempts=1), 1)
+        assert worked.took_s < 20
+        letter = worked.letters[-1]
+        assert (letter.error or "").endswith(f"{handler.__name__} took longer than 0.2 s")
+    assert told.wait(10)
+    quick = work(dsn, retrying(lambda message: None, timeout_s=30), *range(10))
+    assert quick.counts == {"completed": 10}
+
+
+def test_batch_handlers_take_many_and_end_them_alike(dsn: str) -> None:
+    sizes: list[int] = []
+
+    async def on_loop(messages: list[AsyncMessage]) -> None:
+        sizes.append(len(messages))
+        if any(message.attempt == 1 for message in messages):
+            raise Defer(0)
+        await messages[0].complete()
+        assert await messages[0].queue.bury(messages[1:2], error="odd") in (["buried"], [])
+
+    def in_thread(messages: list[Message]) -> None:
+        assert current_message() is messages[0]
+        sizes.append(len(messages))
+
+    worked = work(dsn, Handler(call=on_loop, is_batch=True), *range(60), batch_size=30, concurrency=2)
+    assert worked.counts["deferred"] == 60
+    assert worked.counts["completed"] + worked.counts["buried"] == 60
+    assert 1 < max(sizes) <= 30
+    worked = work(dsn, Handler(call=in_thread, is_batch=True), *range(60), batch_size=7)
+    assert worked.counts == {"completed": 60}
+    assert max(sizes[-9:]) <= 7
+
+
+def test_the_current_message_and_context_are_those_of_the_attempt(dsn: str) -> None:
+    tenant: ContextVar[str] = ContextVar("tenant")
+    leaked: list[Any] = []
+
+    async def on_loop(message: AsyncMessage) -> None:
+        leaked.append(tenant.get(None))
+        tenant.set(message.channel)
+        await asyncio.sleep(0)
+        assert current_message() is message
+        assert await asyncio.create_task(child()) is message
+
+    async def child() -> Any:
+        return current_message()
+
+    def in_thread(message: Message) -> None:
+        leaked.append(tenant.get(None))
+        tenant.set(message.channel)
+        assert current_message() is message
+
+    for handler in (on_loop, in_thread):
+        assert work(dsn, handler, *range(10), concurrency=1).counts == {"completed": 10}
+    assert leaked == [None] * 20
+    with pytest.raises(LonnyError, match="no message is being worked here"):
+        current_message()
+
+
+def test_middleware_goes_around_each_attempt(dsn: str) -> None:
+    request: ContextVar[str] = ContextVar("request")
+    trace: list[str] = []
+    seen: list[str] = []
+
+    async def outer(message: AsyncMessage, call: Callable[[], Awaitable[None]]) -> None:
+        request.set(f"request {message.payload}")
+        trace.append("outer in")
+        try:
+            await call()
+        except Defer:
+            trace.append("outer saw it")
+            raise
+
+    async def inner(message: AsyncMessage, call: Callable[[], Awaitable[None]]) -> None:
+        if message.payload == "refused":
+            raise Bury("not by us")
+        trace.append("inner in")
+        await call()
+        trace.append("inner out")
+
+    def in_thread(message: Message) -> None:
+        seen.append(request.get())
+        if message.attempt == 1:
+            raise Defer(0)
+
+    async def on_loop(message: AsyncMessage) -> None:
+        seen.append(request.get())
+
+    worked = work(dsn, in_thread, 7, middleware=[outer, inner])
+    assert worked.counts == {"deferred": 1, "completed": 1}
+    assert trace == ["outer in", "inner in", "outer saw it", "outer in", "inner in", "inner out"]
+    worked = work(dsn, on_loop, "refused", 8, middleware=[outer, inner])
+    assert worked.counts == {"buried": 1, "completed": 1}
+    assert seen == ["request 7", "request 7", "request 8"]
+
+
+def test_routes_choose_and_refuse(dsn: str) -> None:
+    worked_by: list[str] = []
+
+    class Routes:
+        def __init__(self) -> None:
+            self.odd = Handler(call=lambda message: worked_by.append("odd"))
+            self.even = Handler(call=self._even, is_batch=True)
+
+        def route(self, message: AsyncMessage) -> Handler:
+            if message.payload == "unknown":
+                raise Bury("unknown task")
+            if message.payload == "broken" and message.attempt == 1:
+                raise ZeroDivisionError
+            return self.even if message.payload == "broken" or message.payload % 2 == 0 else self.odd
+
+        async def _even(self, messages: list[AsyncMessage]) -> None:
+            worked_by.extend(["even"] * len(messages))
+
+    worked = work(dsn, Routes(), *range(10), "unknown", "broken")
+    assert sorted(worked_by) == ["even"] * 6 + ["odd"] * 5
+    assert worked.counts == {"completed": 11, "buried": 1, "deferred": 1}
+    assert worked.letters[0].error == "unknown task"
+
+
+def test_handlers_use_the_queue_from_either_world(dsn: str, queue: Queue) -> None:
+    async def on_loop(message: AsyncMessage) -> None:
+        if message.payload:
+            await message.queue.enqueue("b", message.payload - 1)
+
+    def in_thread(message: Message) -> None:
+        if message.payload:
+            message.queue.enqueue("b", message.payload - 1)
+
+    assert work(dsn, on_loop, 5).counts == {"completed": 6}
+    assert work(dsn, in_thread, 5).counts == {"completed": 6}
+
+    async def with_a_blocking_queue() -> None:
+        worker = Worker(queue, in_thread)
+        serving = asyncio.create_task(worker.serve())
+        await asyncio.to_thread(queue.enqueue, "a", 3)
+        while worker.counts["completed"] < 4:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        worker.stop()
+        assert await serving == lonnymq.ExitCode.FINISHED
+
+    asyncio.run(with_a_blocking_queue())
+    assert queue.status().waiting == 0
+
+
+def test_a_line_is_logged_per_outcome_and_only_trouble_is_loud(
+    dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def handle(message: AsyncMessage) -> None:
+        if message.payload == "bad":
+            raise Bury("bad video")
+        if message.payload == "flaky" and message.attempt == 1:
+            raise OSError("disk full")
+
+    with caplog.at_level(logging.DEBUG, "lonnymq.worker"):
+        work(dsn, retrying(handle, name="transcode"), "good", "bad", "flaky")
+    lines = [record for record in caplog.records if hasattr(record, "outcome")]
+    assert sorted((one.levelname, vars(one)["outcome"]) for one in lines) == [
+        ("DEBUG", "completed"),
+        ("DEBUG", "completed"),
+        ("ERROR", "buried"),
+        ("WARNING", "deferred"),
+    ]
+    [deferred] = [one for one in lines if vars(one)["outcome"] == "deferred"]
+    fields = vars(deferred)
+    assert fields["channel"] == "a"
+    assert fields["handler"] == "transcode"
+    assert fields["attempt"] == 1
+    assert fields["took_ms"] >= 0
+    assert "disk full" in deferred.getMessage()
+
+
+def test_what_is_no_handler_queue_or_setting_is_refused() -> None:
+    def handle(message: Message) -> None: ...
+
+    for make, argument in (
+        (lambda: Worker("", 7), "handler"),
+        (lambda: Worker(7, handle), "queue"),  # type: ignore[arg-type]
+        (lambda: Worker(Queue(lambda: None), handle), "queue"),  # type: ignore[arg-type,return-value]
+        (lambda: WorkerSettings(concurrency=0), "concurrency"),
+        (lambda: WorkerSettings(lease_ms=5), "lease_ms"),
+        (lambda: WorkerSettings(shutdown_s=-1), "shutdown_s"),
+        (lambda: Handler(call=7), "call"),  # type: ignore[arg-type]
+        (lambda: Handler(call=handle, timeout_s=0), "timeout_s"),
+        (lambda: Handler(call=handle, max_attempts=0), "max_attempts"),
+        (lambda: Handler(call=handle, retry=3), "retry"),  # type: ignore[arg-type]
+        (lambda: Defer(-1), "delay"),
+        (lambda: Worker("", handle, settings=WorkerSettings(processes=2)).run(), "processes"),
+    ):
+        with pytest.raises(lonnymq.InvalidArgument, match=f"^{argument} must be"):
+            make()
+
+
+def test_an_asyncio_pool_has_no_blocking_twin(dsn: str) -> None:
+    def in_thread(message: Message) -> None:
+        message.queue.enqueue("b", 1)
+
+    async def connect() -> Any:
+        import psycopg
+
+        return await psycopg.AsyncConnection.connect(dsn, autocommit=True)
+
+    async def scenario() -> None:
+        async with AsyncQueue(connect) as queue:
+            await queue.enqueue("a", 1)
+            worker = Worker(queue, Handler(call=in_thread, max_attempts=1))
+            serving = asyncio.create_task(worker.serve())
+            while not worker.counts["buried"]:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            worker.stop()
+            await serving
+            [letter] = await queue.dead().list()
+            assert "make the queue from a connection string" in (letter.error or "")
+
+    asyncio.run(scenario())

@@ -1,0 +1,199 @@
+"""Leases that are kept, and what happens when they are lost."""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from lonnymq import AsyncMessage, AsyncQueue, Message, NewMessage
+from tests.conftest import Connect
+from tests.worker.working import PATIENCE_S, drained, eventually, retrying, working
+
+
+def counted(connect: Connect, dsn: str) -> None:
+    """Have calls of functions counted from now on, in new sessions of this database."""
+    connect().execute(
+        "do $$ begin execute format('alter database %I set track_functions = ''pl''', current_database()); end $$"
+    )
+
+
+def calls_of(connect: Connect, function: str) -> int:
+    row = (
+        connect()
+        .execute("select coalesce(sum(calls), 0) from pg_stat_user_functions where funcname = %s", [function])
+        .fetchone()
+    )
+    assert row is not None
+    return int(row[0])
+
+
+def test_heartbeats_keep_all_leases_in_one_call_each_time(dsn: str, connect: Connect) -> None:
+    counted(connect, dsn)
+    began = threading.Event()
+
+    def in_thread(message: Message) -> None:
+        began.set()
+        time.sleep(1.5)
+
+    async def on_loop(message: AsyncMessage) -> None:
+        await asyncio.sleep(1.5)
+
+    async def scenario() -> None:
+        async with AsyncQueue(dsn) as queue:
+            for handler in (in_thread, on_loop):
+                await queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(20)])
+                async with working(queue, handler, concurrency=20, lease_ms=900) as worker:
+                    await drained(queue)
+                assert worker.counts == {"completed": 20}
+
+    asyncio.run(scenario())
+    beats = eventually(lambda: calls_of(connect, "message_heartbeat"))
+    assert 4 <= beats <= 20
+    # And ends in few: 40 messages that end at about the same time.
+    assert calls_of(connect, "message_complete") <= 20
+
+
+@asynccontextmanager
+async def one_running(dsn: str, handler: Any, **settings: Any) -> AsyncIterator[tuple[Any, AsyncQueue]]:
+    """A worker with one message, at work."""
+    async with AsyncQueue(dsn) as queue:
+        await queue.enqueue("a", 1, max_attempts=5)
+        async with working(queue, handler, lease_ms=900, concurrency=1, **settings) as worker:
+            async with asyncio.timeout(PATIENCE_S):
+                while not (await queue.status()).leased:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            yield worker, queue
+
+
+async def count(worker: Any, outcome: str) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not worker.counts[outcome]:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+def steal(connect: Connect) -> int:
+    """End the lease as if its time were over, and lease the message as another worker would."""
+    thief = connect()
+    thief.execute("update lease set unlock_at = 0")
+    row = thief.execute("select message_id, token from message_dequeue(1, 60000, 'thief')").fetchone()
+    assert row is not None
+    assert row[0] is not None
+    return int(row[1])
+
+
+def test_a_lost_lease_cancels_an_async_handler_and_nothing_is_acknowledged(
+    dsn: str, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    ended: list[str] = []
+
+    async def on_loop(message: AsyncMessage) -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            assert message.is_lost
+            ended.append("cancelled")
+            raise
+
+    async def scenario() -> None:
+        async with one_running(dsn, retrying(on_loop)) as (worker, queue):
+            token = await asyncio.to_thread(steal, connect)
+            await count(worker, "lease_lost")
+            async with asyncio.timeout(PATIENCE_S):
+                while not ended:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            leases = connect().execute("select token, worker from lease").fetchall()
+            assert leases == [(token, "thief")]
+            connect().execute("select message_complete(array[message_id], array[token]) from lease")
+            await drained(queue)
+        assert worker.counts == {"lease_lost": 1}
+
+    asyncio.run(scenario())
+    assert "lease_lost message" in caplog.text
+
+
+def test_a_lost_lease_raises_a_flag_for_a_handler_in_a_thread(dsn: str, connect: Connect) -> None:
+    saw_it = threading.Event()
+
+    def in_thread(message: Message) -> None:
+        until = time.monotonic() + PATIENCE_S
+        while not message.is_lost and time.monotonic() < until:
+            time.sleep(0.01)
+        if message.is_lost:
+            saw_it.set()
+
+    async def scenario() -> None:
+        async with one_running(dsn, retrying(in_thread)) as (worker, queue):
+            await asyncio.to_thread(steal, connect)
+            assert await asyncio.to_thread(saw_it.wait, PATIENCE_S)
+            connect().execute("select message_complete(array[message_id], array[token]) from lease")
+            await drained(queue)
+        assert worker.counts == {"lease_lost": 1}
+
+    asyncio.run(scenario())
+
+
+def test_a_cancelled_message_stops_its_handler_and_leaves_its_place(dsn: str, connect: Connect) -> None:
+    async def on_loop(message: AsyncMessage) -> None:
+        await asyncio.sleep(60)
+
+    def in_thread(message: Message) -> None:
+        until = time.monotonic() + PATIENCE_S
+        while not message.is_lost and time.monotonic() < until:
+            time.sleep(0.01)
+
+    async def scenario(handler: Any) -> None:
+        async with one_running(dsn, retrying(handler)) as (worker, queue):
+            ids = [row[0] for row in connect().execute("select id from message").fetchall()]
+            assert await queue.cancel(ids) == ["cancelled"]
+            await drained(queue)
+        assert worker.counts["cancelled"] >= 1
+        assert set(worker.counts) == {"cancelled"}
+
+    for handler in (on_loop, in_thread):
+        asyncio.run(scenario(handler))
+    assert connect().execute("select count(*) from lease").fetchone() == (0,)
+
+
+def test_a_handler_that_blocks_the_loop_is_named_and_loses_at_most_its_lease(
+    dsn: str, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its lease ends while it blocks, another worker takes the message: only that one may complete it."""
+    attempts: list[int] = []
+
+    async def blocks(message: AsyncMessage) -> None:
+        attempts.append(message.attempt)
+        if message.attempt == 1:
+            time.sleep(2.5)  # noqa: ASYNC251 - on purpose
+
+    async def scenario() -> None:
+        async with AsyncQueue(dsn) as queue:
+            await queue.enqueue("a", 1)
+            async with working(queue, retrying(blocks), lease_ms=900) as worker:
+                thief = asyncio.to_thread(steal_later, connect)
+                stolen = asyncio.create_task(thief)
+                await asyncio.sleep(0)
+                await stolen
+                await drained(queue)
+            assert worker.counts == {"lease_lost": 1}
+
+    asyncio.run(scenario())
+    assert attempts == [1]
+    assert "the event loop was blocked for" in caplog.text
+
+
+def steal_later(connect: Connect) -> None:
+    """Wait for the lease of another to end by itself, take the message over, and complete it."""
+    thief = connect()
+    eventually(lambda: thief.execute("select count(*) from lease").fetchone() == (1,))
+
+    def taken() -> Any:
+        row = thief.execute("select message_id, token from message_dequeue(1, 60000, 'thief')").fetchone()
+        return row if row is not None and row[0] is not None else None
+
+    id_, token = eventually(taken)
+    answer = thief.execute("select outcome from message_complete(array[%s], array[%s])", [id_, token])
+    assert answer.fetchone() == ("completed",)

@@ -1,0 +1,114 @@
+"""The effect of a handler and its acknowledgement in one commit."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from lonnymq import AsyncMessage, CompleteOutcome, Handler, Message
+from tests.conftest import Connect
+from tests.worker.working import retrying, work
+
+
+@pytest.fixture
+def effects(connect: Connect) -> Iterator[Any]:
+    """A table of the user's; call it for its contents."""
+    connection = connect()
+    connection.execute("create table public.effect (message_id bigint, attempt integer)")
+
+    def effects() -> list[tuple[int, int]]:
+        return connection.execute("select * from public.effect order by 1, 2").fetchall()
+
+    yield effects
+    connection.execute("drop table public.effect")
+
+
+INSERT = "insert into public.effect values (%s, %s)"
+
+
+def test_effect_and_acknowledgement_are_one_commit(
+    dsn: str, effects: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Before the commit a failure takes both back; after it, neither."""
+
+    async def on_loop(message: AsyncMessage) -> None:
+        async with await psycopg.AsyncConnection.connect(dsn) as connection:
+            await connection.execute(INSERT, [message.id, message.attempt])
+            assert await message.complete(connection=connection) is CompleteOutcome.COMPLETED
+            if message.payload == "before" and message.attempt == 1:
+                raise RuntimeError("before the commit")
+        if message.payload == "after":
+            raise RuntimeError("after the commit")
+
+    def in_thread(message: Message) -> None:
+        with psycopg.connect(dsn) as connection:
+            connection.execute(INSERT, [message.id, message.attempt])
+            message.complete(connection=connection)
+            if message.payload == "before" and message.attempt == 1:
+                raise RuntimeError("before the commit")
+        if message.payload == "after":
+            raise RuntimeError("after the commit")
+
+    with caplog.at_level(logging.INFO, "lonnymq.worker"):
+        for handler in (on_loop, in_thread):
+            worked = work(dsn, retrying(handler), "plain", "before", "after")
+            assert worked.counts == {"completed": 3, "deferred": 1}
+            assert not worked.letters
+    assert [attempt for _, attempt in effects()] == [1, 2, 1] * 2
+    assert "lease_lost" not in caplog.text
+
+
+def test_a_batch_and_its_effects_are_one_commit(dsn: str, effects: Any) -> None:
+    async def on_loop(messages: list[AsyncMessage]) -> None:
+        async with await psycopg.AsyncConnection.connect(dsn) as connection:
+            for message in messages:
+                await connection.execute(INSERT, [message.id, message.attempt])
+            await messages[0].queue.complete(messages, connection=connection)
+            if messages[0].attempt == 1:
+                raise RuntimeError("before the commit")
+
+    worked = work(dsn, retrying(on_loop, is_batch=True), *range(30), concurrency=1)
+    assert worked.counts == {"completed": 30, "deferred": 30}
+    assert [attempt for _, attempt in effects()] == [2] * 30
+
+
+def test_a_long_transaction_with_the_acknowledgement_in_it_is_not_taken_for_lost(
+    dsn: str, effects: Any
+) -> None:
+    """Its lease is locked, then gone: heartbeats meanwhile must not stop the handler."""
+
+    async def on_loop(message: AsyncMessage) -> None:
+        async with await psycopg.AsyncConnection.connect(dsn) as connection:
+            await message.complete(connection=connection)
+            await asyncio.sleep(1.0)
+            await connection.execute(INSERT, [message.id, message.attempt])
+        await asyncio.sleep(0.5)
+
+    worked = work(dsn, retrying(on_loop), 1, 2, lease_ms=600)
+    assert worked.counts == {"completed": 2}
+    assert len(effects()) == 2
+
+
+def test_what_a_handler_says_itself_is_not_said_again(dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def on_loop(message: AsyncMessage) -> None:
+        match message.payload:
+            case "complete":
+                await message.complete()
+            case "defer" if message.attempt == 1:
+                await message.defer(delay=0.0)
+            case "give back" if not given_back:
+                given_back.append(message.id)
+                await message.give_back()
+            case "bury":
+                await message.bury(error="by hand")
+                raise RuntimeError("too late to matter")
+
+    given_back: list[int] = []
+    with caplog.at_level(logging.DEBUG, "lonnymq.worker"):
+        worked = work(dsn, Handler(call=on_loop), "complete", "defer", "give back", "bury")
+    assert worked.counts == {"completed": 3, "deferred": 1, "given_back": 1, "buried": 1}
+    assert [letter.error for letter in worked.letters] == ["by hand"]
+    assert "lease_lost" not in caplog.text
