@@ -55,10 +55,6 @@ REFUSED: list[tuple[Callable[[Any], Any], str]] = [
         ),
         r"^messages\[1\]: channel must be",
     ),
-    (
-        lambda queue: queue.copy_in(
-            [NewMessage(channel="a", payload=1), NewMessage(channel="a", payload=2, key="")]
-        ),
         r"^messages\[1\]: key must be",
     ),
     (lambda queue: queue.copy_in([NewMessage(channel="a", payload=1)], publication=""), r"publication must"),

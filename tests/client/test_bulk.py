@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lonnymq import NewMessage, Published, PublishOutcome, SchemaMissing
+from lonnymq import InvalidArgument, NewMessage, Published, PublishOutcome, SchemaMissing
 from tests.client.conftest import OpenConnection, OpenQueue
 from tests.conftest import Connect
 
@@ -82,6 +82,13 @@ def test_a_load_that_breaks_off_leaves_nothing(queue: Any, connect: Connect) -> 
     assert queue.status().waiting == 0
     assert connect().execute("select count(*) from stage").fetchone() == (0,)
     assert queue.copy_in(messages(1)).created == 1
+
+
+def test_a_load_says_which_message_is_wrong_and_creates_none(queue: Any) -> None:
+    wrong = NewMessage(channel="a", payload=2, key="")
+    with pytest.raises(InvalidArgument, match=r"^messages\[3\]: key must be"):
+        queue.copy_in([*messages(3), wrong])
+    assert queue.status().messages == 0
 
 
 def test_what_nobody_will_publish_is_pruned(queue: Any, connect: Connect) -> None:
