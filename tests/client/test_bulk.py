@@ -88,7 +88,7 @@ def test_a_load_says_which_message_is_wrong_and_creates_none(queue: Any) -> None
     wrong = NewMessage(channel="a", payload=2, key="")
     with pytest.raises(InvalidArgument, match=r"^messages\[3\]: key must be"):
         queue.copy_in([*messages(3), wrong])
-    assert queue.status().messages == 0
+    assert queue.status().waiting == 0
 
 
 def test_what_nobody_will_publish_is_pruned(queue: Any, connect: Connect) -> None:
