@@ -159,7 +159,14 @@ def test_every_public_name_is_in_the_reference() -> None:
 
 def test_every_method_of_a_public_class_is_in_the_reference() -> None:
     text = (REFERENCE / "python.md").read_text(encoding="utf-8")
-    kinds = (lonnymq.Queue, lonnymq.Channel, lonnymq.Message, lonnymq.DeadLetters, lonnymq.History)
+    kinds = (
+        lonnymq.Queue,
+        lonnymq.Channel,
+        lonnymq.Message,
+        lonnymq.DeadLetters,
+        lonnymq.History,
+        lonnymq.Crons,
+    )
     missing = [
         f"{kind.__name__}.{name}"
         for kind in kinds

@@ -1,7 +1,8 @@
 """Tasks: functions whose calls are messages; and crons, which enqueue them again and again."""
 
+from lonnymq.calls import schedule
 from lonnymq.tasks.app import App
 from lonnymq.tasks.cron import tick_of
 from lonnymq.tasks.task import PreparedTask, Task
 
-__all__ = ["App", "PreparedTask", "Task", "tick_of"]
+__all__ = ["App", "PreparedTask", "Task", "schedule", "tick_of"]
