@@ -143,6 +143,9 @@ def test_errors_of_the_database_are_ours_whatever_the_driver(lent_queue: Any, le
         lent_queue.dequeue(connection=loan.connection)
     with pytest.raises(TransactionAborted, match="aborted"):
         lent_queue.enqueue("a", 1, connection=loan.connection)
+    for call in (lent_queue.install, lambda **on: lent_queue.copy_in([], **on)):
+        with pytest.raises(TransactionAborted):
+            call(connection=loan.connection)
     loan.rollback()
     loan.execute("alter schema lonnymq rename to elsewhere")
     with pytest.raises(SchemaMissing, match=r"no queue in schema 'lonnymq'.*run install\(\)"):

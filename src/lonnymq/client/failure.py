@@ -40,6 +40,14 @@ def is_idle(connection: BaseConnection[Any]) -> bool:
     return not connection.closed and connection.info.transaction_status is TransactionStatus.IDLE
 
 
+def require_usable(connection: BaseConnection[Any]) -> None:
+    """Refuse a connection in whose transaction nothing can be done."""
+    if connection.closed:
+        raise ConnectionLost("the connection is closed: nothing was sent", may_have_happened=False)
+    if connection.info.transaction_status is TransactionStatus.INERROR:
+        raise TransactionAborted("the transaction has failed: roll it back first")
+
+
 def translated(
     error: psycopg.Error, connection: BaseConnection[Any], schema: str, *, commits: bool
 ) -> LonnyError | psycopg.Error:

@@ -40,7 +40,7 @@ async def copy_in(
         async with caller.source.connection() as own:
             await _stage(caller, own, load)
     else:
-        await _stage(caller, await native(connection), load)
+        await _stage(caller, await native(connection, caller.schema), load)
     return await caller.perform(calls.publish(name, str(part), load.count), connection)
 
 

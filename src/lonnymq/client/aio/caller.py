@@ -134,9 +134,9 @@ class AsyncCaller:
         if connection is None:
             async with self.source.connection() as own:
                 return await self.run(steps, own)
-        lent = await native(connection)
+        lent = await native(connection, self.schema)
         if not isinstance(lent, AsyncConnection):
-            async with lent.savepoint():
+            async with lent.transaction(self.schema):
                 return await _driven(steps, lambda step: lent.step(step.text, step.parameters, self.schema))
         async with transaction(lent), AsyncCursor(lent, row_factory=tuple_row) as cursor:
             return await _driven(steps, lambda step: _step(step, cursor))
@@ -154,6 +154,7 @@ class AsyncCaller:
 @asynccontextmanager
 async def transaction(connection: AsyncConnection[Any]) -> AsyncIterator[None]:
     """All or nothing inside; committed at the end only if the connection commits every statement."""
+    failure.require_usable(connection)
     if failure.is_before_transaction(connection):
         # Or psycopg would take this one for the outermost, and commit for the caller.
         await connection.execute("select 1")

@@ -14,6 +14,8 @@ async def kept(work: Coroutine[Any, Any, Result], undo: Callable[[Result], Await
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
+        # A caller that is cancelled again does not wait for it: however it ends then is no news.
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         if not task.cancelled():
             await asyncio.wait({task}, timeout=PATIENCE_S)
             if not task.done():

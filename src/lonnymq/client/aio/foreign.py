@@ -1,8 +1,8 @@
 """A lent connection of a library other than psycopg: what a call, an installation and a load need of it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 from lonnymq.calls.statement import Call, Rows, Style
@@ -29,6 +29,18 @@ class AsyncForeign(ABC):
         with self._translating(schema, commits=False):
             return await self.run(text, parameters)
 
+    async def native(self, schema: str) -> object | None:
+        """Return the driver's connection, in the caller's transaction; None if there is none to be lent."""
+        with self._translating(schema, commits=False):
+            return await self.driver()
+
+    @asynccontextmanager
+    async def transaction(self, schema: str) -> AsyncIterator[None]:
+        """All or nothing inside: a savepoint of the caller's transaction, or one of its own."""
+        with self._translating(schema, commits=False):
+            async with self.savepoint():
+                yield
+
     async def stage(self, schema: str, chunks: Iterator[bytes]) -> None:
         """Stage the rows of a bulk load."""
         with self._translating(schema, commits=False):
@@ -48,18 +60,18 @@ class AsyncForeign(ABC):
 
     @abstractmethod
     async def fetch(self, text: str, values: tuple[Any, ...]) -> Rows:
-        """Execute one statement."""
+        """Execute one statement; without values, `%` and `$` in it mean themselves."""
 
-    @abstractmethod
     async def run(self, text: str, parameters: tuple[Any, ...] | None) -> Rows:
         """Execute a script, or one statement with `%s` for each parameter."""
+        return await self.fetch(text, parameters or ())
 
     @abstractmethod
     def savepoint(self) -> AbstractAsyncContextManager[object]:
-        """All or nothing inside, whether the caller has begun a transaction or not."""
+        """The library's own, to be entered; where no transaction has begun, a transaction."""
 
     async def driver(self) -> object | None:
-        """Return the driver's connection, in the caller's transaction; None if there is none to be lent."""
+        """Begin the caller's transaction, and return the connection below, if it is of a kind to be lent."""
         return None
 
     async def copy_in(self, schema: str, chunks: Iterator[bytes]) -> None:

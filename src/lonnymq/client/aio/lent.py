@@ -52,10 +52,10 @@ def borrowed(connection: Any) -> AsyncBorrowed:
             raise refusal(connection, EXPECTED)
 
 
-async def native(connection: Any) -> AsyncBorrowed:
+async def native(connection: Any, schema: str) -> AsyncBorrowed:
     """Return the connection of the driver below, if it has one that can be borrowed."""
     lent = borrowed(connection)
-    driver = (await lent.driver()) if isinstance(lent, AsyncForeign) else None
+    driver = (await lent.native(schema)) if isinstance(lent, AsyncForeign) else None
     return lent if driver is None else borrowed(driver)
 
 

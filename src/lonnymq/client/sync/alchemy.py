@@ -39,25 +39,20 @@ class Alchemy(Foreign):
         return self._connection is not None and bool(self._connection.closed or self._connection.invalidated)
 
     def fetch(self, text: str, values: tuple[Any, ...]) -> Rows:
+        # Else the driver would look for placeholders where there are none.
         options = {} if values else {"no_parameters": True}
         result = self._connection.exec_driver_sql(text, values, options)
-        return [tuple(map(_plain, row)) for row in result.fetchall()]
-
-    def run(self, text: str, parameters: tuple[Any, ...] | None) -> Rows:
-        options = {} if parameters else {"no_parameters": True}
-        result = self._connection.exec_driver_sql(text, parameters, options)
-        return [tuple(row) for row in result.fetchall()] if result.returns_rows else []
+        return [tuple(map(_plain, row)) for row in result.fetchall()] if result.returns_rows else []
 
     def savepoint(self) -> AbstractContextManager[object]:
         return cast("AbstractContextManager[object]", self._connection.begin_nested())
 
     def driver(self) -> object | None:
-        style = self.opened()
+        self.opened()
         # SQLAlchemy begins with the first statement it is given.
         self.fetch("select 1", ())
         driver: object = self._inner().connection.driver_connection
-        is_known = style is Style.NUMBERED or self._connection.dialect.driver != "psycopg2"
-        return driver if is_known else None
+        return None if self._connection.dialect.driver == "psycopg2" else driver
 
     def _inner(self) -> Any:
         return getattr(self._connection, "sync_connection", self._connection)

@@ -42,7 +42,7 @@ def copy_in(
         with caller.source.connection() as own:
             _stage(caller, own, load)
     else:
-        _stage(caller, native(connection), load)
+        _stage(caller, native(connection, caller.schema), load)
     return caller.perform(calls.publish(name, str(part), load.count), connection)
 
 

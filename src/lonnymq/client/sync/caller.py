@@ -132,9 +132,9 @@ class Caller:
         if connection is None:
             with self.source.connection() as own:
                 return self.run(steps, own)
-        lent = native(connection)
+        lent = native(connection, self.schema)
         if not isinstance(lent, Connection):
-            with lent.savepoint():
+            with lent.transaction(self.schema):
                 return _driven(steps, lambda step: lent.step(step.text, step.parameters, self.schema))
         with transaction(lent), Cursor(lent, row_factory=tuple_row) as cursor:
             return _driven(steps, lambda step: _step(step, cursor))
@@ -152,6 +152,7 @@ class Caller:
 @contextmanager
 def transaction(connection: Connection[Any]) -> Iterator[None]:
     """All or nothing inside; committed at the end only if the connection commits every statement."""
+    failure.require_usable(connection)
     if failure.is_before_transaction(connection):
         # Or psycopg would take this one for the outermost, and commit for the caller.
         connection.execute("select 1")

@@ -31,6 +31,18 @@ class Foreign(ABC):
         with self._translating(schema, commits=False):
             return self.run(text, parameters)
 
+    def native(self, schema: str) -> object | None:
+        """Return the driver's connection, in the caller's transaction; None if there is none to be lent."""
+        with self._translating(schema, commits=False):
+            return self.driver()
+
+    @contextmanager
+    def transaction(self, schema: str) -> Iterator[None]:
+        """All or nothing inside: a savepoint of the caller's transaction, or one of its own."""
+        with self._translating(schema, commits=False):
+            with self.savepoint():
+                yield
+
     def stage(self, schema: str, chunks: Iterator[bytes]) -> None:
         """Stage the rows of a bulk load."""
         with self._translating(schema, commits=False):
@@ -50,18 +62,18 @@ class Foreign(ABC):
 
     @abstractmethod
     def fetch(self, text: str, values: tuple[Any, ...]) -> Rows:
-        """Execute one statement."""
+        """Execute one statement; without values, `%` and `$` in it mean themselves."""
 
-    @abstractmethod
     def run(self, text: str, parameters: tuple[Any, ...] | None) -> Rows:
         """Execute a script, or one statement with `%s` for each parameter."""
+        return self.fetch(text, parameters or ())
 
     @abstractmethod
     def savepoint(self) -> AbstractContextManager[object]:
-        """All or nothing inside, whether the caller has begun a transaction or not."""
+        """The library's own, to be entered; where no transaction has begun, a transaction."""
 
     def driver(self) -> object | None:
-        """Return the driver's connection, in the caller's transaction; None if there is none to be lent."""
+        """Begin the caller's transaction, and return the connection below, if it is of a kind to be lent."""
         return None
 
     def copy_in(self, schema: str, chunks: Iterator[bytes]) -> None:

@@ -50,10 +50,10 @@ def borrowed(connection: Any) -> Borrowed:
             raise refusal(connection, EXPECTED)
 
 
-def native(connection: Any) -> Borrowed:
+def native(connection: Any, schema: str) -> Borrowed:
     """Return the connection of the driver below, if it has one that can be borrowed."""
     lent = borrowed(connection)
-    driver = lent.driver() if isinstance(lent, Foreign) else None
+    driver = lent.native(schema) if isinstance(lent, Foreign) else None
     return lent if driver is None else borrowed(driver)
 
 
@@ -82,12 +82,8 @@ class Django(Foreign):
     def fetch(self, text: str, values: tuple[Any, ...]) -> Rows:
         with self._connection.cursor() as cursor:
             cursor.execute(text, values or None)
-            return [tuple(map(self._plain, row)) for row in cursor.fetchall()]
-
-    def run(self, text: str, parameters: tuple[Any, ...] | None) -> Rows:
-        with self._connection.cursor() as cursor:
-            cursor.execute(text, parameters)
-            return cursor.fetchall() if cursor.description else []
+            rows = cursor.fetchall() if cursor.description else []
+        return [tuple(map(self._plain, row)) for row in rows]
 
     def savepoint(self) -> AbstractContextManager[object]:
         atomic = importlib.import_module("django.db.transaction").atomic
