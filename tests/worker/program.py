@@ -26,15 +26,18 @@ class OnLoop:
 
     async def __call__(self, message: AsyncMessage) -> None:
         wish = message.payload
+        # A list has the seconds of each attempt.
+        seconds = wish["seconds"]
+        seconds = seconds[min(message.attempt, len(seconds)) - 1] if isinstance(seconds, list) else seconds
         note(self.log, event="begin", id=message.id, attempt=message.attempt, pid=os.getpid())
         try:
             match wish["do"]:
                 case "sleep":
-                    await asyncio.sleep(wish["seconds"])
+                    await asyncio.sleep(seconds)
                 case "block":
-                    time.sleep(wish["seconds"])  # noqa: ASYNC251 - on purpose
+                    time.sleep(seconds)  # noqa: ASYNC251 - on purpose
                 case "stubborn":
-                    await never_stop(wish["seconds"])
+                    await never_stop(seconds)
                 case "kill":
                     os.kill(os.getpid(), signal.SIGKILL)
         except asyncio.CancelledError:

@@ -107,7 +107,6 @@ def test_a_blocked_loop_does_not_keep_a_worker_from_ending(queue: Queue, start_w
     enqueue(queue, 1, "block", seconds=300)
     worker = start_worker(shutdown_s=0.1)
     worker.wait_for("begin")
-    worker.send(signal.SIGTERM)
     assert worker.stop(signal.SIGTERM) == ExitCode.INTERRUPTED
 
 

@@ -75,19 +75,17 @@ def test_a_batch_and_its_effects_are_one_commit(dsn: str, effects: Any) -> None:
     assert [attempt for _, attempt in effects()] == [2] * 30
 
 
-def test_a_long_transaction_with_the_acknowledgement_in_it_is_not_taken_for_lost(
-    dsn: str, effects: Any
-) -> None:
+def test_a_long_transaction_with_the_acknowledgement_in_it_is_not_lost(dsn: str, effects: Any) -> None:
     """Its lease is locked, then gone: heartbeats meanwhile must not stop the handler."""
 
     async def on_loop(message: AsyncMessage) -> None:
         async with await psycopg.AsyncConnection.connect(dsn) as connection:
             await message.complete(connection=connection)
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(1.0)  # a heartbeat finds the lease locked
             await connection.execute(INSERT, [message.id, message.attempt])
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.8)  # another finds it gone
 
-    worked = work(dsn, retrying(on_loop), 1, 2, lease_ms=600)
+    worked = work(dsn, retrying(on_loop), 1, 2, lease_ms=2000)
     assert worked.counts == {"completed": 2}
     assert len(effects()) == 2
 

@@ -43,21 +43,19 @@ class LeaseKeeper:
             slept_at = time.monotonic()
             await asyncio.sleep(pause_s)
             self._notice_a_blocked_loop(time.monotonic() - slept_at - pause_s)
+            pause_s = self._interval_s
+            attempts = [one for one in self._hand.held if not (one.outcome or one.acknowledging)]
             try:
-                await self._beat()
+                if attempts:
+                    await self._beat(attempts)
+                    self._report.recovered("heartbeat")
+                    self._pauses.reset()
             except PASSING as error:
                 self._report.trouble("heartbeat", error)
                 pause_s = self._pauses.next_s()
-            else:
-                self._report.recovered("heartbeat")
-                self._pauses.reset()
-                pause_s = self._interval_s
             self._lose_the_unkept()
 
-    async def _beat(self) -> None:
-        attempts = [one for one in self._hand.held if not (one.is_lost or one.outcome or one.acknowledging)]
-        if not attempts:
-            return
+    async def _beat(self, attempts: "list[Attempt]") -> None:
         asked_at = time.monotonic()
         soonest = min(attempt.kept_until for attempt in attempts)
         patience_s = min(self._interval_s, max(soonest - asked_at, self._interval_s / 10))

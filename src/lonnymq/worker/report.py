@@ -1,6 +1,7 @@
 """What a worker tells: a line per attempt, trouble when it begins and ends, and counts."""
 
 import logging
+import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ LEVELS = {
     "buried": logging.ERROR,
     "lease_lost": logging.WARNING,
 }
+# Outcomes of several enumerations as the words they are.
+PLAIN = {outcome: outcome for outcome in LEVELS}
 
 
 class Report:
@@ -40,6 +43,7 @@ class Report:
             outcome = {Word.COMPLETE: "completed", Word.DEFER: "deferred", Word.BURY: "buried"}.get(
                 verdict.word, "given_back"
             )
+        outcome = PLAIN[outcome]
         self.counts[outcome] += 1
         level = LEVELS[outcome]
         if outcome == "deferred" and verdict.error is None:
@@ -77,7 +81,7 @@ class Report:
     def _line(self, level: int, attempt: "Attempt", outcome: str, error: str | None) -> None:
         message = attempt.message
         handler = attempt.handler.name if attempt.handler is not None else ""
-        took_ms = max(0, round((attempt.ended_at - attempt.began_at) * 1000))
+        took_ms = round(((attempt.ended_at or time.monotonic()) - attempt.began_at) * 1000)
         details: dict[str, Any] = {
             "worker": self.worker,
             "outcome": outcome,
@@ -103,4 +107,4 @@ class Report:
 
 def _first_line(error: BaseException) -> str:
     lines = str(error).splitlines()
-    return lines[0] if lines else type(error).__name__
+    return lines[0][:300] if lines else type(error).__name__

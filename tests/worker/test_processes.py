@@ -1,0 +1,89 @@
+"""Several processes of one worker, as their operator sees them."""
+
+import os
+import signal
+
+import pytest
+
+from lonnymq import ExitCode, NewMessage, Queue
+from tests.conftest import Connect
+from tests.worker.conftest import StartWorker
+from tests.worker.working import Process, eventually
+
+pytestmark = pytest.mark.fault
+
+
+def enqueue(queue: Queue, count: int, seconds: float) -> None:
+    queue.enqueue_many(
+        [NewMessage(channel="a", payload={"do": "sleep", "seconds": seconds}) for _ in range(count)]
+    )
+
+
+def workers_of(process: Process) -> set[int]:
+    """The processes whose handlers have begun something."""
+    return {event["pid"] for event in process.events("begin")}
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_processes_share_the_work_and_one_that_dies_is_replaced(
+    queue: Queue, connect: Connect, start_worker: StartWorker
+) -> None:
+    parent = start_worker(processes=2, concurrency=2, lease_ms=2000)
+    enqueue(queue, 4, seconds=0.5)
+    parent.wait_for("end", 4)
+    first, second = workers_of(parent)
+    assert parent.pid not in (first, second)
+
+    enqueue(queue, 4, seconds=1)
+    parent.wait_for("begin", 8)
+    os.kill(first, signal.SIGKILL)
+    eventually(lambda: queue.status().waiting == queue.status().leased == 0)
+    enqueue(queue, 4, seconds=0.5)
+    eventually(lambda: len(workers_of(parent)) == 3, "the new one works too")
+
+    # To the group, as a terminal does: the children take orders from their parent only.
+    enqueue(queue, 4, seconds=1)
+    parent.wait_for("begin", 16)
+    survivors = [pid for pid in workers_of(parent) if is_alive(pid) and pid != first]
+    for pid in survivors:
+        os.kill(pid, signal.SIGINT)
+    assert parent.stop(signal.SIGINT) == ExitCode.FINISHED
+    assert parent.events("cancelled") == []
+    assert not any(is_alive(pid) for pid in survivors)
+    assert connect().execute("select count(*) from lease").fetchone() == (0,)
+
+
+def test_a_second_signal_reaches_the_children_and_orphans_stop_by_themselves(
+    queue: Queue, connect: Connect, start_worker: StartWorker
+) -> None:
+    enqueue(queue, 4, seconds=60)
+    parent = start_worker(processes=2, concurrency=2, lease_ms=5000, shutdown_s=60)
+    parent.wait_for("begin", 4)
+    parent.send(signal.SIGTERM)
+    eventually(lambda: "stopping 2 processes" in parent.said())
+    assert parent.stop(signal.SIGTERM) == ExitCode.INTERRUPTED
+    assert len(parent.events("cancelled")) == 4
+    attempts = connect().execute("select attempts from message").fetchall()
+    assert attempts == [(0,)] * 4
+
+    killed = start_worker(processes=2, concurrency=2, lease_ms=5000, shutdown_s=0)
+    killed.wait_for("begin", 4)
+    children = workers_of(killed)
+    killed.kill()
+    eventually(lambda: not any(is_alive(pid) for pid in children), "orphans end")
+    assert connect().execute("select count(*) from lease").fetchone() == (0,)
+
+
+def test_children_that_cannot_use_the_queue_end_their_parent(queue: Queue, start_worker: StartWorker) -> None:
+    queue.uninstall()
+    parent = start_worker(processes=2)
+    assert parent.ended() == ExitCode.UNUSABLE
+    assert "run install()" in parent.said()
+    queue.install()
