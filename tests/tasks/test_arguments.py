@@ -56,6 +56,15 @@ class Options(TypedDict):
     height: NotRequired[int]
 
 
+@dataclass
+class Special(Order):
+    more: int = 0
+
+
+class Login(pydantic.BaseModel):
+    password: pydantic.SecretStr
+
+
 class Customer(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(strict=True)
     email: str = pydantic.Field(alias="eMail")
@@ -152,6 +161,8 @@ REFUSED: list[tuple[Any, Any, str]] = [
     (Options, {"height": 1}, "must be an instance of Options, with width"),
     (Options, {"width": 1, "colour": 2}, "must be an instance of Options, without colour"),
     (Customer, {"email": "x"}, "must be an instance of Customer"),
+    (Order, Special(AN_ID, []), "must be an instance of Order"),
+    (Login, Login(password=pydantic.SecretStr("x")), "that comes back from JSON as it was, got .*[*]"),
     (Any, A_TIME, "made of what JSON knows .annotate the parameter"),
     (Any, (1,), "made of what JSON knows"),
     (Any, {"a": [{1, 2}]}, r"work: value\.a\[0\] must be made of what JSON knows"),

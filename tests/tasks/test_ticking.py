@@ -79,6 +79,19 @@ def run_ticker(dsn: str, crons: list[Cron], until: Callable[[], bool]) -> None:
     asyncio.run(run())
 
 
+def test_a_worker_without_the_library_leaves_crons_to_those_that_have_it(
+    queue: Queue, dsn: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    set_(queue)
+    before = queue.cron.list()
+    monkeypatch.setitem(sys.modules, "cronsim", None)
+    monkeypatch.setattr(ticker, "TROUBLE_S", 0.01)
+    run_ticker(dsn, [], until=lambda: "crons do not tick" in caplog.text)
+    assert 'pip install "lonnymq[cron]"' in caplog.text
+    assert caplog.text.count("do not tick") == 1
+    assert queue.cron.list() == before
+
+
 # Six hours around each change of the clock in Berlin.
 SPRING = datetime(2026, 3, 28, 22, tzinfo=UTC)
 AUTUMN = datetime(2026, 10, 24, 22, tzinfo=UTC)
@@ -102,7 +115,7 @@ def test_three_processes_create_each_tick_of_six_hours_once(
     for n in range(20):
         set_(queue, f"tenant {n}", f"{n} * * * *", channel=f"tenant {n}", after=start)
 
-    module = [sys.executable, "-m", "tests.tasks.ticking", dsn, start.isoformat(), end.isoformat(), "3600"]
+    module = [sys.executable, "-m", "tests.tasks.ticking", dsn, start.isoformat(), end.isoformat(), "7200"]
     processes = [
         subprocess.Popen(
             [*module, skew_s], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT

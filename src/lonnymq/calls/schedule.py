@@ -1,5 +1,6 @@
 """When a cron ticks: the arithmetic of its expression in its time zone. All instants returned are in UTC."""
 
+import importlib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 SECOND = timedelta(seconds=1)
 # A tick that nobody has created by then was missed: the workers were away.
 MISSED_AFTER = timedelta(minutes=1)
-# So many are created at once; the rest follows.
-MOST_TICKS = 1000
+# So many are decided at once, the rest follows: to compute them keeps a worker's loop busy for a while.
+MOST_TICKS = 200
 # When to look again at a cron that has no tick in the next 50 years.
 LONG = timedelta(days=365)
 
@@ -24,6 +25,11 @@ def require(expression: Any, timezone: Any) -> None:
     """Refuse what cannot be understood, or never ticks."""
     if next(ticks_after(expression, timezone, datetime.now(UTC)), None) is None:
         raise invalid("expression", expression, "one that ticks within the next 50 years")
+
+
+def require_library() -> None:
+    """Refuse to begin where nobody can read expressions."""
+    _library()
 
 
 def explain(expression: str) -> str:
@@ -97,15 +103,20 @@ def zone(timezone: Any) -> tzinfo:
 
 
 def _simulated(expression: Any, at: datetime, is_backward: bool = False) -> "CronSim":
-    try:
-        from cronsim import CronSim, CronSimError
-    except ImportError:
-        raise LonnyError('cron needs a library that reads expressions: pip install "lonnymq[cron]"') from None
+    library = _library()
     if not isinstance(expression, str):
         raise invalid("expression", expression, 'a cron expression, such as "*/5 * * * *"')
     try:
-        return CronSim(expression, at, reverse=is_backward)
-    except CronSimError as error:
+        simulated: CronSim = library.CronSim(expression, at, reverse=is_backward)
+        return simulated
+    except library.CronSimError as error:
         raise invalid(
             "expression", expression, f'a cron expression, such as "*/5 * * * *" ({error})'
         ) from None
+
+
+def _library() -> Any:
+    try:
+        return importlib.import_module("cronsim")
+    except ImportError:
+        raise LonnyError('crons need a library that reads expressions: pip install "lonnymq[cron]"') from None

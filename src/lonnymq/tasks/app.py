@@ -69,6 +69,8 @@ class App(Generic[Answer]):
         def decorate(function: Callable[P, Returned]) -> Task[P, Returned, Answer]:
             if isinstance(function, Task) or not inspect.isroutine(function):
                 raise invalid("task", function, "a function: @app.task() goes directly above its def")
+            if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+                raise invalid("task", function, "a function that works when it is called, not a generator")
             settings = Handler(
                 call=function,
                 name=argument.text("name", name or function.__name__, 1, 255),

@@ -23,6 +23,11 @@ class Arguments:
         self._function = function
         self._task = task
         self._signature = inspect.signature(function)
+        self._needed = {
+            name
+            for name, parameter in self._signature.parameters.items()
+            if parameter.default is Parameter.empty and parameter.kind not in ANY_NUMBER
+        }
         with suppress(NameError):
             _ = self._converters
 
@@ -41,15 +46,9 @@ class Arguments:
         """Return the call that was meant, defaults included."""
         if not isinstance(written, dict):
             raise invalid(self._place("arguments"), written, "an object with a member per argument")
-        parameters = self._signature.parameters
-        needed = {
-            name
-            for name, parameter in parameters.items()
-            if parameter.default is Parameter.empty and parameter.kind not in ANY_NUMBER
-        }
-        if missing := needed - written.keys():
+        if missing := self._needed - written.keys():
             raise InvalidArgument(f"{self._task}{self._signature} needs {_listed(missing)}")
-        if unknown := written.keys() - parameters.keys():
+        if unknown := written.keys() - self._signature.parameters.keys():
             raise InvalidArgument(f"{self._task}{self._signature} takes no {_listed(unknown)}")
         converters = self._resolved()
         bound = self._signature.bind_partial()

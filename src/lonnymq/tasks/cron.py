@@ -70,6 +70,8 @@ async def tick(queue: AsyncQueue, names: Sequence[str] = (), *, now: datetime | 
     due = await queue.cron.due(names, now=now)
     if not due.crons:
         return LOOK_S if due.wait_ms is None else due.wait_ms / 1000
+    # Not cron by cron: they would be put off for workers that have it.
+    schedule.require_library()
     # Workers wake at the same instant: in different orders they share the work.
     outcomes = [await _tick_one(queue, cron) for cron in random.sample(due.crons, len(due.crons))]
     return 0.0 if CronTickOutcome.TICKED in outcomes else BUSY_S
@@ -78,7 +80,10 @@ async def tick(queue: AsyncQueue, names: Sequence[str] = (), *, now: datetime | 
 def tick_of(message: LeasedMessage) -> datetime | None:
     """Return the tick that a message was enqueued for; None if no cron did."""
     key = message.key or ""
-    return datetime.fromisoformat(key[-TICK_CHARACTERS:]) if key.startswith("cron:") else None
+    try:
+        return datetime.fromisoformat(key[-TICK_CHARACTERS:]) if key.startswith("cron:") else None
+    except ValueError:
+        return None
 
 
 async def _tick_one(queue: AsyncQueue, cron: DueCron) -> CronTickOutcome:

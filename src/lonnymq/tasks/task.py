@@ -118,9 +118,10 @@ class Task(Generic[P, Returned, Answer]):
 
             return call
 
-        def call_in_thread(message: "Message") -> None:
+        def call_in_thread(message: "Message") -> object:
             bound = self._bound(message)
-            function(*bound.args, **bound.kwargs)
+            # An async function behind a decorator answers a coroutine, which the worker awaits.
+            return function(*bound.args, **bound.kwargs)
 
         return call_in_thread
 

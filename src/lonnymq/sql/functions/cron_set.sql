@@ -43,9 +43,9 @@ begin
 
   -- Before any lock: at a start, a whole fleet says what is so already.
   perform from cron c
-  where c.name = p_name and (c.expression, c.timezone, c.channel, c.content, c.catch_up, c.is_declared)
-      = (p_expression, p_timezone, p_channel, p_content, p_catch_up, p_is_declared)
-    and c.max_attempts is not distinct from p_max_attempts;
+  where c.name = p_name
+    and (c.expression, c.timezone, c.channel, c.content, c.catch_up, c.is_declared, c.max_attempts)
+      is not distinct from (p_expression, p_timezone, p_channel, p_content, p_catch_up, p_is_declared, p_max_attempts);
   if found then
     return 'unchanged';
   end if;
@@ -72,7 +72,10 @@ begin
     is_declared = p_is_declared,
     mark_at = case when v_is_anew then greatest(v_now, c.mark_at + interval '1 microsecond') else c.mark_at end,
     next_at = case when v_is_anew then null else c.next_at end
-  where c.name = p_name;
-  return 'set';
+  where c.name = p_name
+    -- Somebody may have said the same just now.
+    and (c.expression, c.timezone, c.channel, c.content, c.catch_up, c.is_declared, c.max_attempts)
+      is distinct from (p_expression, p_timezone, p_channel, p_content, p_catch_up, p_is_declared, p_max_attempts);
+  return case when found then 'set' else 'unchanged' end;
 end
 $$;
