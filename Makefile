@@ -36,7 +36,7 @@ test: check ## check, then every test (PYTEST_ARGS="-k fairness" to choose)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 demo: $(STAMP) ## watch tenants take turns, on a PostgreSQL that starts itself
-	$(BIN)/python examples/demo.py
+	$(BIN)/python -m examples.demo
 
 bench-core: $(STAMP) ## measure the queue's core
 	$(BIN)/python -m benchmarks.core

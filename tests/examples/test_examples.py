@@ -16,7 +16,10 @@ from lonnymq.embedded import BinariesNotFound, binaries
 from lonnymq.schema import files
 from tests.examples.pages import ROOT, anchors, blocks, links, runs_alone
 
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+# Files, and packages by their name.
+EXAMPLES = sorted(
+    [*(ROOT / "examples").glob("*.py"), *(one.parent for one in (ROOT / "examples").glob("*/__main__.py"))]
+)
 # These start their own server; the others are given one.
 FIRST_PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "tutorial").glob("*.md"))]
 HOWTO_PAGES = [page for page in sorted((ROOT / "docs" / "howto").glob("*.md")) if blocks(page, "python")]
@@ -40,8 +43,9 @@ def binaries_of_embedded() -> None:
 @pytest.mark.usefixtures("binaries_of_embedded")
 @pytest.mark.parametrize("example", EXAMPLES, ids=name_of)
 def test_an_example_runs_and_its_claims_hold(example: Path) -> None:
+    program = [str(example)] if example.is_file() else ["-m", f"examples.{example.name}"]
     ended = subprocess.run(
-        [sys.executable, str(example)], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, *program], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert ended.stdout

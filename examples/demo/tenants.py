@@ -1,0 +1,43 @@
+"""Who shares the queue, how much each of them wants, and what holds for them."""
+
+from collections.abc import Iterator
+
+from examples.demo.app import call_partner, invoice, sync_crm, transcode
+from lonnymq import NewMessage, Queue
+
+PROCESSES = 4
+# What one process may lease in one call: ten slots and ten ahead.
+BATCH = 20
+
+NOISY = 10_000
+SMALL_TENANTS = 10
+SMALL = 10
+CAPPED, MAX_CONCURRENCY = 100, 2
+THROTTLED, RELEASE_INTERVAL_MS = 40, 50
+FAILING, MAX_ATTEMPTS = 20, 2
+TOTAL = NOISY + SMALL_TENANTS * SMALL + CAPPED + THROTTLED + FAILING
+
+# In each round every channel has its turn, and each process may at that moment hold one whole reply.
+FAIR = SMALL * PROCESSES * BATCH
+
+
+def prepare(queue: Queue) -> None:
+    """Install, and give the tenants their policies."""
+    queue.install()
+    queue.set(history="metadata")
+    queue.channel("capped").set(max_concurrency=MAX_CONCURRENCY)
+    queue.channel("throttled").set(release_interval_ms=RELEASE_INTERVAL_MS)
+
+
+def fill(queue: Queue) -> None:
+    """The noisy tenant comes first."""
+    queue.copy_in(transcode.message("noisy", video=n) for n in range(NOISY))
+    queue.enqueue_many(others())
+
+
+def others() -> Iterator[NewMessage]:
+    for tenant in range(SMALL_TENANTS):
+        yield from (transcode.message(f"small-{tenant}", video=n) for n in range(SMALL))
+    yield from (invoice.message("capped", number=n) for n in range(CAPPED))
+    yield from (call_partner.message("throttled", number=n) for n in range(THROTTLED))
+    yield from (sync_crm.message("failing", customer=n) for n in range(FAILING))
