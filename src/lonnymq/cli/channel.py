@@ -92,6 +92,9 @@ def delete(name: ChannelName, yes: Yes = False, dsn: Dsn = "", schema: Schema = 
     require_yes(f"Forget channel {name!r} and its policy?", is_yes=yes)
     with opened(dsn, schema) as queue:
         outcome = queue.channel(name).delete()
+        if outcome is ChannelDeleteOutcome.UNKNOWN and queue.channel(name).status() is not None:
+            # Messages wait, and no worker has seen the channel yet.
+            outcome = ChannelDeleteOutcome.NOT_EMPTY
     if outcome is ChannelDeleteOutcome.DELETED:
         say(f"channel {name!r} is deleted")
         return

@@ -23,12 +23,7 @@ PROGRESS_BYTES = 256 * 1024
 
 
 def load(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            help="A file, or '-' for stdin.", exists=True, dir_okay=False, readable=True, allow_dash=True
-        ),
-    ] = STDIN,
+    file: Annotated[Path, typer.Argument(help="A file, or '-' for stdin.")] = STDIN,
     form: Annotated[
         Format | None,
         typer.Option("--format", help="Without it by the file's name; JSON lines if that does not say."),
@@ -52,6 +47,8 @@ def load(
 
     lonnymq load orders.jsonl --publication orders-2030-01-31
     """
+    if file != STDIN and not file.is_file():
+        raise typer.BadParameter(f"there is no file {str(file)!r}")
     form = form or (Format.CSV if file.suffix.lower() == ".csv" else Format.JSONL)
     with _lines(file) as lines:
         reader = Reader(lines, form, channel)

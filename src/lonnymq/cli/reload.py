@@ -1,5 +1,6 @@
 """Start a command again whenever a .py file below the working directory changes; for development."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 from lonnymq.cli.show import console
 
 LOOK_S = 0.5
+# Set for the process that is started again and again; its stdin ends when its parent does.
+WATCHED = "LONNYMQ_WATCHED"
 # How long the worker may finish; it has its own deadline, this one is for a worker that ignores it.
 PATIENCE_S = 60.0
 
@@ -21,10 +24,12 @@ def run(arguments: Sequence[str]) -> int:
     child = _started(command)
 
     def end(number: int, frame: object) -> None:
+        if ended.is_set():
+            # The second time: now.
+            child.terminate()
         ended.set()
-        child.send_signal(number)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)
     before = _stamps()
     while not ended.wait(LOOK_S):
@@ -36,12 +41,26 @@ def run(arguments: Sequence[str]) -> int:
         _stop(child)
         if not ended.is_set():
             child = _started(command)
-    return child.wait()
+    _stop(child)
+    return child.returncode
+
+
+def end_with_parent() -> None:
+    """Have this process end when the one that watches the files is gone, however that ended."""
+    if not os.environ.get(WATCHED):
+        return
+
+    def wait() -> None:
+        os.read(sys.stdin.fileno(), 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _started(command: Sequence[str]) -> "subprocess.Popen[bytes]":
     # In a session of its own: Ctrl-C comes to this process, which passes it on, once.
-    return subprocess.Popen(command, start_new_session=True)
+    environment = {**os.environ, WATCHED: "1"}
+    return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, env=environment)
 
 
 def _stop(child: "subprocess.Popen[bytes]") -> None:

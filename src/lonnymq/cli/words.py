@@ -46,7 +46,7 @@ def span(seconds: float) -> str:
                 if rest >= smaller
                 else f"{whole // size}{name}"
             )
-    return f"{seconds:.1f}s" if seconds < 10 else f"{whole}s"
+    return f"{whole}s" if seconds >= 10 else f"{seconds:.1f}".removesuffix(".0") + "s"
 
 
 def instant(at: datetime | None) -> str | None:

@@ -80,6 +80,7 @@ def work(
     """
     if reload:
         raise typer.Exit(reloading.run(sys.argv[1:]))
+    reloading.end_with_parent()
     given = {
         "processes": processes,
         "concurrency": concurrency,

@@ -1,0 +1,124 @@
+"""The command line as a user runs it: in this process for the many tests, in a real one for the important."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from lonnymq.cli.app import app
+from tests.conftest import ServerKind, server_kinds
+
+SOURCE_DIR = Path(__file__).parents[2] / "src"
+DEADLINE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        assert self.code == 0, self
+        return json.loads(self.out)
+
+    @property
+    def trouble(self) -> str:
+        """What it said on stderr, on one line and without frames."""
+        return " ".join(re.sub(r"[│╭╮╰╯─]", " ", self.err).split())
+
+
+Run = Callable[..., Ended]
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture(scope="session", params=server_kinds()[:1], ids=lambda kind: kind.name)
+def server_kind(request: pytest.FixtureRequest) -> ServerKind:
+    """One server is enough here: what it is asked is tested against all of them in tests/client."""
+    kind: ServerKind = request.param
+    return kind
+
+
+def environment(dsn: str, **more: str) -> dict[str, str]:
+    """Nothing of the developer's own settings."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LONNYMQ_"))}
+    kept |= {"PYTHONPATH": str(SOURCE_DIR), "COLUMNS": "200", "LONNYMQ_DSN": dsn}
+    return {**kept, **more}
+
+
+@pytest.fixture
+def lonnymq(dsn: str) -> Run:
+    """Run a command in this process, on the test's queue."""
+    return in_process(dsn)
+
+
+def in_process(dsn: str) -> Run:
+    def lonnymq(*arguments: str, given: str | bytes | None = None, **more: str) -> Ended:
+        env: Mapping[str, str | None] = {
+            **{name: None for name in os.environ if name.startswith(("PG", "LONNYMQ_"))},
+            "COLUMNS": "200",
+            "LONNYMQ_DSN": dsn,
+            **more,
+        }
+        result = CliRunner().invoke(app, arguments, input=given, env=env, prog_name="lonnymq")
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return Ended(result.exit_code, result.stdout, result.stderr)
+
+    return lonnymq
+
+
+@pytest.fixture
+def shell(dsn: str) -> Run:
+    """Run a command in a process of its own, on the test's queue."""
+
+    def shell(*arguments: str, given: str = "", cwd: Path | None = None, **more: str) -> Ended:
+        ended = subprocess.run(
+            [sys.executable, "-m", "lonnymq", *arguments],
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+            check=False,
+            cwd=cwd,
+            env=environment(dsn, **more),
+        )
+        return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+    return shell
+
+
+@pytest.fixture
+def start(dsn: str) -> Iterator[Start]:
+    """Start a command that goes on until somebody ends it."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str, cwd: Path | None = None, **more: str) -> "subprocess.Popen[str]":
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lonnymq", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=cwd,
+            env=environment(dsn, **more),
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=DEADLINE_S)

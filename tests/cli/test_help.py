@@ -1,0 +1,135 @@
+"""Help pages, versions, completion: what a newcomer sees first."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.core import TyperGroup
+
+import lonnymq as package
+from lonnymq.cli.app import app
+from lonnymq.cli.exits import Exit
+from tests.cli.conftest import Ended, environment, in_process
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
+
+
+def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every command and group, by the words that lead to it."""
+    yield path
+    if isinstance(command, TyperGroup):
+        for name, inner in command.commands.items():
+            yield from commands(inner, (*path, name))
+
+
+ALL = list(commands(typer.main.get_command(app)))
+
+
+def command(path: tuple[str, ...]) -> Any:
+    found: Any = typer.main.get_command(app)
+    for name in path:
+        found = found.commands[name]
+    return found
+
+
+def run(*arguments: str, **more: str) -> Ended:
+    return in_process("")(*arguments, **more)
+
+
+def test_the_commands_are_those_that_were_promised() -> None:
+    promised = """
+        up install migrate sql doctor status channels enqueue load peek top work check repair
+        channel-set channel-pause channel-resume channel-delete channel-explain
+        message-show message-cancel dead-list dead-show dead-redrive dead-purge
+        cron-list cron-pause cron-resume history-prune history-prepare
+    """
+    assert set(promised.split()) <= {"-".join(path) for path in ALL}
+
+
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_every_command_has_a_help_page_and_a_place_in_the_reference(path: tuple[str, ...]) -> None:
+    for option in ("--help", "-h"):
+        page = run(*path, option)
+        assert page.code == 0
+        assert page.err == ""
+        assert f"Usage: {' '.join(('lonnymq', *path))}" in page.out
+    for parameter in command(path).params:
+        assert getattr(parameter, "help", None), f"{path}: {parameter.name} says nothing"
+    text = REFERENCE.read_text(encoding="utf-8")
+    assert f"lonnymq {' '.join(path)}".strip() in text
+    if path:
+        for parameter in command(path).params:
+            name = max(parameter.opts, key=len)
+            assert not name.startswith("--") or name in text, f"{path}: {name} is not in the reference"
+
+
+def test_every_command_that_prints_data_can_print_json() -> None:
+    silent = {"up", "sql", "grant", "revoke", "work", "pause", "resume", "delete", "set"}
+    for path in ALL:
+        is_group = isinstance(command(path), TyperGroup)
+        options = {option for parameter in command(path).params for option in parameter.opts}
+        assert is_group or path[-1] in silent or "--json" in options, path
+
+
+def test_every_exit_code_is_in_the_reference() -> None:
+    text = REFERENCE.read_text(encoding="utf-8")
+    assert [code for code in Exit if f"| {code.value} |" not in text] == []
+
+
+def test_without_a_command_the_help_page_is_shown() -> None:
+    assert "Usage: lonnymq" in run().out + run().err
+
+
+def test_a_mistyped_command_is_guessed() -> None:
+    ended = run("statsu")
+    assert ended.code == Exit.USAGE
+    assert "Did you mean 'status'" in ended.trouble
+
+
+def shell(*arguments: str, **more: str) -> str:
+    answer = subprocess.run(
+        [sys.executable, "-c", "import sys; from lonnymq.cli import main; sys.exit(main())", *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment("", **more),
+        timeout=60,
+    )
+    return answer.stdout
+
+
+def test_a_shell_learns_to_complete_commands() -> None:
+    script = shell("--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
+    assert "complete -o default -F _lonnymq_completion lonnymq" in script
+    found = shell(_LONNYMQ_COMPLETE="complete_bash", COMP_WORDS="lonnymq chan", COMP_CWORD="1")
+    assert found.split() == ["channels", "channel"]
+
+
+def test_the_version_is_told_by_script_and_by_module() -> None:
+    by_module = subprocess.run(
+        [sys.executable, "-m", "lonnymq", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment(""),
+        timeout=60,
+    )
+    assert by_module.stdout == shell("--version") == f"lonnymq {package.__version__}\n"
+
+
+def test_without_typer_the_extra_is_named() -> None:
+    code = "import sys; sys.modules['typer'] = None; from lonnymq.cli import main; sys.exit(main(['status']))"
+    answer = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(""),
+        timeout=60,
+    )
+    assert answer.returncode == 2
+    assert answer.stderr == 'lonnymq: the command line needs typer: pip install "lonnymq[cli]"\n'

@@ -1,0 +1,130 @@
+"""load: files and pipes, all or none."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lonnymq import Queue
+from lonnymq.cli.exits import Exit
+from tests.cli.conftest import Run
+
+JSON_LINES = """
+{"channel": "a", "payload": {"n": 1}, "key": "k", "max_attempts": 3}
+{"channel": "b", "payload": null, "delay": "1h"}
+
+{"channel": "b", "payload": "ü", "priority": 4}
+{"channel": "c", "payload": 1, "at": "2100-01-01T00:00Z", "key": null}
+"""
+CSV = """channel,payload,key,delay,priority,max_attempts
+a,"{""n"": 1}",k,,,3
+b,null,,1h,,
+b,"[1,
+2]",,,4,
+"""
+
+
+def contents(queue: Queue) -> dict[str, list[bytes]]:
+    found: dict[str, list[bytes]] = {}
+    for one in queue.peek(limit=1000):
+        found.setdefault(one.channel, []).append(one.content)
+    return found
+
+
+def test_json_lines_are_loaded_with_their_options(lonnymq: Run, queue: Queue, tmp_path: Path) -> None:
+    file = tmp_path / "some file.jsonl"
+    file.write_text("\ufeff" + JSON_LINES.strip(), encoding="utf-8")
+    ended = lonnymq("load", str(file))
+    assert (ended.code, ended.out, ended.err) == (0, "4 messages loaded\n", "")
+    assert contents(queue) == {"a": [b'{"n":1}'], "b": [b"null", '"ü"'.encode()], "c": [b"1"]}
+    (first,) = queue.peek("a")
+    assert (first.key, first.max_attempts) == ("k", 3)
+    urgent, later = queue.peek("b")
+    assert (urgent.dequeue_at, later.status) == (-4, "scheduled")
+    assert queue.peek("c")[0].dequeue_at == 4_102_444_800_000
+    again = lonnymq("load", str(file), "--json").json
+    assert (again["created"], again["duplicates"]) == (3, 1)
+
+
+def test_csv_is_loaded_by_its_header(lonnymq: Run, queue: Queue, tmp_path: Path) -> None:
+    file = tmp_path / "messages.csv"
+    file.write_text(CSV, encoding="utf-8")
+    assert lonnymq("load", str(file)).out == "3 messages loaded\n"
+    assert contents(queue) == {"a": [b'{"n":1}'], "b": [b"null", b"[1,2]"]}
+    assert queue.peek("a")[0].max_attempts == 3
+    assert queue.peek("b")[0].dequeue_at == -4
+
+
+def test_with_a_channel_whole_rows_are_payloads(lonnymq: Run, queue: Queue) -> None:
+    assert lonnymq("load", "--channel", "a", given='{"x": 1}\n[2]\n"three"\n').code == 0
+    assert lonnymq("load", "-", "--channel", "b", "--format", "csv", given="id,name\n7,Ann\n").code == 0
+    assert contents(queue) == {"a": [b'{"x":1}', b"[2]", b'"three"'], "b": [b'{"id":"7","name":"Ann"}']}
+
+
+def test_a_publication_is_loaded_once_from_a_pipe(shell: Run, queue: Queue) -> None:
+    lines = "".join(json.dumps({"channel": f"c{n % 7}", "payload": n}) + "\n" for n in range(20_000))
+    first = shell("load", "--publication", "orders-1", given=lines)
+    assert (first.code, first.out) == (0, "20,000 messages loaded\n"), first
+    second = shell("load", "--publication", "orders-1", given=lines)
+    assert second.out == "'orders-1' was loaded before, 20,000 messages: nothing was added\n"
+    assert queue.status().waiting == 20_000
+    assert (
+        shell("load", "--publication", "orders-1", "--json", given=lines).json["outcome"]
+        == "already_published"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ('{"channel": "a", "payload": 1}\n{oops\n', [], "line 2: not JSON"),
+        (
+            '{"channel": "a", "payload": 1}\n\n{"channel": "a"}\n',
+            [],
+            "line 3: without payload; --channel takes",
+        ),
+        ("7\n", [], "line 1: no object with channel and payload"),
+        (
+            '{"channel": "a", "payload": 1, "prio": 1}\n',
+            [],
+            "line 1: what is 'prio'? known are channel, payload",
+        ),
+        ('{"channel": "", "payload": 1}\n', [], "line 1: channel must be 1 to 255 characters"),
+        ('{"channel": "a", "payload": 1, "delay": "soon"}\n', [], "line 1: 'soon' is no duration"),
+        ('{"channel": "a", "payload": 1, "at": "2030"}\n', [], "line 1: '2030' is no instant"),
+        ('{"channel": "a", "payload": 1, "max_attempts": 0}\n', [], "line 1: max_attempts must be"),
+        ("channel,payload\na\n", ["--format", "csv"], "line 2: 1 cells, but 2 columns"),
+        ("channel,payload\na,oops\n", ["--format", "csv"], "line 2: not JSON"),
+        ("channel,channel\n", ["--format", "csv"], "line 1: a column is named twice"),
+        ("channel,text\n", ["--format", "csv"], "line 1: without payload"),
+        ('channel,payload\na,"1\n', ["--format", "csv"], "not CSV"),
+        ("channel,payload,priority\na,1,high\n", ["--format", "csv"], "line 2: priority must be"),
+        ("1\n", ["--channel", "a", "--publication", ""], "publication must be 1 to 255 characters"),
+    ],
+)
+def test_a_wrong_line_is_named_and_nothing_is_loaded(
+    lonnymq: Run, queue: Queue, text: str, options: list[str], words: str
+) -> None:
+    for more in ([], ["--dry-run"]):
+        ended = lonnymq("load", *options, *more, given=text)
+        if more and "publication" in words:
+            continue
+        assert ended.code == Exit.USAGE
+        assert words in ended.trouble
+    assert queue.status().waiting == 0
+
+
+def test_bytes_that_are_no_text_are_refused(lonnymq: Run) -> None:
+    assert "line 2: not UTF-8" in lonnymq("load", "--channel", "a", given=b"1\n\xff\n").trouble
+
+
+def test_a_dry_run_reads_everything_and_loads_nothing(lonnymq: Run, queue: Queue) -> None:
+    ended = lonnymq("load", "--dry-run", given=JSON_LINES)
+    assert ended.out == "4 messages read, all well formed; nothing was loaded\n"
+    assert lonnymq("load", "--dry-run", "--json", given=JSON_LINES).json == {"messages": 4}
+    assert queue.status().waiting == 0
+
+
+def test_a_missing_file_is_refused(lonnymq: Run, tmp_path: Path) -> None:
+    for path in (tmp_path / "nothing.jsonl", tmp_path):
+        assert lonnymq("load", str(path)).code == Exit.USAGE

@@ -1,0 +1,116 @@
+"""enqueue, message cancel, dead: messages by hand."""
+
+import pytest
+
+from lonnymq import NewMessage, Queue
+from lonnymq.cli.exits import Exit
+from tests.cli.conftest import Run
+
+
+def test_a_message_is_enqueued_as_json_text_or_bytes(lonnymq: Run, queue: Queue) -> None:
+    made = lonnymq("enqueue", "acme", '{"video": 7}')
+    assert (made.code, made.out) == (0, "message 1 is in channel 'acme'\n")
+    lonnymq("enqueue", "acme", "hello", "--text")
+    lonnymq("enqueue", "acme", "-", given=b"\xff\x00")
+    assert [message.content for message in queue.dequeue(5)] == [b'{"video":7}', b'"hello"', b"\xff\x00"]
+    assert lonnymq("enqueue", "acme", "1", "--json").json == {"outcome": "created", "id": 4}
+
+
+def test_options_of_a_message_are_kept(lonnymq: Run, queue: Queue) -> None:
+    assert lonnymq("enqueue", "a", "1", "--key", "k", "--max-attempts", "3", "--priority", "9").code == 0
+    assert lonnymq("enqueue", "a", "2", "--delay", "1h30m").code == 0
+    assert lonnymq("enqueue", "a", "3", "--at", "2100-01-01T00:00+01:00").code == 0
+    first, second, third = queue.peek("a")
+    assert (first.key, first.max_attempts, first.dequeue_at) == ("k", 3, -9)
+    assert abs(second.dequeue_at - second.created_at.timestamp() * 1000 - 5_400_000) < 60_000
+    assert third.dequeue_at == 4_102_441_200_000 - 0
+    again = lonnymq("enqueue", "a", "1", "--key", "k")
+    assert (again.code, "has that key already" in again.out) == (0, True)
+
+
+def test_a_full_channel_is_an_exit_code(lonnymq: Run, queue: Queue) -> None:
+    queue.channel("a").set(max_size=0)
+    ended = lonnymq("enqueue", "a", "1")
+    assert (ended.code, ended.out) == (Exit.NO, "")
+    assert "channel 'a' is full" in ended.trouble
+    assert lonnymq("enqueue", "a", "1", "--json").out == '{"outcome": "dropped", "id": null}\n'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["a", "{oops"], "the payload is not JSON"),
+        (["", "1"], "channel must be 1 to 255 characters"),
+        (["a", "1", "--delay", "soon"], "'soon' is no duration: write 90, 90s"),
+        (["a", "1", "--at", "2030-01-01"], "ISO 8601 with its offset"),
+        (["a", "1", "--delay", "1s", "--priority", "1"], "one at a time"),
+        (["a", "1", "--priority", "0"], "--priority"),
+        (["a"], "Missing argument"),
+    ],
+)
+def test_what_cannot_be_a_message_is_refused(lonnymq: Run, arguments: list[str], words: str) -> None:
+    ended = lonnymq("enqueue", *arguments)
+    assert ended.code == Exit.USAGE
+    assert words in ended.trouble
+
+
+def test_messages_are_cancelled_by_id_or_key_after_a_yes(lonnymq: Run, queue: Queue) -> None:
+    ids = [str(queue.enqueue("a", n, key=f"k{n}").id) for n in range(4)]
+    for answer in ("", "n\n", "what\n"):
+        refused = lonnymq("message", "cancel", ids[0], given=answer)
+        assert (refused.code, refused.out) == (Exit.NO, "")
+        assert refused.err.startswith("Cancel 1 message? [y/N]")
+        assert "nothing was changed --yes does not ask" in refused.trouble
+    assert queue.status().waiting == 4
+    assert lonnymq("message", "cancel", ids[0], given="y\n").code == 0
+    ended = lonnymq("message", "cancel", ids[0], ids[1], "--yes")
+    assert ended.code == Exit.NO
+    assert [line.split() for line in ended.out.splitlines()[2:]] == [
+        [ids[0], "unknown"],
+        [ids[1], "cancelled"],
+    ]
+    done = lonnymq("message", "cancel", "--channel", "a", "--key", "k2", "-y", "--json").json
+    assert done == {"k2": "cancelled"}
+    assert queue.status().waiting == 1
+    for wrong in ([], ["1", "--key", "k"], ["--channel", "a"], ["1", "--channel", "a", "--key", "k"]):
+        assert lonnymq("message", "cancel", *wrong, "--yes").code == Exit.USAGE
+
+
+def test_dead_letters_are_looked_at_tried_again_and_thrown_away(lonnymq: Run, queue: Queue) -> None:
+    messages = [NewMessage(channel=name, payload={"n": n}) for name in "ab" for n in range(4)]
+    queue.enqueue_many(messages)
+    for message in queue.dequeue(8):
+        message.bury(error="Traceback:\n  File x\nValueError: no disk")
+    ids = [str(one["id"]) for one in lonnymq("dead", "list", "--channel", "a", "--json").json]
+    shown = lonnymq("dead", "list", "--limit", "1").out.splitlines()[2]
+    assert shown.endswith("ValueError: no disk")
+    page = lonnymq("dead", "list", "--after", ids[1], "--channel", "a", "--json").json
+    assert [str(one["id"]) for one in page] == ids[2:]
+    whole = lonnymq("dead", "show", ids[0]).out
+    assert "Traceback:" in whole
+    assert '{"n":0}' in whole
+    assert lonnymq("dead", "show", ids[0], "--json").json["content"] == {"n": 0}
+    assert lonnymq("dead", "show", "999999").code == Exit.NO
+
+    assert lonnymq("dead", "redrive", ids[0], "--json").json == {ids[0]: "redriven"}
+    assert lonnymq("dead", "redrive", ids[0], "999999").code == Exit.NO
+    assert lonnymq("dead", "purge", ids[1], "--yes", "--json").json == {ids[1]: "purged"}
+    assert lonnymq("dead", "redrive", "--channel", "a", given="n\n").code == Exit.NO
+    assert (
+        lonnymq("dead", "redrive", "--channel", "a", given="y\n").out
+        == "2 dead letters of channel 'a' put back\n"
+    )
+    young = lonnymq("dead", "purge", "--channel", "b", "--older-than", "1h", "--yes", "--json").json
+    assert young == {"purged": 0}
+    assert lonnymq("dead", "purge", "--channel", "b", given="").code == Exit.NO
+    assert (
+        lonnymq("dead", "purge", "--channel", "b", "--yes").out == "4 dead letters of channel 'b' deleted\n"
+    )
+    assert queue.status().dead == 0
+    for command in (
+        ["redrive"],
+        ["purge"],
+        ["redrive", "1", "--channel", "a"],
+        ["purge", "1", "--older-than", "1h"],
+    ):
+        assert lonnymq("dead", *command, "--yes").code == Exit.USAGE

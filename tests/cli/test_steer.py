@@ -1,0 +1,126 @@
+"""channel, history, cron: steering a queue that runs."""
+
+import pytest
+
+from lonnymq import ChannelPolicy, NewMessage, Queue
+from lonnymq.cli.exits import Exit
+from tests.cli.conftest import Run
+from tests.conftest import Connect
+
+
+def test_a_policy_is_changed_where_it_is_given(lonnymq: Run, queue: Queue) -> None:
+    shown = lonnymq("channel", "set", "acme", "--max-concurrency", "3", "--release-interval-ms", "5000")
+    assert shown.code == 0
+    assert "1 per 5" in shown.out
+    done = lonnymq("channel", "set", "acme", "--weight", "2", "--max-concurrency", "none", "--json").json
+    assert (done["weight"], done["max_concurrency"], done["release_interval_ms"]) == (2, None, 5000)
+    more = ("--max-size", "10", "--max-attempts", "4", "--release-burst", "5")
+    assert lonnymq("channel", "set", "acme", *more).code == 0
+    status = queue.channel("acme").status()
+    assert status is not None
+    assert status.policy == ChannelPolicy(
+        release_interval_ms=5000, release_burst=5, weight=2, max_size=10, max_attempts=4
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--weight", "many"], "'many' is neither a whole number nor 'none'"),
+        (["--weight", "0"], "weight must be a whole number between 1 and 1000"),
+        (["--max-concurrency", "-1"], "max_concurrency must be"),
+    ],
+)
+def test_a_wrong_policy_is_refused(lonnymq: Run, queue: Queue, arguments: list[str], words: str) -> None:
+    ended = lonnymq("channel", "set", "acme", *arguments)
+    assert ended.code == Exit.USAGE
+    assert words in ended.trouble
+    assert queue.channels() == []
+
+
+def test_a_channel_is_paused_explained_and_resumed(lonnymq: Run, queue: Queue) -> None:
+    queue.enqueue("acme", 1, priority=1)
+    assert lonnymq("channel", "pause", "acme").code == 0
+    assert len(queue.dequeue()) == 0
+    shown = lonnymq("channel", "explain", "acme").out
+    assert "paused: paused; channel_resume ends that" in shown
+    assert "by priority" in shown
+    assert lonnymq("channel", "resume", "acme").code == 0
+    found = lonnymq("channel", "explain", "acme", "--json").json
+    assert (found["reason"], found["waiting"]) == ("ready", 1)
+    assert "unknown: no message has been created" in lonnymq("channel", "explain", "nobody").out
+
+
+def test_a_channel_is_deleted_when_it_is_empty_and_somebody_says_yes(lonnymq: Run, queue: Queue) -> None:
+    queue.enqueue("acme", 1)
+    assert lonnymq("channel", "delete", "acme", given="").code == Exit.NO
+    refused = lonnymq("channel", "delete", "acme", "--yes")
+    assert refused.code == Exit.NO
+    assert "has messages, so it stays" in refused.trouble
+    queue.dequeue()[0].complete()
+    assert lonnymq("channel", "delete", "acme", given="yes\n").out == "channel 'acme' is deleted\n"
+    assert "does not exist" in lonnymq("channel", "delete", "acme", "--yes").trouble
+
+
+def test_what_another_transaction_holds_is_busy(lonnymq: Run, queue: Queue, connect: Connect) -> None:
+    made = str(queue.enqueue("acme", 1).id)
+    queue.channel("acme").set(weight=2)
+    holder = connect()
+    holder.execute("begin")
+    holder.execute("select channel_set('acme', '{\"weight\": 3}')")
+    holder.execute("select from message for update")
+    assert lonnymq("channel", "pause", "acme").code == Exit.BUSY
+    assert lonnymq("message", "cancel", made, "--yes").code == Exit.BUSY
+    holder.execute("rollback")
+
+
+def test_history_is_turned_on_prepared_and_pruned(lonnymq: Run, queue: Queue, connect: Connect) -> None:
+    assert lonnymq("history", "set", "metadata").out == "history is metadata\n"
+    assert queue.status().history == "metadata"
+    assert lonnymq("history", "prepare", "--days", "20", "--json").json == {"made": 6}
+    assert lonnymq("history", "prepare").out == "all partitions were there\n"
+    assert len(lonnymq("history", "list", "--json").json) == 21
+    assert lonnymq("history", "list").out.count("open") == 21
+    connection = connect()
+    connection.execute("create table history_20200101 (like history including defaults)")
+    connection.execute(
+        "alter table history attach partition history_20200101"
+        " for values from (1577836800000) to (1577923200000)"
+    )
+    assert lonnymq("history", "prune", "--older-than", "90d", given="n\n").code == Exit.NO
+    asked = lonnymq("history", "prune", "--older-than", "90d", given="y\n")
+    assert asked.out == "dropped history_20200101\n"
+    assert asked.err == "Drop all history older than 90d? [y/N] "
+    assert lonnymq("history", "prune", "--older-than", "90d", "--yes", "--json").json == {"pruned": []}
+    assert lonnymq("history", "prune", "--yes").code == Exit.USAGE
+
+
+def test_crons_are_listed_paused_resumed_and_forgotten(lonnymq: Run, queue: Queue) -> None:
+    queue.cron.set("nightly", "0 3 * * *", channel="acme", payload={"n": 1}, timezone="Europe/Berlin")
+    shown = lonnymq("cron", "list").out
+    assert "nightly" in shown
+    assert "At 03:00" in shown
+    assert lonnymq("cron", "pause", "nightly").code == 0
+    assert lonnymq("cron", "pause", "nightly").code == 0
+    assert lonnymq("cron", "list", "--json").json[0]["is_paused"] is True
+    assert lonnymq("cron", "list").out.rstrip().endswith("paused")
+    assert lonnymq("cron", "resume", "nightly").code == 0
+    assert lonnymq("cron", "list", "--json").json[0]["is_paused"] is False
+    assert lonnymq("cron", "delete", "nightly", given="n\n").code == Exit.NO
+    assert lonnymq("cron", "delete", "nightly", "--yes").code == 0
+    for command in ("pause", "resume", "delete"):
+        ended = lonnymq("cron", command, "nightly", *(["--yes"] if command == "delete" else []))
+        assert ended.code == Exit.NO
+        assert "there is no cron 'nightly'" in ended.trouble
+
+
+def test_channel_names_are_completed_by_the_queue(shell: Run, queue: Queue) -> None:
+    queue.enqueue_many([NewMessage(channel=name, payload=1) for name in ("acme", "acorn", "other")])
+    words = {
+        "_LONNYMQ_COMPLETE": "complete_bash",
+        "COMP_WORDS": "lonnymq channel pause ac",
+        "COMP_CWORD": "3",
+    }
+    found = shell(**words)
+    assert found.out.split() == ["acme", "acorn"]
+    assert shell(**words, LONNYMQ_SCHEMA="nothing_here").out.split() == []

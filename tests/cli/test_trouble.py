@@ -1,0 +1,96 @@
+"""What goes wrong says what to do, has its exit code, and shows no traceback and no password."""
+
+import pytest
+
+from lonnymq import Queue
+from lonnymq.cli import words
+from lonnymq.cli.exits import Exit
+from tests.cli.conftest import Run, in_process
+from tests.conftest import Connect, Database
+
+PASSWORD = "s3cret"
+
+
+@pytest.mark.parametrize(
+    ("dsn", "code", "words"),
+    [
+        (f"postgresql://me:{PASSWORD}@127.0.0.1:1/x", Exit.UNREACHABLE, "`lonnymq up` starts one"),
+        (f"host=/nowhere password={PASSWORD}", Exit.UNREACHABLE, "no connection to the database: connection"),
+        (f"postgresql+psycopg://me:{PASSWORD}@db/x", Exit.USAGE, "dsn must be a libpq connection string"),
+        (f"me:{PASSWORD}@db", Exit.USAGE, "dsn must be a libpq connection string"),
+    ],
+)
+@pytest.mark.parametrize("command", ["status", "doctor", "install", "top"])
+def test_a_wrong_dsn_says_what_to_do(dsn: str, code: Exit, words: str, command: str) -> None:
+    ended = in_process(dsn)(command)
+    assert (ended.code, ended.out) == (code, "")
+    assert words in ended.trouble
+    assert PASSWORD not in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_a_process_without_a_dsn_uses_libpqs_environment_and_says_so(shell: Run) -> None:
+    ended = shell("status", LONNYMQ_DSN="", PGHOST="/nowhere", PGDATABASE="x")
+    assert ended.code == Exit.UNREACHABLE
+    assert ended.err.splitlines()[0].startswith("error: no connection to the database: ")
+    assert "/nowhere" in ended.err
+    assert "neither --dsn nor LONNYMQ_DSN is set" in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_a_missing_queue_says_what_to_do(database: Database) -> None:
+    run = in_process(database(is_empty=True))
+    for command in (
+        ["status"],
+        ["enqueue", "a", "1"],
+        ["channels"],
+        ["dead", "list"],
+        ["migrate"],
+        ["check"],
+    ):
+        ended = run(*command)
+        assert ended.code == Exit.SCHEMA
+        assert "`lonnymq install` makes the queue; --schema or LONNYMQ_SCHEMA names another" in ended.trouble
+
+
+def test_a_newer_queue_says_what_to_do(database: Database) -> None:
+    dsn = database()
+    with Queue(dsn) as queue, queue.caller.source.connection() as connection:
+        connection.execute("insert into lonnymq.migration (version, name, breaks_below) values (99, 'x', 99)")
+    run = in_process(dsn)
+    ended = run("migrate")
+    assert ended.code == Exit.SCHEMA
+    assert "pip install --upgrade lonnymq" in ended.trouble
+    shown = run("doctor")
+    assert shown.code == Exit.NO
+    assert "is of a newer release (version 99), unknown to this one" in shown.out
+
+
+def test_options_go_before_the_environment(dsn: str, lonnymq: Run, database: Database) -> None:
+    other = database()
+    with Queue(other) as queue:
+        queue.enqueue("a", 1)
+    assert lonnymq("status", "--json").json["waiting"] == 0
+    assert lonnymq("status", "--json", "--dsn", other).json["waiting"] == 1
+    assert lonnymq("status", "--schema", "nope").code == Exit.SCHEMA
+    assert lonnymq("status", "--schema", "lonnymq", LONNYMQ_SCHEMA="nope").code == 0
+    assert lonnymq("status", "--schema", "public").code == Exit.USAGE
+
+
+def test_an_error_of_the_database_is_told_in_its_own_words(lonnymq: Run, connect: Connect) -> None:
+    connect().execute("drop table dead cascade")
+    connect().execute("create table dead (message_id text)")
+    ended = lonnymq("dead", "list")
+    assert ended.code in (Exit.DATABASE, Exit.SCHEMA)
+    assert "Traceback" not in ended.err
+
+
+def test_a_bug_of_ours_is_told_without_a_traceback(lonnymq: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(words, "plain", lambda value: 1 / 0)
+    ended = lonnymq("status", "--json")
+    assert ended.code == Exit.INTERNAL
+    assert "ZeroDivisionError" in ended.trouble
+    assert "this is a bug; LONNYMQ_DEBUG=1 shows where" in ended.trouble
+    assert "Traceback" not in ended.err
+    with pytest.raises(ZeroDivisionError):
+        lonnymq("status", "--json", LONNYMQ_DEBUG="1")

@@ -1,0 +1,90 @@
+"""Durations, sizes, limits, contents: what people type and read."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import typer
+
+from lonnymq.cli import parse, words
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("1.5", 1.5), ("250ms", 0.25), ("15m", 900), ("2d12h", 216_000), (" 1w ", 604_800)],
+)
+def test_a_duration_is_read(text: str, seconds: float) -> None:
+    assert parse.duration(text) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-1", "1h 30m", "1y", "5 m", "h", "1e5", "9" * 40 + "w"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="is no duration"):
+        parse.duration(text)
+
+
+@pytest.mark.parametrize("text", ["", "now", "2030-01-01", "2030-01-01T00:00", "0001-01-01T00:00+14:00"])
+def test_what_is_no_instant_is_refused(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="is no instant"):
+        parse.instant(text)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        *[(0, "0ms"), (0.4, "400ms"), (3.21, "3.2s"), (5, "5s"), (59, "59s"), (60, "1m"), (192, "3m 12s")],
+        *[(7200, "2h"), (7260, "2h 1m"), (90_000, "1d 1h"), (90 * 86_400, "90d"), (-5, "-5s")],
+    ],
+)
+def test_a_span_has_two_units(seconds: float, text: str) -> None:
+    assert words.span(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("interval_ms", "burst", "text"),
+    [
+        (100, 1, "10/s"),
+        (1000, 5, "1/s, burst 5"),
+        (5000, 1, "1 per 5s"),
+        (None, 3, None),
+        (3, 1, "1 per 3ms"),
+    ],
+)
+def test_a_rate_limit_is_told(interval_ms: int | None, burst: int, text: str | None) -> None:
+    assert words.limit(interval_ms, burst) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (64 << 20, "67 MB")]
+)
+def test_a_size_is_told(count: int, text: str) -> None:
+    assert words.size(count) == text
+
+
+@pytest.mark.parametrize(
+    ("content", "value", "text"),
+    [
+        (b'{"a": 1}', {"a": 1}, '{"a": 1}'),
+        (b"plain", "plain", "plain"),
+        (b"\xff\x00", {"base64": "/wA="}, "0xff00"),
+        ("preview ü".encode()[:-1], {"base64": "cHJldmlldyDD"}, "preview "),
+        (None, None, None),
+    ],
+)
+def test_contents_are_json_text_or_bytes(content: bytes | None, value: Any, text: str | None) -> None:
+    assert words.content(content) == value
+    assert words.content_text(content) == text
+
+
+def test_control_characters_are_made_visible() -> None:
+    assert words.visible("a\x1b[31m\n\tü\u202e\udc80") == "a\\x1b[31m\n\tü\\u202e\\udc80"
+
+
+def test_values_become_plain_json() -> None:
+    assert words.plain(
+        {"at": datetime(2030, 1, 1, tzinfo=UTC), "for": timedelta(seconds=2), "x": (b"1",)}
+    ) == {
+        "at": "2030-01-01T00:00:00Z",
+        "for": 2.0,
+        "x": [1],
+    }

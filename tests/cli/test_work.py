@@ -1,0 +1,156 @@
+"""work: real processes, real signals."""
+
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+
+from lonnymq import Queue
+from lonnymq.cli.exits import Exit
+from tests.cli.conftest import DEADLINE_S, Run, Start
+
+APP = """
+import os
+import lonnymq
+
+app = lonnymq.App(lonnymq.Queue(os.environ["LONNYMQ_DSN"]))
+
+@app.task(max_attempts=1)
+def note(word: str) -> None:
+    with open("notes.txt", "a") as notes:
+        notes.write(f"{word} VERSION {os.getpid()}\\n")
+
+def make_app():
+    return app
+
+def handle(message):
+    with open("notes.txt", "a") as notes:
+        notes.write(f"{message.payload} by hand {os.getpid()}\\n")
+
+broken = 7
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    (tmp_path / "shop.py").write_text(APP)
+    return tmp_path
+
+
+def notes(shop: Path) -> list[list[str]]:
+    path = shop / "notes.txt"
+    return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def eventually(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def ended(process: Popen[str], number: signal.Signals = signal.SIGTERM) -> str:
+    """Ask it to stop, and return its log."""
+    process.send_signal(number)
+    _, err = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 0, err
+    return err
+
+
+def task(word: str) -> dict[str, object]:
+    return {"task": "note", "arguments": {"word": word}}
+
+
+def test_an_app_is_worked_until_a_signal_comes(start: Start, shop: Path, queue: Queue) -> None:
+    for number in range(5):
+        queue.enqueue("acme", task(f"n{number}"))
+    queue.enqueue("acme", {"task": "nobody"})
+    worker = start("work", "shop:app", "--name", "tester", "--log-level", "debug", cwd=shop)
+    eventually(lambda: queue.status().dead == 1 and queue.status().waiting + queue.status().leased == 0)
+    log = ended(worker)
+    assert sorted(word for word, *_ in notes(shop)) == [f"n{number}" for number in range(5)]
+    assert log.count("completed message") == 5
+    assert "unknown task 'nobody'" in log
+    assert "working queue 'lonnymq'" in log
+
+
+def test_a_function_is_worked_with_the_queue_of_the_options(start: Start, shop: Path, queue: Queue) -> None:
+    queue.enqueue("acme", "hello")
+    worker = start("work", "shop:handle", "--log-format", "json", "--concurrency", "2", cwd=shop)
+    eventually(lambda: notes(shop) and queue.status().leased == 0)
+    log = ended(worker, signal.SIGINT)
+    assert notes(shop)[0][:3] == ["hello", "by", "hand"]
+    assert log.startswith('{"time": ')
+
+
+def test_several_processes_work_and_end_together(start: Start, shop: Path, queue: Queue) -> None:
+    worker = start("work", "shop:make_app", "--processes", "2", "--concurrency", "1", cwd=shop)
+    # Whoever is first must not get all: more come until both have had some.
+    deadline = time.monotonic() + DEADLINE_S
+    while len({note[2] for note in notes(shop)}) < 2:
+        assert time.monotonic() < deadline, worker.poll()
+        queue.enqueue("acme", task("x"))
+        time.sleep(0.02)
+    ended(worker)
+    assert str(worker.pid) not in {note[2] for note in notes(shop)}
+    assert queue.status().leased == 0
+
+
+def test_a_changed_file_starts_the_worker_again(start: Start, shop: Path, queue: Queue) -> None:
+    queue.enqueue("acme", task("first"))
+    worker = start("work", "shop:app", "--reload", cwd=shop)
+    eventually(lambda: len(notes(shop)) == 1)
+    (shop / "shop.py").write_text("oops(")
+    assert worker.stderr is not None
+    for words in ("shop.py changed: starting again", "SyntaxError"):
+        assert any(words in line for line in worker.stderr), words
+    queue.enqueue("acme", task("second"))
+    (shop / "shop.py").write_text(APP.replace("VERSION", "CHANGED"))
+    eventually(lambda: len(notes(shop)) == 2)
+    assert [note[:2] for note in notes(shop)] == [["first", "VERSION"], ["second", "CHANGED"]]
+    ended(worker)
+
+
+def test_a_worker_under_reload_ends_with_its_parent(start: Start, shop: Path, queue: Queue) -> None:
+    queue.enqueue("acme", task("first"))
+    worker = start("work", "shop:app", "--reload", cwd=shop)
+    eventually(lambda: len(notes(shop)) == 1)
+    worker.kill()
+    # Its child holds the other end of this pipe.
+    worker.communicate(timeout=DEADLINE_S)
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("shop", "must be module:attribute, such as shop.tasks:app"),
+        ("nowhere:app", "there is no module 'nowhere'"),
+        ("shop:nothing", "module 'shop' has no 'nothing'"),
+        ("shop:broken", "must be an App, a Worker, a Handler"),
+        ("failing:app", "importing 'failing' failed: ZeroDivisionError: division by zero"),
+        ("needing:app", "importing 'needing' failed: ModuleNotFoundError: No module named 'absent'"),
+        ("garbled:app", "importing 'garbled' failed: SyntaxError"),
+    ],
+)
+def test_what_cannot_be_worked_is_refused(
+    lonnymq: Run, shop: Path, monkeypatch: pytest.MonkeyPatch, target: str, words: str
+) -> None:
+    (shop / "failing.py").write_text("x = 1 / 0")
+    (shop / "needing.py").write_text("import absent")
+    (shop / "garbled.py").write_text("def")
+    monkeypatch.chdir(shop)
+    monkeypatch.syspath_prepend(shop)
+    monkeypatch.setenv("LONNYMQ_DSN", "")
+    ended = lonnymq("work", target)
+    assert ended.code == Exit.USAGE
+    assert words in ended.trouble
+
+
+def test_a_queue_that_cannot_be_reached_ends_the_worker(shell: Run, shop: Path) -> None:
+    ended = shell("work", "shop:app", cwd=shop, LONNYMQ_DSN="postgresql://127.0.0.1:1/x")
+    assert ended.code == Exit.UNREACHABLE
+    assert "the queue cannot be used" in ended.err
+    assert "Traceback" not in ended.err
