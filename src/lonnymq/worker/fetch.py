@@ -3,7 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from lonnymq.worker.patience import PASSING, Pauses, within
+from lonnymq.worker.patience import PASSING, Pauses, answered
 
 if TYPE_CHECKING:
     from lonnymq.client.aio import AsyncQueue
@@ -20,7 +20,8 @@ async def fetch(queue: "AsyncQueue", hand: "Hand", settings: "WorkerSettings", r
     while True:
         limit = await hand.room()
         try:
-            batch = await within(
+            batch = await answered(
+                queue.caller.source,
                 wait_s + settings.patience_s,
                 queue.dequeue(limit, lease_ms=settings.lease_ms, worker=report.worker, wait=wait_s),
                 undo=hand.take,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lonnymq.calls import message as calls
 from lonnymq.calls.statement import picked
 from lonnymq.model import HeartbeatOutcome
-from lonnymq.worker.patience import PASSING, Pauses, within
+from lonnymq.worker.patience import PASSING, Pauses, answered
 from lonnymq.worker.report import LOG
 from lonnymq.worker.verdict import GIVEN_BACK, Interruption
 
@@ -61,7 +61,8 @@ class LeaseKeeper:
         patience_s = min(self._interval_s, max(soonest - asked_at, self._interval_s / 10))
         ids = [attempt.message.id for attempt in attempts]
         tokens = [attempt.message.token for attempt in attempts]
-        answers = await within(
+        answers = await answered(
+            self._caller.source,
             patience_s,
             self._caller.perform_each(
                 lambda p: calls.heartbeat(picked(ids, p), picked(tokens, p), self._lease_ms), len(ids)

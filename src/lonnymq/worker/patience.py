@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import psycopg
 
+from lonnymq.client.aio.source import AsyncSource
 from lonnymq.errors import Busy, ConnectionLost
 
 Result = TypeVar("Result")
@@ -39,6 +40,20 @@ class Pauses:
 
     def reset(self) -> None:
         self._pause_s = self._first_s
+
+
+async def answered(
+    source: AsyncSource,
+    seconds: float,
+    work: Coroutine[Any, Any, Result],
+    undo: Callable[[Result], object] | None = None,
+) -> Result:
+    """Await a call within so many seconds; without an answer, trust no old connection of this source."""
+    try:
+        return await within(seconds, work, undo)
+    except TimeoutError:
+        await source.renew()
+        raise
 
 
 async def within(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from lonnymq.calls import message as calls
 from lonnymq.calls.statement import picked
 from lonnymq.errors import LonnyError
-from lonnymq.worker.patience import PASSING, Pauses, within
+from lonnymq.worker.patience import PASSING, Pauses, answered
 from lonnymq.worker.verdict import Verdict, Word
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Settler:
 
     async def _settle(self, word: Word, group: "Sequence[Ended]") -> None:
         try:
-            answers = await within(self._patience_s, self._tell(word, group))
+            answers = await answered(self._caller.source, self._patience_s, self._tell(word, group))
         except PASSING as error:
             for attempt, _ in group:
                 attempt.is_doubtful = True

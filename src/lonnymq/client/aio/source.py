@@ -76,6 +76,12 @@ class AsyncSource:
                 await connection.close()
                 await self._pool.putconn(connection)
 
+    async def renew(self) -> None:
+        """One of our connections is silent: do not wait for the idle ones, which went the same way."""
+        drain = getattr(self._pool, "drain", None)  # since psycopg_pool 3.3
+        if self._is_ours and drain is not None and not self._pool.closed:
+            await drain()
+
     async def close(self) -> None:
         """Close what is ours."""
         self._is_closed = True

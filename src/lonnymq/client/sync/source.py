@@ -78,6 +78,12 @@ class Source:
                 connection.close()
                 self._pool.putconn(connection)
 
+    def renew(self) -> None:
+        """One of our connections is silent: do not wait for the idle ones, which went the same way."""
+        drain = getattr(self._pool, "drain", None)  # since psycopg_pool 3.3
+        if self._is_ours and drain is not None and not self._pool.closed:
+            drain()
+
     def close(self) -> None:
         """Close what is ours."""
         self._is_closed = True
