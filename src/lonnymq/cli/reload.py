@@ -21,6 +21,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run `lonnymq` with these arguments, without --reload, until a signal comes; return its exit code."""
     command = [sys.executable, "-m", "lonnymq", *(one for one in arguments if one != "--reload")]
     ended = threading.Event()
+    before = _stamps()
     child = _started(command)
 
     def end(number: int, frame: object) -> None:
@@ -29,9 +30,9 @@ def run(arguments: Sequence[str]) -> int:
             child.terminate()
         ended.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, end)
-    before = _stamps()
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), end)
     while not ended.wait(LOOK_S):
         now = _stamps()
         if now == before:
@@ -42,7 +43,8 @@ def run(arguments: Sequence[str]) -> int:
         if not ended.is_set():
             child = _started(command)
     _stop(child)
-    return child.returncode
+    # Negative: it died of the signal, before it had learned to end in its own way.
+    return max(child.returncode, 0)
 
 
 def end_with_parent() -> None:
