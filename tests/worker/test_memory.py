@@ -1,0 +1,35 @@
+"""A worker keeps nothing of the messages that are behind it."""
+
+import asyncio
+import gc
+import sys
+
+from lonnymq import AsyncMessage, AsyncQueue, Defer, Message, NewMessage
+from tests.worker.working import drained, retrying, working
+
+BEFORE, AFTER = 3_000, 12_000
+
+
+def test_memory_is_flat_over_thousands_of_messages(dsn: str) -> None:
+    """Blocks of memory, counted by the interpreter: one per message would show."""
+    blocks: list[int] = []
+
+    async def on_loop(message: AsyncMessage) -> None:
+        if message.attempt == 1 and message.payload % 10 == 0:
+            raise Defer(0)
+
+    def in_thread(message: Message) -> None:
+        return None
+
+    async def scenario() -> None:
+        async with AsyncQueue(dsn) as queue:
+            for handler, count in ((on_loop, BEFORE), (in_thread, 500), (on_loop, AFTER), (in_thread, 2000)):
+                await queue.enqueue_many([NewMessage(channel=f"c{n % 50}", payload=n) for n in range(count)])
+                async with working(queue, retrying(handler)):
+                    await drained(queue)
+                gc.collect()
+                blocks.append(sys.getallocatedblocks())
+
+    asyncio.run(scenario())
+    assert blocks[2] - blocks[0] < AFTER / 4
+    assert blocks[3] - blocks[1] < AFTER / 4

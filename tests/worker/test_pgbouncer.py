@@ -1,0 +1,104 @@
+"""Behind PgBouncer in transaction mode: no LISTEN, no prepared statements, few sessions for many clients."""
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import conninfo
+
+from lonnymq import ClientSettings, ExitCode, NewMessage, Queue
+from tests.conftest import Connect
+from tests.worker.conftest import StartWorker
+from tests.worker.working import eventually
+
+# As the page for operators says it.
+CLIENT = {"listen": False, "prepare_threshold": None}
+SESSIONS = 2
+PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="needs PgBouncer: apt-get install pgbouncer")
+
+
+@pytest.fixture
+def bouncer(dsn: str) -> Iterator[str]:
+    """The way to the test's database through a PgBouncer of its own."""
+    parameters = conninfo.conninfo_to_dict(dsn)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    given = {name: parameters.get(name) for name in ("host", "port", "user", "password")}
+    target = " ".join(f"{name}='{value}'" for name, value in given.items() if value)
+    with tempfile.TemporaryDirectory(prefix="lonnymq-pgbouncer-") as home:
+        # It runs as another user, who must be able to get in.
+        Path(home).chmod(0o755)
+        file, log = Path(home, "pgbouncer.ini"), Path(home, "log")
+        file.write_text(
+            f"[databases]\n* = {target}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n"
+            f"unix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = {SESSIONS}\n"
+            "max_client_conn = 100\n"
+        )
+        with log.open("wb") as output:
+            command = [str(PROGRAM), *as_somebody(str(given["host"] or "")), str(file)]
+            process = subprocess.Popen(command, stdout=output, stderr=output)
+        through = conninfo.make_conninfo(dsn, host="127.0.0.1", port=port, sslmode="disable")
+        try:
+            eventually(lambda: is_open(through) or process.poll() is not None)
+            assert process.poll() is None, log.read_text()
+            yield through
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def as_somebody(host: str) -> list[str]:
+    """It refuses to be root: let it be whoever may enter the server's directory of sockets."""
+    if os.geteuid() != 0:
+        return []
+    owner = pwd.getpwuid(Path(host).stat().st_uid) if host.startswith("/") else pwd.getpwnam("nobody")
+    return ["-u", owner.pw_name]
+
+
+def is_open(dsn: str) -> bool:
+    try:
+        psycopg.connect(dsn).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+def test_workers_and_producers_share_few_sessions(
+    bouncer: str, connect: Connect, start_worker: StartWorker
+) -> None:
+    workers = [
+        start_worker(to=bouncer, concurrency=8, lease_ms=2000, client={**CLIENT, "poll_ms": 50})
+        for _ in range(2)
+    ]
+    with Queue(bouncer, settings=ClientSettings(**CLIENT)) as queue:  # type: ignore[arg-type]
+        for seconds in (0, 0.01, 3):
+            queue.enqueue_many(
+                [NewMessage(channel=f"c{n}", payload={"do": "sleep", "seconds": seconds}) for n in range(10)]
+            )
+        eventually(lambda: sum(len(worker.events("end")) for worker in workers) == 30)
+        eventually(lambda: queue.status().leased == 0)
+        # Idle workers are woken by polling.
+        queue.enqueue("a", {"do": "sleep", "seconds": 0})
+        eventually(lambda: sum(len(worker.events("end")) for worker in workers) == 31)
+        assert len(queue.dequeue(wait=0.2)) == 0
+        found = connect().execute(
+            "select count(*) from pg_stat_activity where datname = current_database()"
+            " and pid <> pg_backend_pid() and query like '%message_%' and backend_type = 'client backend'"
+        )
+        sessions = found.fetchone()
+        assert sessions is not None
+        assert 1 <= sessions[0] <= SESSIONS
+        for worker in workers:
+            assert worker.stop() == ExitCode.FINISHED
+            assert "fails" not in worker.said()
+            assert "lease_lost" not in worker.said()
+        assert queue.status().waiting == 0

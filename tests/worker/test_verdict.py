@@ -1,0 +1,83 @@
+"""Retries and verdicts: what follows from what, without a database."""
+
+import math
+from random import Random
+
+import pytest
+
+from lonnymq import JSON, Bury, Defer, Handler, InvalidArgument, Retry
+from lonnymq.worker.verdict import COMPLETED, GIVEN_BACK, NOTHING, Interruption, Judge, Verdict, Word
+
+HANDLER = Handler(call=lambda message: None, retry=Retry(first_s=2, factor=3, most_s=10, jitter=0))
+LAST = Handler(call=lambda message: None, max_attempts=3, timeout_s=1.5, name="transcode")
+ERROR = RuntimeError("full")
+JUDGE = Judge(JSON, Random(1))
+
+
+def test_delays_grow_to_their_limit() -> None:
+    assert [HANDLER.retry.delay_s(attempt, Random()) for attempt in (1, 2, 3, 4)] == [2, 6, 10, 10]
+    assert Retry(first_s=1, factor=2, jitter=0).delay_s(2_000_000_000, Random()) == 3600
+    assert Retry(first_s=0).delay_s(2_000_000_000, Random()) == 0
+
+
+def test_jitter_shortens_a_delay_by_its_share_at_most() -> None:
+    delays = [Retry(first_s=10, jitter=0.3).delay_s(1, Random(seed)) for seed in range(200)]
+    assert 7 <= min(delays) < 7.5
+    assert 9.5 < max(delays) <= 10
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("first_s", -1),
+        ("first_s", math.nan),
+        ("factor", 0.5),
+        ("most_s", math.inf),
+        ("jitter", 1.1),
+        ("jitter", "x"),
+    ],
+)
+def test_a_retry_that_makes_no_sense_is_refused(argument: str, value: object) -> None:
+    with pytest.raises(InvalidArgument, match=f"^{argument} must be a number"):
+        Retry(**{argument: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("handler", "attempt", "error", "why", "verdict"),
+    [
+        (HANDLER, 1, None, None, COMPLETED),
+        (HANDLER, 1, Bury("no video"), None, Verdict(Word.BURY, error="no video")),
+        (HANDLER, 9, Defer(1.5, state=[1], error="later"), None, Verdict(Word.DEFER, 1500, b"[1]", "later")),
+        (HANDLER, 9, Defer(), None, Verdict(Word.DEFER)),
+        (LAST, 3, Defer(1), None, Verdict(Word.BURY, error="deferred by its handler")),
+        (HANDLER, 2, ERROR, None, Verdict(Word.DEFER, 6000, error="RuntimeError: full")),
+        (LAST, 3, ERROR, None, Verdict(Word.BURY, error="RuntimeError: full")),
+        # A lease that is gone can neither be completed nor given back.
+        (HANDLER, 1, None, Interruption.LOST, NOTHING),
+        (HANDLER, 1, ERROR, Interruption.LOST, NOTHING),
+        # A cancelled message holds its place until the worker has stopped.
+        (HANDLER, 1, None, Interruption.CANCELLED, GIVEN_BACK),
+        # Whoever finishes although it was told to stop has finished.
+        (HANDLER, 1, None, Interruption.STOPPED, COMPLETED),
+        (HANDLER, 1, None, Interruption.TIMED_OUT, COMPLETED),
+        (LAST, 3, ERROR, Interruption.STOPPED, GIVEN_BACK),
+        (
+            LAST,
+            3,
+            ERROR,
+            Interruption.TIMED_OUT,
+            Verdict(Word.BURY, error="lonnymq.worker.verdict.TimedOut: transcode took longer than 1.5 s"),
+        ),
+    ],
+)
+def test_verdicts(
+    handler: Handler, attempt: int, error: BaseException | None, why: Interruption | None, verdict: Verdict
+) -> None:
+    assert JUDGE.verdict(handler, attempt, error, why) == verdict
+
+
+def test_a_state_that_cannot_be_kept_is_an_error_of_the_attempt() -> None:
+    verdict = JUDGE.verdict(HANDLER, 1, Defer(state=object()), None)
+    assert verdict.word is Word.DEFER
+    assert verdict.delay_ms == 2000
+    assert "state must be" in (verdict.error or "")
