@@ -337,6 +337,27 @@ def test_a_wrong_argument_is_named(options: dict[str, Any], words: str) -> None:
         set_(Queue("dbname=nobody"), **options)
 
 
+@pytest.mark.plan
+def test_looking_costs_the_same_however_many_crons_there_are(connect: Connect) -> None:
+    session = connect()
+    session.execute(
+        "insert into cron"
+        " (name, expression, timezone, channel, content, catch_up, is_declared, mark_at, next_at)"
+        " select n::text, '0 3 * * *', 'UTC', 'x', 'x', 'all', n %% 2 = 0, now(), now() + n * %s"
+        " from generate_series(60, 20000) n",
+        [timedelta(seconds=1)],
+    )
+    for _ in range(2):
+        for hours in (0, 2):
+            call = f"cron_due(array['62'], 10, now() + interval '{hours} hours')"
+            for _ in range(2):
+                rows = session.execute(f"explain (analyze, buffers, format json) select {call}".encode())
+                plan = rows.fetchall()[0][0][0]["Plan"]
+            # The second time: the first one reads the catalog.
+            assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 30
+        session.execute("analyze cron")
+
+
 def test_any_schema_name_has_crons(dsn: str) -> None:
     with Queue(dsn, schema='weird "; drop schema x; --') as queue:
         queue.install()

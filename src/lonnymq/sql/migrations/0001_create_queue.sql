@@ -233,4 +233,4 @@ create table cron (
   last_at timestamptz,
   created_at timestamptz not null default now()
 );
-create index cron_next_ix on cron (next_at nulls first) where not is_paused;
+create index cron_next_ix on cron (next_at) where not is_paused;
