@@ -14,6 +14,7 @@ from benchmarks.cases import (
     open_creator,
     single_message,
     wake_up,
+    worker_drain,
     worker_memory,
 )
 
@@ -31,4 +32,5 @@ CASES: list[Case] = [
     history.CASE,
     wake_up.CASE,
     worker_memory.CASE,
+    worker_drain.CASE,
 ]

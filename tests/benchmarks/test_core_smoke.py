@@ -31,6 +31,7 @@ MEASURED = [
     "open-creator",
     "wake-up",
     "worker-memory",
+    "worker-drain",
 ]
 
 
