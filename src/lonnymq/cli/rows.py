@@ -46,8 +46,10 @@ class Reader:
 
     def located(self, error: Exception) -> InvalidArgument:
         """Return a refusal with the line it is due to."""
+        # The line says more than the place among the messages.
+        refusal = str(error).removeprefix(f"messages[{self.count - 1}]: ")
         is_of_a_line = self.line > 0 and not self.is_done
-        return InvalidArgument(f"line {self.line}: {error}" if is_of_a_line else str(error))
+        return InvalidArgument(f"line {self.line}: {refusal}" if is_of_a_line else refusal)
 
     def _texts(self) -> Iterator[str]:
         for line in self._lines:

@@ -56,13 +56,13 @@ def doctor(
 
 def findings(facts: Examination, vitals: Vitals, now: datetime) -> Iterator[Finding]:
     """Yield what there is to say, in the order in which to mend it."""
-    yield from of_server.server(facts.server, now)
+    yield from of_server.place(facts.server, now)
     yield from of_server.schema(facts)
     yield from of_server.privileges(facts)
     yield from of_server.settings(facts.server)
     yield from of_server.connections(facts.server)
     yield from of_queue.holders(facts)
-    yield from of_queue.tables(facts.tables)
+    yield from of_queue.tables(facts)
     if vitals.status is not None:
         yield from of_queue.workers(vitals.status, facts)
         yield from of_queue.history(vitals.status, vitals.partitions)

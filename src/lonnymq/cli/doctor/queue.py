@@ -1,6 +1,7 @@
 """Transactions, dead rows, workers, channels, history, invariants. Pure."""
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 from lonnymq import HistoryMode, HistoryPartition, Problem, QueueStatus
 from lonnymq.cli import words
@@ -11,6 +12,7 @@ OLD_TRANSACTION_S = 5 * 60
 VERY_OLD_TRANSACTION_S = 60 * 60
 DEAD_ROWS = 100_000
 DEAD_SHARE = 5
+VACUUM_ROUNDS = timedelta(minutes=10)
 MANY_WAKES = 100_000
 
 
@@ -57,8 +59,8 @@ def _holder(one: Holder) -> Finding:
     )
 
 
-def tables(tables: tuple[TableFacts, ...]) -> Iterator[Finding]:
-    bloated = [one for one in tables if one.dead_rows > max(DEAD_ROWS, DEAD_SHARE * one.live_rows)]
+def tables(facts: Examination) -> Iterator[Finding]:
+    bloated = [one for one in facts.tables if _is_bloated(one, facts.server.clock)]
     for one in bloated:
         when = f"last vacuumed {words.instant(one.vacuumed_at)}" if one.vacuumed_at else "never vacuumed"
         yield Finding(
@@ -67,9 +69,16 @@ def tables(tables: tuple[TableFacts, ...]) -> Iterator[Finding]:
             f"table {one.name}: {one.dead_rows:,} dead of {one.dead_rows + one.live_rows:,}, {when}",
             "end old transactions, then autovacuum catches up; at once: vacuum (verbose) that table",
         )
-    if tables and not bloated:
-        total = words.size(sum(one.bytes for one in tables))
+    if facts.tables and not bloated:
+        total = words.size(sum(one.bytes for one in facts.tables))
         yield Finding(Level.OK, "dead rows", f"few; all tables take {total}")
+
+
+def _is_bloated(table: TableFacts, now: datetime) -> bool:
+    """Tell trouble from what is usual between two rounds of autovacuum, or after a bulk load."""
+    is_due = table.vacuumed_at is None or now - table.vacuumed_at > VACUUM_ROUNDS
+    has_many = table.dead_rows > max(DEAD_ROWS, DEAD_SHARE * table.live_rows)
+    return has_many and is_due and table.name != "stage"
 
 
 def workers(status: QueueStatus, facts: Examination) -> Iterator[Finding]:

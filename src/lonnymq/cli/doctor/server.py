@@ -1,6 +1,7 @@
 """Server, schema, privileges, settings, connections. Pure."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 
 from lonnymq import SchemaState
@@ -11,36 +12,55 @@ from lonnymq.schema.examine import Examination, ServerFacts
 CLOCK_OFF_S = 5
 CONNECTIONS_WARNING, CONNECTIONS_PROBLEM = 0.8, 0.95
 
-# Setting, values that are risky, how bad that is, what comes of it, what to do.
-RISKY: tuple[tuple[str, str, Level, str, str], ...] = (
-    ("autovacuum", "off", Level.PROBLEM, "dead rows are never cleaned up", "turn it on"),
-    ("track_counts", "off", Level.PROBLEM, "autovacuum does not see dead rows", "turn it on"),
-    (
+
+@dataclass(frozen=True)
+class Risk:
+    """A setting with values that it should not have, what comes of them, and what to do."""
+
+    setting: str
+    values: tuple[str, ...]
+    level: Level
+    consequence: str
+    advice: str
+
+
+RISKS = (
+    Risk("autovacuum", ("off",), Level.PROBLEM, "dead rows are never cleaned up", "turn it on"),
+    Risk("track_counts", ("off",), Level.PROBLEM, "autovacuum does not see dead rows", "turn it on"),
+    Risk(
         "default_transaction_isolation",
-        "repeatable read|serializable",
+        ("repeatable read", "serializable"),
         Level.PROBLEM,
         "dequeue and acknowledgements refuse it",
         "make it read committed for the roles of workers",
     ),
-    ("default_transaction_read_only", "on", Level.PROBLEM, "nothing can be created or worked", "turn it off"),
-    (
+    Risk(
+        "default_transaction_read_only",
+        ("on",),
+        Level.PROBLEM,
+        "nothing can be created or worked",
+        "turn it off",
+    ),
+    Risk(
         "fsync",
-        "off",
+        ("off",),
         Level.WARNING,
         "a crash of the machine may ruin the database",
         "turn it on, except for tests",
     ),
-    ("full_page_writes", "off", Level.WARNING, "a crash may ruin pages", "turn it on, except for tests"),
-    (
+    Risk(
+        "full_page_writes", ("off",), Level.WARNING, "a crash may ruin pages", "turn it on, except for tests"
+    ),
+    Risk(
         "synchronous_commit",
-        "off",
+        ("off",),
         Level.WARNING,
         "a crash may lose the last moment's committed messages",
         "leave it on; the queue itself turns it off where a loss is only a redelivery",
     ),
-    (
+    Risk(
         "idle_in_transaction_session_timeout",
-        "0 ms",
+        ("0 ms",),
         Level.NOTE,
         "a forgotten transaction stays open for ever",
         "set it for your applications' roles, say to 5min",
@@ -48,7 +68,7 @@ RISKY: tuple[tuple[str, str, Level, str, str], ...] = (
 )
 
 
-def server(server: ServerFacts, now: datetime) -> Iterator[Finding]:
+def place(server: ServerFacts, now: datetime) -> Iterator[Finding]:
     where = f"database {server.database!r} as {server.role!r}, PostgreSQL {server.version}"
     if server.version_number < 140000:
         yield Finding(
@@ -144,11 +164,13 @@ def privileges(facts: Examination) -> Iterator[Finding]:
 
 def settings(server: ServerFacts) -> Iterator[Finding]:
     is_calm = True
-    for name, risky, level, consequence, advice in RISKY:
-        value = server.settings.get(name)
-        if value in risky.split("|"):
-            is_calm = is_calm and level is Level.NOTE
-            yield Finding(level, "settings", f"{name} is {value.partition(' ')[0]}: {consequence}", advice)
+    for risk in RISKS:
+        value = server.settings.get(risk.setting)
+        if value in risk.values:
+            is_calm = is_calm and risk.level is Level.NOTE
+            shown = value.partition(" ms")[0]
+            detail = f"{risk.setting} is {shown}: {risk.consequence}"
+            yield Finding(risk.level, "settings", detail, risk.advice)
     if is_calm:
         yield Finding(Level.OK, "settings", "autovacuum, durability and isolation are as they should be")
 

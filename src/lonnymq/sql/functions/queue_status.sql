@@ -8,7 +8,10 @@ create or replace function queue_status(
 language sql stable security definer
 set search_path from current
 as $$
-  select (select count(*) from channel),
+  select (select count(*) from channel)
+      -- Those that no worker has seen yet are known by their wakes only.
+      + (select count(distinct w.channel_id) from wake w
+        where w.channel_name is not null and not exists (select from channel c where c.id = w.channel_id)),
     (select coalesce(sum(t.waiting), 0) from turn t) + (select coalesce(sum(w.waiting), 0) from wake w),
     (select count(*) from lease),
     (select count(*) from lease l where l.unlock_at < extract(epoch from clock_timestamp()) * 1000000),
