@@ -39,6 +39,24 @@ class PublicationIncomplete(LonnyError):
     sqlstate = "LQ005"
 
 
+class HistoryUnknown(LonnyError):
+    """A reader's position is not of this history: the database was restored, failed over or made again."""
+
+    sqlstate = "LQ006"
+
+
+class HistoryDropped(LonnyError):
+    """Rows of history that a reader had still to read were dropped."""
+
+    sqlstate = "LQ007"
+
+
+class StreamRestarted(LonnyError):
+    """A stream sends batches again that came before its last one: its checkpoint was lost or replaced."""
+
+    sqlstate = "LQ008"
+
+
 class TransactionAborted(LonnyError):
     """An earlier statement of the caller's transaction failed: roll it back first. Nothing was changed."""
 
@@ -95,6 +113,9 @@ BY_SQLSTATE: dict[str, type[LonnyError]] = {
         Busy,
         ChannelCollision,
         PublicationIncomplete,
+        HistoryUnknown,
+        HistoryDropped,
+        StreamRestarted,
         TransactionAborted,
         NotPermitted,
     )

@@ -461,3 +461,40 @@ class HistoryPartition:
     is_over: bool
     is_attached: bool
     is_detaching: bool
+
+
+@dataclass(frozen=True)
+class HistoryReader:
+    """Who follows history; `behind` counts rows it is not done with, to 1,000,000; `horizon` bounds all."""
+
+    name: str
+    done_xid: int
+    done_id: int
+    followed_at: datetime
+    behind: int
+    horizon: int
+
+
+@dataclass(frozen=True, order=True)
+class HistoryPosition:
+    """After a row of history, in the order of transactions."""
+
+    xid: int
+    id: int
+
+
+@dataclass(frozen=True)
+class HistorySlice:
+    """Rows up to `end`, after the slice before."""
+
+    end: HistoryPosition
+    rows: int
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Messages leased together; `id` is None if there were none, and `wait_ms` says when to ask again."""
+
+    id: str | None
+    messages: int
+    wait_ms: int

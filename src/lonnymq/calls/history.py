@@ -1,9 +1,12 @@
 """Partitions of history: made ahead, and dropped when they are old."""
 
 from lonnymq.calls.statement import Call, Rows, Statement, call, function
-from lonnymq.model import HistoryPartition
+from lonnymq.model import HistoryPartition, HistoryReader
 
 PREPARE = function("history_prepare", p_days="integer")
+RELEASE = function("history_release", p_partition="text")
+READERS = function("history_readers", "reader, done_xid, done_id, followed_at, behind, horizon")
+FORGET = function("history_forget", p_reader="text")
 # From the catalog and not from the view: a prune that was cut off may have left a partition detached.
 PARTITIONS = Statement(
     "history_partition",
@@ -24,6 +27,18 @@ def prepare(days: int) -> Call[int]:
 
 def partitions() -> Call[list[HistoryPartition]]:
     return call(PARTITIONS, decode=_partitions)
+
+
+def release(partition: str) -> Call[str | None]:
+    return call(RELEASE, partition, decode=lambda rows: rows[0][0])
+
+
+def readers() -> Call[list[HistoryReader]]:
+    return call(READERS, decode=lambda rows: [HistoryReader(*row) for row in rows])
+
+
+def forget(reader: str) -> Call[bool]:
+    return call(FORGET, reader, decode=lambda rows: bool(rows[0][0]))
 
 
 def detach(partition: str) -> Statement:

@@ -14,6 +14,7 @@
 \ir tables/stage.sql
 \ir tables/sleeper.sql
 \ir tables/cron.sql
+\ir tables/claim.sql
 
 -- Words and checks.
 \ir functions/reject.sql
@@ -36,6 +37,8 @@
 \ir functions/message_create_many.sql
 \ir functions/message_publish.sql
 \ir functions/stage_prune.sql
+\ir functions/stage_discard.sql
+\ir functions/stream_publish.sql
 
 -- It is leased.
 \ir functions/history_rows.sql
@@ -67,6 +70,13 @@
 \ir functions/dead_purge.sql
 \ir functions/dead_purge_channel.sql
 
+-- It is leased and completed together with others.
+\ir functions/claim_take.sql
+\ir functions/claim_plan.sql
+\ir functions/claim_keep.sql
+\ir functions/claim_read.sql
+\ir functions/claim_complete.sql
+
 -- It comes again and again.
 \ir functions/cron_set.sql
 \ir functions/cron_due.sql
@@ -84,6 +94,7 @@
 -- Operators look and steer.
 \ir views/channel_status.sql
 \ir views/message_json.sql
+\ir views/message_status.sql
 \ir views/lease_status.sql
 \ir views/dead_letter.sql
 \ir views/table_size.sql
@@ -92,6 +103,14 @@
 \ir functions/message_peek.sql
 \ir functions/channel_busiest.sql
 \ir functions/history_prepare.sql
+\ir functions/history_origin.sql
+\ir functions/history_require.sql
+\ir functions/history_follow.sql
+\ir functions/history_slices.sql
+\ir functions/history_done.sql
+\ir functions/history_release.sql
+\ir functions/history_readers.sql
+\ir functions/history_forget.sql
 \ir functions/channel_set.sql
 \ir functions/channel_pause.sql
 \ir functions/channel_resume.sql

@@ -14,7 +14,7 @@ from lonnymq.client import failure
 from lonnymq.client.aio.caller import AsyncCaller
 from lonnymq.client.backoff import pauses
 from lonnymq.errors import Busy
-from lonnymq.model import HistoryPartition
+from lonnymq.model import HistoryPartition, HistoryReader
 
 
 class AsyncHistory:
@@ -34,6 +34,7 @@ class AsyncHistory:
     async def prune(self, older_than: timedelta | datetime, *, retry_for_s: float = 60.0) -> list[str]:
         """Drop the partitions that hold nothing younger; return their names.
 
+        One that a reader is not done with stays, and so do those after it (see `readers`).
         Never makes a worker wait: it gives up each attempt at a lock after a moment and tries again.
         Raises Busy after `retry_for_s`; calling it again goes on where it stopped.
         """
@@ -47,10 +48,31 @@ class AsyncHistory:
             await connection.execute("set lock_timeout = '100ms'")
             for partition in await self._caller.execute(calls.partitions(), connection):
                 # One that is detaching must be finished, whatever its age, before another can be detached.
-                if partition.is_detaching or (partition.is_over and partition.until_ms <= limit_ms):
-                    await self._drop(connection, partition.name, retry_for_s)
-                    pruned.append(partition.name)
+                if not partition.is_detaching:
+                    if not partition.is_over or partition.until_ms > limit_ms:
+                        continue
+                    if not await self._is_released(connection, partition.name, retry_for_s):
+                        break
+                await self._drop(connection, partition.name, retry_for_s)
+                pruned.append(partition.name)
         return pruned
+
+    async def readers(self) -> list[HistoryReader]:
+        """Return who follows history, and how far each is."""
+        return await self._caller.perform(calls.readers())
+
+    async def forget(self, reader: str) -> bool:
+        """Say that a reader will not come back: `prune` need not wait for it. Return if it was known."""
+        return await self._caller.perform(calls.forget(argument.text("reader", reader, 1, 255)))
+
+    async def _is_released(self, connection: AsyncConnection[Any], name: str, retry_for_s: float) -> bool:
+        """Whether no reader needs a partition any more."""
+        for pause_s in pauses(0.02, 1.0, retry_for_s):
+            try:
+                return await self._caller.execute(calls.release(name), connection) is None
+            except Busy:
+                await asyncio.sleep(pause_s)
+        raise Busy(f"partition {name} is in use: prune() again later")
 
     async def _drop(self, connection: AsyncConnection[Any], name: str, retry_for_s: float) -> None:
         for pause_s in pauses(0.02, 1.0, retry_for_s):

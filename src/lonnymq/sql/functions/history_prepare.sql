@@ -39,14 +39,19 @@ begin
         v_schema, v_schema, v_name, v_from, v_until);
       v_made := v_made + 1;
     end if;
-    -- Also what came late: a completer may have begun before the partition was there.
+    -- Also what came late: a completer may have begun before the partition was there. It becomes history now, by this
+    -- transaction: readers may have passed the one that wrote it.
     with late as (
       delete from history_overflow o
       where o.ended_at >= to_epoch(v_day::timestamp at time zone 'UTC')
         and o.ended_at < to_epoch((v_day + 1)::timestamp at time zone 'UTC')
       returning o.*
     )
-    insert into history select * from late;
+    insert into history (id, message_id, channel_id, channel, outcome, attempt, created_at, dequeue_at, leased_at, ended_at,
+      worker, error, content_bytes, content, state)
+    select l.id, l.message_id, l.channel_id, l.channel, l.outcome, l.attempt, l.created_at, l.dequeue_at, l.leased_at,
+      l.ended_at, l.worker, l.error, l.content_bytes, l.content, l.state
+    from late l;
   end loop;
   return v_made;
 end

@@ -181,6 +181,24 @@ create index history_xid_ix on history (xid, id);
 create table history_overflow (like history including defaults);
 alter table history_overflow replica identity full;
 
+-- history_reader: who follows history, and how far. (xid, id) is the end of the newest batch that was given out, written
+-- to disk before anybody knows it; up to (done_xid, done_id) the reader needs nothing any more.
+create table history_reader (
+  name text primary key,
+  xid bigint not null,
+  id bigint not null,
+  done_xid bigint not null,
+  done_id bigint not null,
+  followed_at timestamptz not null default now()
+);
+
+-- history_floor: up to here rows may have been dropped. No row: nothing was.
+create table history_floor (
+  is_only boolean primary key default true check (is_only),
+  xid bigint not null,
+  id bigint not null
+);
+
 -- stage: rows of a bulk load before they are published. Unlogged: after a crash it is empty, and publish, which
 -- checks the counts, says so.
 create unlogged table stage (
@@ -199,6 +217,15 @@ create unlogged table stage (
 -- publication: bulk loads that were published; the name makes publishing idempotent.
 create table publication (
   name text primary key,
+  created bigint not null,
+  duplicates bigint not null,
+  published_at timestamptz not null default now()
+);
+
+-- stream: bulk loads that come in numbered batches; the last one published makes publishing idempotent.
+create table stream (
+  name text primary key,
+  last_batch bigint not null,
   created bigint not null,
   duplicates bigint not null,
   published_at timestamptz not null default now()
@@ -234,3 +261,17 @@ create table cron (
   created_at timestamptz not null default now()
 );
 create index cron_next_ix on cron (next_at) where not is_paused;
+
+-- claim: messages that were leased together, to be worked and completed together, by a consumer that may die and come
+-- back. It remembers under which tokens, and which claim was completed before it.
+create table claim (
+  id uuid primary key default gen_random_uuid(),
+  prev uuid,
+  consumer text not null,
+  message_ids bigint[] not null,
+  tokens bigint[] not null,
+  is_done boolean not null default false,
+  lost integer not null default 0,
+  claimed_at timestamptz not null default now(),
+  kept_at timestamptz not null default now()
+);

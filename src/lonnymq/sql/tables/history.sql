@@ -24,3 +24,21 @@ create index history_xid_ix on history (xid, id);
 -- history_overflow: where attempts go when nobody has made a partition for today. history_prepare moves them.
 create table history_overflow (like history including defaults);
 alter table history_overflow replica identity full;
+
+-- history_reader: who follows history, and how far. (xid, id) is the end of the newest batch that was given out, written
+-- to disk before anybody knows it; up to (done_xid, done_id) the reader needs nothing any more.
+create table history_reader (
+  name text primary key,
+  xid bigint not null,
+  id bigint not null,
+  done_xid bigint not null,
+  done_id bigint not null,
+  followed_at timestamptz not null default now()
+);
+
+-- history_floor: up to here rows may have been dropped. No row: nothing was.
+create table history_floor (
+  is_only boolean primary key default true check (is_only),
+  xid bigint not null,
+  id bigint not null
+);

@@ -20,3 +20,12 @@ create table publication (
   duplicates bigint not null,
   published_at timestamptz not null default now()
 );
+
+-- stream: bulk loads that come in numbered batches; the last one published makes publishing idempotent.
+create table stream (
+  name text primary key,
+  last_batch bigint not null,
+  created bigint not null,
+  duplicates bigint not null,
+  published_at timestamptz not null default now()
+);

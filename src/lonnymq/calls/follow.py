@@ -1,0 +1,75 @@
+"""History as a stream: up to where to read next, in which slices, and what is done."""
+
+from lonnymq.calls.statement import Call, Rows, Statement, call, function, nothing
+from lonnymq.model import HistoryPosition, HistorySlice
+
+FOLLOW = function(
+    "history_follow",
+    "origin, xid, id",
+    p_reader="text",
+    p_origin="text",
+    p_xid="bigint",
+    p_id="bigint",
+    p_is_latest="boolean",
+    p_max_rows="bigint",
+)
+SLICES = function(
+    "history_slices",
+    "xid, id, rows",
+    p_reader="text",
+    p_origin="text",
+    p_xid="bigint",
+    p_id="bigint",
+    p_end_xid="bigint",
+    p_end_id="bigint",
+    p_rows="bigint",
+)
+DONE = function("history_done", p_reader="text", p_xid="bigint", p_id="bigint")
+
+
+def follow(
+    reader: str, origin: str | None, start: HistoryPosition | None, is_latest: bool, max_rows: int | None
+) -> Call[tuple[str, HistoryPosition | None]]:
+    """The origin, and the position to read to."""
+
+    def decode(rows: Rows) -> tuple[str, HistoryPosition | None]:
+        found, xid, id_ = rows[0]
+        return found, None if xid is None else HistoryPosition(xid, id_)
+
+    return call(FOLLOW, reader, origin, *_parts(start), is_latest, max_rows, decode=decode)
+
+
+def slices(
+    reader: str | None,
+    origin: str | None,
+    start: HistoryPosition | None,
+    end: HistoryPosition | None,
+    rows_each: int,
+) -> Call[list[HistorySlice]]:
+    return call(
+        SLICES,
+        reader,
+        origin,
+        *_parts(start),
+        *_parts(end),
+        rows_each,
+        decode=lambda rows: [HistorySlice(HistoryPosition(xid, id_), count) for xid, id_, count in rows],
+    )
+
+
+def done(reader: str, position: HistoryPosition) -> Call[None]:
+    return call(DONE, reader, position.xid, position.id, decode=nothing)
+
+
+def rows(columns: str, start: HistoryPosition, end: HistoryPosition) -> Statement:
+    """Read a slice; the positions are numbers of ours, since COPY takes no parameters."""
+    return Statement(
+        "history",
+        f"select {columns} from {{schema}}.history h"
+        f" where (h.xid, h.id) > ({int(start.xid)}, {int(start.id)})"
+        f" and (h.xid, h.id) <= ({int(end.xid)}, {int(end.id)})",
+    )
+
+
+def _parts(position: HistoryPosition | None) -> tuple[int | None, int | None]:
+    return (None, None) if position is None else (position.xid, position.id)

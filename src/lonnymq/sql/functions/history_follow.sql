@@ -1,0 +1,72 @@
+-- history_follow: up to where a reader of history may read next: at most p_max_rows rows (null: all) after (p_xid, p_id),
+-- or from the beginning if that is null; with p_is_latest then from now on.
+-- Returns the last row's (xid, id) among those whose transactions, and all before, have ended; the position given if
+-- there is none; null if none was given either. And the origin, which must come back with the position (history_require).
+-- A new end is on disk before it is returned: numbers of transactions are not logged when they are assigned, and would
+-- be used again after a crash, below what was read. To ask from a position says that all before it is done.
+-- Locks:  the reader's row.
+-- Writes: history_reader.
+create or replace function history_follow(
+  p_reader text, p_origin text, p_xid bigint, p_id bigint, p_is_latest boolean, p_max_rows bigint,
+  out origin text, out xid bigint, out id bigint
+)
+language plpgsql security definer
+set search_path from current
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+  v_horizon bigint;
+  v_from_xid bigint := p_xid;
+  v_from_id bigint := p_id;
+begin
+  if p_reader is null or length(p_reader) not between 1 and 255 then
+    perform reject('reader', p_reader, '1 to 255 characters');
+  elsif p_max_rows < 1 then
+    perform reject('max_rows', p_max_rows::text, 'at least 1');
+  end if;
+  origin := history_origin();
+  v_horizon := pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
+  if p_xid is not null then
+    perform history_require(p_reader, p_origin, p_xid, p_id);
+  elsif p_is_latest then
+    xid := v_horizon - 1;
+    id := 9223372036854775807;
+    v_from_xid := xid;
+    v_from_id := id;
+  else
+    select coalesce(max(f.xid), 0), coalesce(max(f.id), 0) into v_from_xid, v_from_id from history_floor f;
+  end if;
+  if xid is null and p_max_rows is not null then
+    select h.xid, h.id into xid, id from history h
+    where (h.xid, h.id) > (v_from_xid, v_from_id) and h.xid < v_horizon
+    order by h.xid, h.id offset p_max_rows - 1 limit 1;
+  end if;
+  if xid is null then
+    select h.xid, h.id into xid, id from history h
+    where (h.xid, h.id) > (v_from_xid, v_from_id) and h.xid < v_horizon
+    order by h.xid desc, h.id desc limit 1;
+  end if;
+  if xid is not null and current_setting('synchronous_commit') = 'off' then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+  insert into history_reader as r (name, xid, id, done_xid, done_id)
+  values (p_reader, coalesce(xid, v_from_xid), coalesce(id, v_from_id), v_from_xid, v_from_id)
+  on conflict (name) do update set
+    -- What is at or beyond the horizon is from another past.
+    xid = case when (excluded.xid, excluded.id) > (r.xid, r.id) or r.xid >= v_horizon then excluded.xid else r.xid end,
+    id = case when (excluded.xid, excluded.id) > (r.xid, r.id) or r.xid >= v_horizon then excluded.id else r.id end,
+    done_xid = excluded.done_xid,
+    done_id = excluded.done_id,
+    followed_at = now()
+  where (r.done_xid, r.done_id) <> (excluded.done_xid, excluded.done_id) or (r.xid, r.id) < (excluded.xid, excluded.id)
+    or r.xid >= v_horizon;
+  if xid is null then
+    xid := p_xid;
+    id := p_id;
+  end if;
+end
+$$;

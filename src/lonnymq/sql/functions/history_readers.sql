@@ -1,0 +1,16 @@
+-- history_readers: who follows history: how far each is done, how many rows it has not been given (counted to 1,000,000),
+-- and the oldest transaction, which nobody may read beyond.
+-- Locks:  nothing.
+-- Writes: nothing.
+create or replace function history_readers()
+returns table (reader text, done_xid bigint, done_id bigint, followed_at timestamptz, behind bigint, horizon bigint)
+language sql stable security definer
+set search_path from current
+as $$
+  select r.name, r.done_xid, r.done_id, r.followed_at, (
+    select count(*) from (
+      select from history h where (h.xid, h.id) > (r.done_xid, r.done_id) order by h.xid, h.id limit 1000000
+    ) s
+  ), pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+  from history_reader r order by r.name
+$$;

@@ -1,0 +1,45 @@
+-- history_slices: cut the history after one position, up to another, into slices of p_rows rows, to be read side by side.
+-- For a reader: from null is where it is done, and it must be able to go on from there (history_require). Without a
+-- reader: from null is the beginning, to null is everything whose transactions, and all before, have ended.
+-- Returns the end of each slice, in order, and how many rows it has: whoever finds fewer knows that some were dropped.
+-- Locks:  nothing.
+-- Writes: nothing.
+create or replace function history_slices(
+  p_reader text, p_origin text, p_xid bigint, p_id bigint, p_end_xid bigint, p_end_id bigint, p_rows bigint
+)
+returns table (xid bigint, id bigint, rows bigint)
+language plpgsql security definer
+set search_path from current
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+  v_horizon constant bigint := pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
+  v_xid bigint := p_xid;
+  v_id bigint := p_id;
+begin
+  if p_rows is null or p_rows < 1 then
+    perform reject('rows', p_rows::text, 'at least 1');
+  end if;
+  if p_reader is not null then
+    if p_xid is null then
+      select r.done_xid, r.done_id into v_xid, v_id from history_reader r where r.name = p_reader;
+    end if;
+    perform history_require(p_reader, p_origin, p_end_xid, p_end_id);
+    perform history_require(p_reader, p_origin, v_xid, v_id);
+  end if;
+  return query
+  select n.xid, n.id, (n.place - 1) % p_rows + 1
+  from (
+    select h.xid, h.id, row_number() over position as place, lead(h.id) over position is null as is_last
+    from history h
+    where (h.xid, h.id) > (coalesce(v_xid, 0), coalesce(v_id, 0))
+      and (h.xid, h.id) <= (coalesce(p_end_xid, v_horizon - 1), coalesce(p_end_id, 9223372036854775807))
+    window position as (order by h.xid, h.id)
+  ) n
+  where n.place % p_rows = 0 or n.is_last;
+end
+$$;

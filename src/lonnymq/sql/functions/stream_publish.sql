@@ -1,0 +1,47 @@
+-- stream_publish: publish the next batch of a stream of bulk loads, staged under the publication 'stream ' and its name
+-- (see message_publish). The last batch again does nothing; one before it is an error, SQLSTATE LQ008: whoever sends it
+-- has lost count, and its rows would be skipped in silence.
+-- Returns 'published' or 'already_published', how many messages were created, and how many had a live key.
+-- Locks:  the stream's row: waits for another transaction that publishes a batch of it.
+-- Writes: stream, and as message_publish.
+create or replace function stream_publish(
+  p_stream text, p_batch bigint, p_parts uuid[], p_counts bigint[],
+  out outcome text, out created bigint, out duplicates bigint
+)
+language plpgsql security definer
+set search_path from current
+as $$
+#variable_conflict use_column
+declare
+  v_publication constant text := 'stream ' || p_stream;
+  v_last bigint;
+begin
+  if p_stream is null or length(p_stream) not between 1 and 240 then
+    perform reject('stream', p_stream, '1 to 240 characters');
+  elsif p_batch is null or p_batch < 0 then
+    perform reject('batch', p_batch::text, 'at least 0');
+  end if;
+  insert into stream (name, last_batch, created, duplicates) values (p_stream, -1, 0, 0) on conflict do nothing;
+  select s.last_batch, s.created, s.duplicates into v_last, created, duplicates
+  from stream s where s.name = p_stream for update;
+  if p_batch < v_last then
+    raise exception using
+      errcode = 'LQ008',
+      message = format('stream %L has come to batch %s, and batch %s is sent again: it was restarted with other batches under '
+        'the same name', p_stream, v_last, p_batch),
+      hint = 'Use a new checkpoint, or another stream_id.';
+  elsif p_batch = v_last then
+    perform stage_discard(v_publication, p_parts);
+    outcome := 'already_published';
+    return;
+  end if;
+  -- The row above stands for the publication's: one per stream and not one per batch.
+  delete from publication p where p.name = v_publication;
+  select p.outcome, p.created, p.duplicates into outcome, created, duplicates
+  from message_publish(v_publication, p_parts, p_counts) p;
+  delete from publication p where p.name = v_publication;
+  update stream s set last_batch = p_batch, created = stream_publish.created, duplicates = stream_publish.duplicates,
+    published_at = now()
+  where s.name = p_stream;
+end
+$$;

@@ -1,0 +1,13 @@
+-- claim: messages that were leased together, to be worked and completed together, by a consumer that may die and come
+-- back. It remembers under which tokens, and which claim was completed before it.
+create table claim (
+  id uuid primary key default gen_random_uuid(),
+  prev uuid,
+  consumer text not null,
+  message_ids bigint[] not null,
+  tokens bigint[] not null,
+  is_done boolean not null default false,
+  lost integer not null default 0,
+  claimed_at timestamptz not null default now(),
+  kept_at timestamptz not null default now()
+);
