@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from lonnymq.testing.outside import Job, Outside
 from lonnymq.testing.record import Record
+from lonnymq.worker.acknowledger import Acknowledger
 from lonnymq.worker.hand import Hand
 from lonnymq.worker.pipeline import Middleware, Pipeline
 from lonnymq.worker.router import Router
 from lonnymq.worker.settings import WorkerSettings
-from lonnymq.worker.settler import Settler
 from lonnymq.worker.slot import Slot
 from lonnymq.worker.verdict import Judge
 
@@ -37,13 +37,13 @@ class Bench:
         self._news = news
         self._outside = Outside(news)
         self._hand = Hand(SETTINGS, router.is_batch)
-        self._settler = Settler(queue.caller, self._hand, self.record, SETTINGS.patience_s)
+        self._acknowledger = Acknowledger(queue.caller, self._hand, self.record, SETTINGS.patience_s)
         pipeline = Pipeline([self.record.around, *middleware], self._outside, twin)
-        self._slot = Slot(self._hand, router, pipeline, judge, self._settler.add)
-        self._settling = asyncio.create_task(self._settler.run())
+        self._slot = Slot(self._hand, router, pipeline, judge, self._acknowledger.add)
+        self._acknowledging = asyncio.create_task(self._acknowledger.run())
 
     async def work(self, messages: Iterable["AsyncMessage"]) -> AsyncIterator[Job]:
-        """Have messages worked and settled; what blocks is yielded, for the caller to call."""
+        """Have messages worked and acknowledged; what blocks is yielded, for the caller to call."""
         self._hand.take(messages)
         while self._hand.held:
             await self._news.wait()
@@ -52,8 +52,8 @@ class Bench:
                 yield self._outside.jobs.popleft()
 
     async def close(self) -> None:
-        self._settling.cancel()
-        await asyncio.wait({self._settling})
+        self._acknowledging.cancel()
+        await asyncio.wait({self._acknowledging})
         await self._slot.close()
 
 
