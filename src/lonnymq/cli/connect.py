@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 from lonnymq import ClientSettings, ConnectionLost, Queue
 
-# A person waits: a server that is away for longer is worth an error.
-SETTINGS = ClientSettings(pool_max_size=1, retry_for_s=5.0, busy_for_s=1.0)
+# A person waits: a server that is away for longer is worth an error. PgBouncer may not keep what is prepared.
+SETTINGS = ClientSettings(pool_max_size=1, prepare_threshold=None, retry_for_s=5.0, busy_for_s=1.0)
 
 
 @contextmanager

@@ -92,6 +92,8 @@ def described(error: BaseException) -> str:
         return f"no connection to the database: {_first_line(error.__cause__ or error)}"
     if isinstance(error, errors.SchemaTooOld):
         return "the queue is of an older release than this command"
+    if isinstance(error, errors.ConnectionLost):
+        return " ".join(str(error).split())
     if isinstance(error, (errors.LonnyError, EmbeddedError, OSError)):
         return str(error)
     return f"{type(error).__name__}: {error}"

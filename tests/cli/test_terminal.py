@@ -1,0 +1,102 @@
+"""On a real terminal: colours, a live table, a question, Ctrl-C."""
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lonnymq import Queue
+from lonnymq.cli.exits import Exit
+from tests.cli.conftest import DEADLINE_S, environment
+
+CONTROL_C = b"\x03"
+
+
+class Terminal:
+    """A command with a terminal for its stdin, stdout and stderr."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", descriptor: int) -> None:
+        self._process = process
+        self._descriptor = descriptor
+        self.shown = b""
+
+    def wait_for(self, words: bytes) -> None:
+        deadline = time.monotonic() + DEADLINE_S
+        while words not in self.shown:
+            assert time.monotonic() < deadline, self.shown
+            assert self._read(), self.shown
+
+    def type(self, keys: bytes) -> None:
+        os.write(self._descriptor, keys)
+
+    def ended(self) -> int:
+        while self._read():
+            pass
+        return self._process.wait(DEADLINE_S)
+
+    def _read(self) -> bool:
+        if not select.select([self._descriptor], [], [], DEADLINE_S)[0]:
+            return False
+        try:
+            read = os.read(self._descriptor, 65536)
+        except OSError:
+            return False  # the other side is closed
+        self.shown += read
+        return bool(read)
+
+
+@contextmanager
+def terminal(dsn: str, *arguments: str) -> Iterator[Terminal]:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", CONTROLLING, *arguments],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        env=environment(dsn, TERM="xterm", COLUMNS="120", LINES="30"),
+    )
+    os.close(theirs)
+    try:
+        yield Terminal(process, ours)
+    finally:
+        process.kill()
+        process.wait(DEADLINE_S)
+        os.close(ours)
+
+
+# Ctrl-C goes to whom the terminal controls.
+CONTROLLING = """
+import fcntl, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+from lonnymq.cli import main
+sys.exit(main())
+"""
+
+
+def test_top_is_live_until_control_c(dsn: str, queue: Queue) -> None:
+    queue.enqueue("acme", 1)
+    with terminal(dsn, "top", "--interval", "0.1") as screen:
+        screen.wait_for(b"acme")
+        queue.enqueue("newcomer", 1)
+        screen.wait_for(b"newcomer")
+        screen.type(CONTROL_C)
+        assert screen.ended() == Exit.INTERRUPTED
+    assert b"\x1b[?1049l" in screen.shown  # the screen as it was before
+    assert b"\x1b[?25h" in screen.shown  # the cursor
+    assert b"Traceback" not in screen.shown
+
+
+def test_a_dangerous_command_asks_the_person(dsn: str, queue: Queue) -> None:
+    made = queue.enqueue("acme", 1).id
+    for keys, code in ((b"n\n", Exit.NO), (CONTROL_C, Exit.INTERRUPTED), (b"y\n", Exit.DONE)):
+        assert queue.status().waiting == 1
+        with terminal(dsn, "message", "cancel", str(made)) as screen:
+            screen.wait_for(b"Cancel 1 message? [y/N] ")
+            screen.type(keys)
+            assert screen.ended() == code, screen.shown
+    assert queue.status().waiting == 0
