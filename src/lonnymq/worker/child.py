@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lonnymq.errors import InvalidArgument, LonnyError
 from lonnymq.worker.report import LOG
 from lonnymq.worker.settings import ExitCode
-from lonnymq.worker.shutdown import END_S, Shutdown, end_after
+from lonnymq.worker.shutdown import END_S, LastHour, Shutdown
 
 if TYPE_CHECKING:
     from lonnymq.worker.worker import Worker
@@ -59,10 +59,11 @@ def made(recipe: "str | Callable[[], Worker]") -> "Worker":
 @contextmanager
 def obedient(shutdown: Shutdown, orders: Connection, shutdown_s: float) -> Iterator[None]:
     """Stop when the parent says so, or is gone; in a thread, so that no handler keeps it from hearing."""
+    last_hour = LastHour()
 
     def stop() -> None:
         shutdown.ask()
-        end_after(shutdown_s + END_S)
+        last_hour.comes_in(shutdown_s + END_S)
 
     def listen() -> None:
         try:
@@ -72,8 +73,9 @@ def obedient(shutdown: Shutdown, orders: Connection, shutdown_s: float) -> Itera
             stop()
         else:
             shutdown.ask_now()
-            end_after(END_S)
+            last_hour.comes_in(END_S)
 
     signal.signal(signal.SIGTERM, lambda number, frame: shutdown.ask())
     threading.Thread(target=listen, name="lonnymq-orders", daemon=True).start()
-    yield
+    with last_hour:
+        yield

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 # Without a figure of its own, a worker leases ahead as much as it works in this time: a call's, generously.
 PREFETCH_S = 0.02
 MAX_PREFETCH = 200
+# The most that one call returns.
+MAX_FETCH = 500
 # So many are ended and the queue has not answered: fetch no more.
-MAX_UNSETTLED = 2_000
+MAX_UNACKNOWLEDGED = 2_000
 
 
 class Attempt(Watch):
@@ -53,13 +55,13 @@ class Attempt(Watch):
 
 
 class Hand:
-    """Leases on their way through the process: waiting for a slot, in one, or ended and not yet settled."""
+    """Leases on their way through the process: waiting for a slot, in one, or ended and not yet told."""
 
     def __init__(self, settings: WorkerSettings, is_batch: bool) -> None:
         self.held: set[Attempt] = set()
         self.waiting: deque[Attempt] = deque()
         # Slots with a handler in them.
-        self.busy = 0
+        self.running = 0
         # No slot begins anything more.
         self.is_closed = False
         self.batch_size = settings.batch_size
@@ -97,11 +99,11 @@ class Hand:
                 _set(self._idle.popleft())
 
     def _limit(self) -> int:
-        free = (self._settings.concurrency - self.busy) * self._unit
-        is_full = len(self.held) > MAX_UNSETTLED + free
+        free = (self._settings.concurrency - self.running) * self._unit
+        is_full = len(self.held) > MAX_UNACKNOWLEDGED + free
         if is_full or len(self.waiting) > free + self._prefetch // 2:
             return 0
-        return free + self._prefetch - len(self.waiting)
+        return min(free + self._prefetch - len(self.waiting), MAX_FETCH)
 
     # The slots' side.
 
@@ -113,22 +115,22 @@ class Hand:
 
     def begin(self, attempts: list[Attempt]) -> None:
         """A slot is taken."""
-        self.busy += 1
+        self.running += 1
         self._started += len(attempts)
 
     def vacate(self) -> None:
         """A slot is free again."""
-        self.busy -= 1
+        self.running -= 1
         self._make_room()
 
     async def quiet(self) -> None:
         """Wait until no handler runs."""
-        while self.busy:
+        while self.running:
             await self._change()
 
     # At the end of leases.
 
-    def release(self, attempt: Attempt) -> None:
+    def forget(self, attempt: Attempt) -> None:
         """Nothing more is to be said about this one."""
         self.held.discard(attempt)
         self._make_room()

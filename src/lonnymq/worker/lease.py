@@ -13,9 +13,9 @@ from lonnymq.worker.verdict import GIVEN_BACK, Interruption
 
 if TYPE_CHECKING:
     from lonnymq.client.aio.caller import AsyncCaller
+    from lonnymq.worker.acknowledger import Acknowledger
     from lonnymq.worker.hand import Attempt, Hand
     from lonnymq.worker.report import Report
-    from lonnymq.worker.settler import Settler
 
 BEATS_PER_LEASE = 3
 # A loop that was held up for longer is worth a word.
@@ -26,11 +26,16 @@ class LeaseKeeper:
     """Extends leases in time, and tells handlers whose lease is gone, or cannot be known to be theirs."""
 
     def __init__(
-        self, caller: "AsyncCaller", hand: "Hand", settler: "Settler", report: "Report", lease_ms: int
+        self,
+        caller: "AsyncCaller",
+        hand: "Hand",
+        acknowledger: "Acknowledger",
+        report: "Report",
+        lease_ms: int,
     ) -> None:
         self._caller = caller
         self._hand = hand
-        self._settler = settler
+        self._acknowledger = acknowledger
         self._report = report
         self._lease_ms = lease_ms
         self._interval_s = lease_ms / 1000 / BEATS_PER_LEASE
@@ -91,9 +96,9 @@ class LeaseKeeper:
         self._report.lost(attempt, why)
         slot = attempt.slot
         if why is Interruption.LOST:
-            self._hand.release(attempt)
+            self._hand.forget(attempt)
         elif slot is None:
-            self._settler.add(attempt, GIVEN_BACK)
+            self._acknowledger.add(attempt, GIVEN_BACK)
         if slot is not None:
             slot.lose()
 

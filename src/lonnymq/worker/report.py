@@ -62,7 +62,7 @@ class Report:
         self.counts["refused"] += 1
         self._line(logging.ERROR, attempt, f"{word} refused", str(error))
 
-    def stage(self, what: str, **figures: int) -> None:
+    def tell(self, what: str, **figures: int) -> None:
         """One line for the worker itself: it works, it stops, it has stopped."""
         shown = ", ".join(f"{count} {name}" for name, count in figures.items() if count)
         LOG.info("%s%s", what, f": {shown}" if shown else "", extra={"worker": self.worker, **figures})

@@ -40,6 +40,8 @@ class Router:
         if self._route is not None:
             try:
                 handler = self._route(message)
+                if not isinstance(handler, Handler):
+                    raise invalid("route()", handler, "such that it returns a Handler")
             except Bury as wish:
                 return Verdict(Word.BURY, error=wish.reason)
             except Exception as error:  # noqa: BLE001 - no message may break the worker

@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Self
 
+from lonnymq.worker.acknowledger import Acknowledger
 from lonnymq.worker.fetch import fetch
 from lonnymq.worker.hand import Hand
 from lonnymq.worker.lease import LeaseKeeper
@@ -13,18 +14,18 @@ from lonnymq.worker.patience import PASSING, within
 from lonnymq.worker.pipeline import Pipeline
 from lonnymq.worker.report import Report
 from lonnymq.worker.settings import ExitCode
-from lonnymq.worker.settler import Settler
 from lonnymq.worker.shutdown import GRACE_S, LAST_WORDS_S
 from lonnymq.worker.slot import Slot
 from lonnymq.worker.threads import Threads
 from lonnymq.worker.verdict import GIVEN_BACK, Interruption, Judge
 
 if TYPE_CHECKING:
+    from lonnymq.client.aio import AsyncQueue
     from lonnymq.worker.worker import Worker
 
 
 class Shift:
-    """Slots work while the fetcher fetches, the settler settles and the keeper keeps."""
+    """Slots work while one task fetches, one acknowledges, and one keeps the leases."""
 
     def __init__(self, worker: "Worker") -> None:
         settings = worker.settings
@@ -39,11 +40,14 @@ class Shift:
         pipeline = Pipeline(worker.middleware, self._threads, self._twin)
         caller = self._queue.caller
         self._hand = Hand(settings, router.is_batch)
-        self._settler = Settler(caller, self._hand, report, settings.patience_s)
-        self._keeper = LeaseKeeper(caller, self._hand, self._settler, report, settings.lease_ms)
+        self._acknowledger = Acknowledger(caller, self._hand, report, settings.patience_s)
+        self._keeper = LeaseKeeper(caller, self._hand, self._acknowledger, report, settings.lease_ms)
         self._slots = [
-            Slot(self._hand, router, pipeline, judge, self._settler.add) for _ in range(settings.concurrency)
+            Slot(self._hand, router, pipeline, judge, self._acknowledger.add)
+            for _ in range(settings.concurrency)
         ]
+        for slot in self._slots:
+            slot.task.add_done_callback(self._ended)
         self._background: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
         self._was_interrupted = False
@@ -51,12 +55,12 @@ class Shift:
         self.has_stragglers = False
 
     async def __aenter__(self) -> Self:
-        self._start(self._settler.run())
+        self._start(self._acknowledger.run())
         self._start(self._keeper.run())
         crons = getattr(self._worker.handler, "crons", None)
         if crons is not None:
             self._start(importlib.import_module("lonnymq.tasks.cron").tick_forever(self._queue, crons))
-        self._report.stage(f"working as {self._report.worker}")
+        self._report.tell(f"working as {self._report.worker}")
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -65,22 +69,24 @@ class Shift:
         await asyncio.gather(*(slot.close() for slot in self._slots), return_exceptions=True)
         await asyncio.wait(self._background, timeout=1.0)
         self._threads.close()
-        with contextlib.suppress(*PASSING):
-            if self._queue is not self._worker.clients.given:
-                await within(LAST_WORDS_S, self._queue.close())
+        if self._queue is not self._worker.clients.given:
+            await closed(self._queue)
         if self._twin is not self._worker.clients.given:
             self._twin.close()
 
     async def fetch(self) -> None:
         """Until asked to stop; then what no handler has begun goes back at once."""
         fetching = self._start(fetch(self._queue, self._hand, self._settings, self._report))
-        await self._shutdown.asked.wait()
-        self._report.stage("stopping", running=self._hand.busy, unstarted=len(self._hand.waiting))
-        self._hand.close()
-        self._give_back()
-        fetching.cancel()
-        await asyncio.wait({fetching})
-        self._give_back()
+        try:
+            await self._shutdown.asked.wait()
+        finally:
+            self._report.tell("stopping", running=self._hand.running, unstarted=len(self._hand.waiting))
+            self._hand.close()
+            self._give_back()
+            fetching.cancel()
+            await asyncio.wait({fetching})
+            # What a call that was on its way has brought.
+            self._give_back()
 
     async def finish(self) -> None:
         """Until the handlers that run have finished, their time is over, or it must be now."""
@@ -92,8 +98,6 @@ class Shift:
 
     async def interrupt(self) -> None:
         """Cancel the handlers that still run, and give their messages back."""
-        self._hand.close()
-        self._give_back()
         running = [slot for slot in self._slots if slot.is_working]
         self._was_interrupted = bool(running)
         for slot in running:
@@ -104,10 +108,10 @@ class Shift:
         for slot in running:
             self.has_stragglers = slot.abandon() or self.has_stragglers
 
-    async def settle(self) -> None:
+    async def acknowledge(self) -> None:
         """Say the last words to the queue."""
-        await self._settler.finish(LAST_WORDS_S)
-        self._report.stage("stopped", **self._worker.counts, unsettled=len(self._hand.held))
+        await self._acknowledger.finish(LAST_WORDS_S)
+        self._report.tell("stopped", **self._worker.counts, unacknowledged=len(self._hand.held))
 
     def exit_code(self) -> ExitCode:
         """Return how all this went, or raise why it could not go on."""
@@ -117,7 +121,7 @@ class Shift:
 
     def _give_back(self) -> None:
         for attempt in self._hand.unstarted():
-            self._settler.add(attempt, GIVEN_BACK)
+            self._acknowledger.add(attempt, GIVEN_BACK)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         task = asyncio.create_task(work)
@@ -130,6 +134,12 @@ class Shift:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failure = self._failure or error
             self._shutdown.ask()
+
+
+async def closed(queue: "AsyncQueue") -> None:
+    """Close a client, as far as its connections still let themselves be closed."""
+    with contextlib.suppress(*PASSING):
+        await within(LAST_WORDS_S, queue.close())
 
 
 @contextlib.asynccontextmanager

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Self
 
 from lonnymq.worker.settings import ExitCode
 
@@ -27,14 +28,15 @@ class Shutdown:
         self.now = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def bind(self) -> None:
+    @contextmanager
+    def bound(self) -> Iterator[None]:
+        """Belong to the running loop; afterwards nothing is asked."""
         self._loop = asyncio.get_running_loop()
-
-    def unbind(self) -> None:
-        """The loop is about to end; the next one starts unasked."""
-        self._loop = None
-        self.asked.clear()
-        self.now.clear()
+        try:
+            yield
+        finally:
+            self._loop = None
+            self.asked, self.now = asyncio.Event(), asyncio.Event()
 
     def ask(self) -> None:
         """Finish what runs, and stop."""
@@ -52,37 +54,53 @@ class Shutdown:
             self._loop.call_soon_threadsafe(event.set)
 
 
+class LastHour:
+    """The end of a process that does not get to its end: a handler that blocks the loop blocks that too."""
+
+    def __init__(self) -> None:
+        self._timers: list[threading.Timer] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for timer in self._timers:
+            timer.cancel()
+
+    def comes_in(self, seconds: float) -> None:
+        """End the process then, if it is still here; what it holds comes again when its leases end."""
+        timer = threading.Timer(seconds, end_at_once, [ExitCode.INTERRUPTED])
+        timer.daemon = True
+        self._timers.append(timer)
+        timer.start()
+
+
 @contextmanager
 def signals(shutdown: Shutdown, shutdown_s: float) -> Iterator[None]:
-    """Stop at a first SIGTERM or SIGINT, drop everything at a second.
-
-    A handler that blocks the loop also blocks all this, so the process has a last hour in any case.
-    """
+    """Stop at a first SIGTERM or SIGINT, drop everything at a second; outside the main thread, neither."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     received = 0
+    last_hour = LastHour()
 
     def react(number: int, frame: FrameType | None) -> None:
         nonlocal received
         received += 1
         if received == 1:
             shutdown.ask()
-            end_after(shutdown_s + END_S)
+            last_hour.comes_in(shutdown_s + END_S)
         else:
             shutdown.ask_now()
-            end_after(END_S)
+            last_hour.comes_in(END_S)
 
     before = {one: signal.signal(one, react) for one in SIGNALS}
     try:
-        yield
+        with last_hour:
+            yield
     finally:
         for one in SIGNALS:
             signal.signal(one, before[one])
-
-
-def end_after(seconds: float) -> None:
-    """End this process then, if it still runs; what it holds comes again when its leases end."""
-    timer = threading.Timer(seconds, end_at_once, [ExitCode.INTERRUPTED])
-    timer.daemon = True
-    timer.start()
 
 
 def end_at_once(code: int) -> None:

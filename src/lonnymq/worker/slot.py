@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lonnymq.worker.pipeline import Pipeline
     from lonnymq.worker.router import Router
 
-    Settle = Callable[[Attempt, Verdict], None]
+    Acknowledge = Callable[[Attempt, Verdict], None]
 
 # Handlers that never wait must not keep the loop from its heartbeats for longer.
 MAX_HOLD_S = 0.01
@@ -24,18 +24,18 @@ class Slot:
     """One task for many attempts, one after the other: what never waits costs no switch of tasks."""
 
     def __init__(
-        self, hand: "Hand", router: "Router", pipeline: "Pipeline", judge: Judge, settle: "Settle"
+        self, hand: "Hand", router: "Router", pipeline: "Pipeline", judge: Judge, acknowledge: "Acknowledge"
     ) -> None:
         self._hand = hand
         self._router = router
         self._pipeline = pipeline
         self._judge = judge
-        self._settle = settle
+        self._acknowledge = acknowledge
         self._attempts: list[Attempt] = []
         self._handler: Handler | None = None
         self._why: Interruption | None = None
         self._is_closing = False
-        self._task = asyncio.create_task(self._work())
+        self.task = asyncio.create_task(self._work())
 
     @property
     def is_working(self) -> bool:
@@ -48,7 +48,7 @@ class Slot:
             return
         self._why = why
         if self._handler.is_async:
-            self._task.cancel()
+            self.task.cancel()
         elif why in (Interruption.TIMED_OUT, Interruption.STOPPED):
             self._end(asyncio.CancelledError())
 
@@ -58,17 +58,17 @@ class Slot:
             self.interrupt(Interruption.LOST)
 
     def abandon(self) -> bool:
-        """End the attempt of a handler that was interrupted and goes on; return whether it did."""
-        is_working = self.is_working
-        if is_working:
-            self._end(asyncio.CancelledError())
-        return is_working
+        """End the attempt of a handler that goes on all the same; return whether the loop waits for it."""
+        if not self.is_working or self._handler is None:
+            return False
+        self._end(asyncio.CancelledError())
+        return self._handler.is_async
 
     async def close(self) -> None:
         """End the task, whatever it is at."""
         self._is_closing = True
-        self._task.cancel()
-        await asyncio.wait({self._task}, timeout=1.0)
+        self.task.cancel()
+        await asyncio.wait({self.task}, timeout=1.0)
 
     async def _work(self) -> None:
         hand = self._hand
@@ -99,7 +99,7 @@ class Slot:
                 most = self._hand.batch_size if handler.is_batch else 1
                 attempts.append(waiting.popleft())
             else:
-                self._settle(waiting.popleft(), admitted)
+                self._acknowledge(waiting.popleft(), admitted)
         if handler is None:
             return False
         self._attempts, self._handler, self._why = attempts, handler, None
@@ -128,8 +128,8 @@ class Slot:
             if timer is not None:
                 timer.cancel()
         if self._why is not None:
-            while self._task.cancelling():
-                self._task.uncancel()
+            while self.task.cancelling():
+                self.task.uncancel()
         self._end(error)
         self._handler = None
         self._hand.vacate()
@@ -144,10 +144,10 @@ class Slot:
             attempt.slot, attempt.ended_at = None, now
             why = attempt.interruption or self._why
             if error is None and why is None:
-                self._settle(attempt, COMPLETED)
+                self._acknowledge(attempt, COMPLETED)
                 continue
             verdict = self._judge.verdict(handler, attempt.message.attempt, error, why)
-            self._settle(attempt, verdict)
+            self._acknowledge(attempt, verdict)
             if verdict.word is not Word.COMPLETE:
                 # For a handler in a thread that goes on: nothing of it will count.
                 attempt.is_lost = True

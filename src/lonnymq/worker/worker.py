@@ -16,7 +16,7 @@ from lonnymq.worker.pipeline import Middleware
 from lonnymq.worker.report import LOG
 from lonnymq.worker.router import Router
 from lonnymq.worker.settings import ExitCode, WorkerSettings
-from lonnymq.worker.shift import Shift
+from lonnymq.worker.shift import Shift, closed
 from lonnymq.worker.shutdown import Shutdown, end_at_once, signals
 from lonnymq.worker.verdict import Judge
 
@@ -66,19 +66,16 @@ class Worker:
 
     async def serve(self) -> ExitCode:
         """Work on the running loop until `stop()`. If this is cancelled, what runs is dropped."""
-        self.shutdown.bind()
-        try:
+        with self.shutdown.bound():
             async with Shift(self) as shift:
                 try:
                     await shift.fetch()
                     await shift.finish()
                 finally:
                     await shift.interrupt()
-                    await shift.settle()
+                    await shift.acknowledge()
                 self._has_stragglers = shift.has_stragglers
                 return shift.exit_code()
-        finally:
-            self.shutdown.unbind()
 
     def stop(self) -> None:
         """Finish what runs, and stop; may be called from any thread."""
@@ -96,7 +93,7 @@ class Worker:
             code = ExitCode.FAILED
         if isinstance(self.clients.given, AsyncQueue):
             # Its connections belong to this loop, which ends here.
-            await self.clients.given.close()
+            await closed(self.clients.given)
         if self._has_stragglers:
             end_at_once(code)
         return code

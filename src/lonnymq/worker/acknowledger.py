@@ -3,6 +3,8 @@
 import asyncio
 from typing import TYPE_CHECKING
 
+import psycopg
+
 from lonnymq.calls import message as calls
 from lonnymq.calls.statement import picked
 from lonnymq.errors import LonnyError
@@ -24,7 +26,7 @@ LINGER_S = 0.002
 WORDS = (Word.COMPLETE, Word.GIVE_BACK, Word.DEFER, Word.BURY)
 
 
-class Settler:
+class Acknowledger:
     """Keeps each verdict until the queue has answered to it."""
 
     def __init__(self, caller: "AsyncCaller", hand: "Hand", report: "Report", patience_s: float) -> None:
@@ -35,7 +37,7 @@ class Settler:
         self._pauses = Pauses()
         self._pending: list[Ended] = []
         self._signal: asyncio.Future[None] | None = None
-        self._settled = asyncio.Event()
+        self._silence = asyncio.Event()
 
     def add(self, attempt: "Attempt", verdict: Verdict) -> None:
         """Note how an attempt ended; the queue is told soon."""
@@ -53,60 +55,60 @@ class Settler:
                 _set(self._signal)
 
     async def run(self) -> None:
-        """Settle for ever; while a call is on its way, the next group gathers."""
+        """Acknowledge for ever; while a call is on its way, the next group gathers."""
         while True:
             if not self._pending:
-                self._settled.set()
+                self._silence.set()
                 await self._sign(None)
             if len(self._pending) < GROUP:
                 await self._sign(LINGER_S)
-            self._settled.clear()
+            self._silence.clear()
             pending, self._pending = self._pending, []
             for word in WORDS:
                 group = [ended for ended in pending if ended[1].word is word]
                 if group:
-                    await self._settle(word, group)
+                    await self._acknowledge(word, group)
 
     async def finish(self, for_s: float) -> bool:
-        """Wait until all is settled; return whether it was, in that time."""
+        """Wait until the queue has answered to all; return whether it has, in that time."""
         try:
             async with asyncio.timeout(for_s):
                 while self._hand.held:
-                    self._settled.clear()
-                    await self._settled.wait()
+                    self._silence.clear()
+                    await self._silence.wait()
         except TimeoutError:
             return False
         return True
 
-    async def _settle(self, word: Word, group: "Sequence[Ended]") -> None:
+    async def _acknowledge(self, word: Word, group: "Sequence[Ended]") -> None:
         try:
             answers = await answered(self._caller.source, self._patience_s, self._tell(word, group))
         except PASSING as error:
             for attempt, _ in group:
-                attempt.is_doubtful = True
+                attempt.is_doubtful = attempt.is_doubtful or getattr(error, "may_have_happened", True)
             self._pending.extend(group)
-            self._report.trouble("settling", error)
+            self._report.trouble("acknowledging", error)
             await asyncio.sleep(self._pauses.next_s())
-        except LonnyError as error:
-            await self._settle_apart(word, group, error)
+        except (LonnyError, psycopg.Error) as error:
+            await self._acknowledge_apart(word, group, error)
         else:
             self._pauses.reset()
-            self._report.recovered("settling")
+            self._report.recovered("acknowledging")
             for (attempt, verdict), answer in zip(group, answers, strict=True):
                 if answer == "busy":
                     self._pending.append((attempt, verdict))
                 else:
                     self._done(attempt, verdict, answer)
 
-    async def _settle_apart(self, word: Word, group: "Sequence[Ended]", error: LonnyError) -> None:
+    async def _acknowledge_apart(self, word: Word, group: "Sequence[Ended]", error: Exception) -> None:
         """One of them is refused, and must not keep the others from their end."""
         if len(group) > 1:
             for ended in group:
-                await self._settle(word, [ended])
+                await self._acknowledge(word, [ended])
         else:
             attempt, _ = group[0]
             self._report.refused(attempt, word, error)
-            self._hand.release(attempt)
+            self._hand.forget(attempt)
 
     async def _tell(self, word: Word, group: "Sequence[Ended]") -> "Sequence[str]":
         ids = [attempt.message.id for attempt, _ in group]
@@ -133,7 +135,7 @@ class Settler:
 
     def _done(self, attempt: "Attempt", verdict: Verdict, outcome: str) -> None:
         self._report.ended(attempt, verdict, outcome)
-        self._hand.release(attempt)
+        self._hand.forget(attempt)
 
     async def _sign(self, for_s: float | None) -> None:
         """Wait for the first verdict of a group or, for so long, until the group is large enough."""
