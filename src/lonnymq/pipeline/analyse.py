@@ -1,0 +1,118 @@
+"""Bring the lake's figures up to date: of the days that new attempts speak of, and of no others.
+
+Attempts come late: a message may wait for days, and its archive for longer. So a run looks at which files
+are new since the last one, which days their rows touch, and computes these days again from all attempts that
+touch them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from lonnymq.pipeline.events import days_touched
+from lonnymq.pipeline.forecast import HOUR_S, forecast
+from lonnymq.pipeline.lake import Batch, Lake, Table
+from lonnymq.pipeline.lake.delta import days_of
+from lonnymq.pipeline.shares import fairness
+from lonnymq.pipeline.windows import checked_window_s, windows
+
+Say = Callable[[str], object]
+ATTEMPTS, POLICIES = "attempts", "policies"
+
+
+@dataclass(frozen=True)
+class Analysed:
+    """What a run computed: the days, and how many rows of windows they have."""
+
+    days: tuple[date, ...]
+    windows: int
+
+
+def analyse(
+    spark: SparkSession,
+    lake: Lake,
+    *,
+    window_s: int = 60,
+    over_s: int = HOUR_S,
+    is_full: bool = False,
+    say: Say = lambda line: None,
+) -> Analysed:
+    """Update windows, fairness and forecast; `is_full` computes every day again."""
+    checked_window_s(window_s)
+    seen = [Batch(ATTEMPTS, lake.attempts.version or 0), Batch(POLICIES, lake.policies.version or 0)]
+    table = lake.windows(window_s)
+    days = _stale_days(spark, lake, table, is_full)
+    count = 0
+    if days:
+        say(f"windows of {window_s} s: {len(days)} days, {days[0]} to {days[-1]}")
+        frame = windows(
+            lake.attempts.read(spark, _paths_from(lake.attempts, days[0])),
+            lake.policies.read(spark),
+            window_s=window_s,
+            days=days,
+        )
+        count = table.replace(frame, days, seen)
+    _judge(spark, lake, window_s, seen, is_full, say)
+    _forecast(spark, lake, window_s, over_s, say)
+    return Analysed(tuple(days), count)
+
+
+def _judge(
+    spark: SparkSession, lake: Lake, window_s: int, seen: list[Batch], is_full: bool, say: Say
+) -> None:
+    """By itself: a run that was cut off may have left windows up to date, and this not."""
+    table = lake.fairness(window_s)
+    days = _stale_days(spark, lake, table, is_full)
+    if days:
+        say(f"fairness: {len(days)} days")
+        chosen = lake.windows(window_s).read(spark).where(f.col("day").isin(days))
+        table.replace(fairness(chosen), days, seen)
+
+
+def _forecast(spark: SparkSession, lake: Lake, window_s: int, over_s: int, say: Say) -> None:
+    """Until when the queue was last looked at; without that, until the last attempt ended."""
+    waiting = lake.waiting.read(spark)
+    taken = waiting.agg(f.max(f.unix_millis("taken_at"))).first()
+    known = lake.windows(window_s).read(spark)
+    last = known.agg(f.max(f.unix_millis("window_start")) + window_s * 1000).first()
+    until_ms = (taken[0] if taken is not None else None) or (last[0] if last is not None else None)
+    if until_ms is None:
+        return
+    until = datetime.fromtimestamp(until_ms / 1000, UTC)
+    say(f"forecast from {until:%Y-%m-%d %H:%M:%S}")
+    lake.forecast.replace(
+        forecast(known, waiting, until=until, over_s=over_s), None, [Batch("forecast", until_ms)]
+    )
+
+
+def _stale_days(spark: SparkSession, lake: Lake, table: Table, is_full: bool) -> list[date]:
+    """The days of a table that must be computed again."""
+    attempts_then, policies_then = table.last_batch(ATTEMPTS), table.last_batch(POLICIES)
+    before = None if is_full or attempts_then is None else lake.attempts.paths(attempts_then)
+    now = lake.attempts.paths() or frozenset()
+    if before is None:
+        return sorted({*_touched(spark, lake, now), *table.days()})
+    # Files that went, as when old days are deleted, leave their own day to be computed again.
+    stale = {*_touched(spark, lake, now - before), *days_of(before - now)}
+    policies_before = None if policies_then is None else lake.policies.paths(policies_then)
+    if policies_before is None or not policies_before:
+        changed = lake.policies.days()
+        return sorted({*stale, *table.days()} if changed else stale)
+    changed = days_of((lake.policies.paths() or frozenset()) ^ policies_before)
+    if changed:
+        stale |= {day for day in table.days() if day >= changed[0]}
+    return sorted(stale)
+
+
+def _touched(spark: SparkSession, lake: Lake, paths: frozenset[str]) -> set[date]:
+    if not paths:
+        return set()
+    return {row.day for row in days_touched(lake.attempts.read(spark, paths)).collect()}
+
+
+def _paths_from(table: Table, day: date) -> list[str]:
+    """The files with attempts that may touch that day or a later one."""
+    return [path for path in table.paths() or () if (days_of([path])[0] - day).days >= -1]

@@ -1,0 +1,68 @@
+"""The lake: a directory of tables, each partitioned by day. Delta, or plain Parquet on request."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from pyspark.sql.types import StructType
+
+from lonnymq.errors import invalid
+from lonnymq.pipeline import schemas
+from lonnymq.pipeline.lake.commit import Batch, LakeConflict
+from lonnymq.pipeline.lake.delta import DeltaLakeTable
+from lonnymq.pipeline.lake.plain import PlainTable
+
+__all__ = ["Batch", "Lake", "LakeConflict", "LakeFormat", "Table"]
+
+Table = DeltaLakeTable | PlainTable
+
+
+class LakeFormat(StrEnum):
+    DELTA = "delta"
+    PARQUET = "parquet"
+
+
+@dataclass(frozen=True)
+class Lake:
+    """Where the tables are; `path` must be reachable by all executors."""
+
+    path: str
+    form: LakeFormat = LakeFormat.DELTA
+
+    def __post_init__(self) -> None:
+        if not self.path:
+            raise invalid("path", self.path, "a directory or the URL of one")
+        if "://" not in self.path:
+            object.__setattr__(self, "path", str(Path(self.path).resolve()))
+        elif LakeFormat(self.form) is LakeFormat.PARQUET:
+            raise invalid("path", self.path, "a directory: only Delta can be on object storage")
+
+    def table(self, name: str, schema: StructType) -> Table:
+        kind = DeltaLakeTable if LakeFormat(self.form) is LakeFormat.DELTA else PlainTable
+        return kind(f"{self.path}/{name}", schema)
+
+    @property
+    def attempts(self) -> Table:
+        return self.table("attempts", schemas.ATTEMPTS)
+
+    @property
+    def policies(self) -> Table:
+        return self.table("policies", schemas.POLICIES)
+
+    @property
+    def waiting(self) -> Table:
+        return self.table("waiting", schemas.WAITING)
+
+    @property
+    def rejected(self) -> Table:
+        return self.table("rejected", schemas.REJECTED)
+
+    @property
+    def forecast(self) -> Table:
+        return self.table("forecast", schemas.FORECAST)
+
+    def windows(self, window_s: int) -> Table:
+        return self.table(f"windows_{window_s}s", schemas.WINDOWS)
+
+    def fairness(self, window_s: int) -> Table:
+        return self.table(f"fairness_{window_s}s", schemas.FAIRNESS)

@@ -1,0 +1,53 @@
+"""The Spark session of a pipeline run: the caller's, spark-submit's, or one on this machine."""
+
+import logging
+import os
+
+from pyspark.sql import SparkSession
+
+from lonnymq.spark.java import use_java
+
+# Of a session that we start; one that is there is used as it is.
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Windows are aggregated in the order in which they were sorted: one at a time in memory.
+    "spark.sql.execution.replaceHashWithSortAgg": "true",
+}
+
+
+def session(master: str | None = None, settings: dict[str, str] | None = None) -> SparkSession:
+    """Return the active session, or start one; `master` is where, unless spark-submit has said so."""
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    use_java()
+    builder = SparkSession.builder.appName("lonnymq pipeline")
+    if master is not None:
+        builder = builder.master(master)
+    elif not _is_submitted():
+        builder = builder.master("local[*]")
+    for name, value in {**SETTINGS, **_of_this_machine(), **(settings or {})}.items():
+        builder = builder.config(name, value)
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _is_submitted() -> bool:
+    """Whether a gateway is there already, and with it somebody else's choice of master."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _of_this_machine() -> dict[str, str]:
+    """Few shuffle partitions: the cores are few. On a cluster its own settings count."""
+    if _is_submitted():
+        return {}
+    return {
+        "spark.sql.shuffle.partitions": str(4 * (os.cpu_count() or 1)),
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+    }

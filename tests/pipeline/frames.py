@@ -1,0 +1,75 @@
+"""Histories as frames, and frames as rows to compare."""
+
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from tests.pipeline.straightforward import DAY, Attempt, Policy
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def moment(ms: int | None) -> datetime | None:
+    return None if ms is None else EPOCH + timedelta(milliseconds=ms)
+
+
+def day_of(ms: int) -> date:
+    return (EPOCH + timedelta(days=ms // DAY)).date()
+
+
+def attempts_frame(spark: "SparkSession", history: Iterable[Attempt]) -> "DataFrame":
+    from lonnymq.pipeline import schemas
+
+    rows = [
+        (
+            number,
+            number,
+            number,
+            one.channel,
+            one.outcome,
+            one.attempt,
+            moment(one.created),
+            moment(one.dequeue),
+            moment(one.leased),
+            moment(one.ended),
+            "worker",
+            None,
+            10,
+            None,
+            None,
+            day_of(one.ended),
+        )
+        for number, one in enumerate(history)
+    ]
+    return spark.createDataFrame(rows, schemas.ATTEMPTS)
+
+
+def policies_frame(
+    spark: "SparkSession", policies: Iterable[Policy], day: date = date(1970, 1, 1)
+) -> "DataFrame":
+    from lonnymq.pipeline import schemas
+
+    rows = [
+        (one.channel, one.weight, one.max_concurrency, one.interval, one.burst, False, day)
+        for one in policies
+    ]
+    return spark.createDataFrame(rows, schemas.POLICIES)
+
+
+def by_window(frame: "DataFrame") -> dict[tuple[str, int], dict[str, Any]]:
+    """Rows of `windows` by channel and start in milliseconds, but for what the key says."""
+    from pyspark.sql import functions as f
+
+    found: dict[tuple[str, int], dict[str, Any]] = {}
+    for row in frame.withColumn("start", f.unix_millis("window_start")).collect():
+        values = row.asDict()
+        assert values.pop("day") == day_of(values["start"])
+        for name in ("window_start", "window_s"):
+            values.pop(name)
+        key = (values.pop("channel"), values.pop("start"))
+        assert key not in found
+        found[key] = values
+    return found
