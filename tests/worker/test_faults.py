@@ -43,6 +43,8 @@ def test_a_worker_outlives_its_network(dsn: str, queue: Queue, start_worker: Sta
         assert (last["id"], last["attempt"] > 1) == (id_, True)
 
         eventually(lambda: queue.status().leased == 0)
+        # Nor does it keep a worker from ending.
+        proxy.hang()
         assert worker.stop() == ExitCode.FINISHED
     assert queue.status().waiting == 0
     assert "Traceback" not in worker.said()

@@ -49,6 +49,7 @@ class Shift:
         for slot in self._slots:
             slot.task.add_done_callback(self._ended)
         self._background: set[asyncio.Task[None]] = set()
+        self._fetching: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._was_interrupted = False
         # Handlers that do not listen, and would keep the loop from ending.
@@ -76,17 +77,16 @@ class Shift:
 
     async def fetch(self) -> None:
         """Until asked to stop; then what no handler has begun goes back at once."""
-        fetching = self._start(fetch(self._queue, self._hand, self._settings, self._report))
+        fetching = self._fetching = self._start(fetch(self._queue, self._hand, self._settings, self._report))
         try:
             await self._shutdown.asked.wait()
         finally:
             self._report.tell("stopping", running=self._hand.running, unstarted=len(self._hand.waiting))
             self._hand.close()
             self._give_back()
+            # A call may be on its way. What it brings goes back as well.
+            fetching.add_done_callback(lambda ended: self._give_back())
             fetching.cancel()
-            await asyncio.wait({fetching})
-            # What a call that was on its way has brought.
-            self._give_back()
 
     async def finish(self) -> None:
         """Until the handlers that run have finished, their time is over, or it must be now."""
@@ -110,6 +110,8 @@ class Shift:
 
     async def acknowledge(self) -> None:
         """Say the last words to the queue."""
+        if self._fetching is not None:
+            await asyncio.wait({self._fetching}, timeout=GRACE_S)
         await self._acknowledger.finish(LAST_WORDS_S)
         self._report.tell("stopped", **self._worker.counts, unacknowledged=len(self._hand.held))
 

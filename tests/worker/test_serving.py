@@ -1,0 +1,116 @@
+"""A worker on a loop that is not its own, started and stopped by the program."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from lonnymq import (
+    AsyncMessage,
+    AsyncQueue,
+    ExitCode,
+    NewMessage,
+    Queue,
+    SchemaMissing,
+    Worker,
+    WorkerSettings,
+)
+from tests.conftest import Connect
+from tests.worker.working import PATIENCE_S, drained, eventually, working
+
+SETTINGS = WorkerSettings(concurrency=2, prefetch=3, lease_ms=10_000)
+
+
+def test_a_cancelled_worker_gives_everything_back(dsn: str, connect: Connect) -> None:
+    begun = asyncio.Event()
+
+    async def handle(message: AsyncMessage) -> None:
+        begun.set()
+        await asyncio.sleep(60)
+
+    async def scenario() -> None:
+        async with AsyncQueue(dsn) as queue:
+            await queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(6)])
+            serving = asyncio.create_task(Worker(queue, handle, settings=SETTINGS).serve())
+            async with asyncio.timeout(PATIENCE_S):
+                await begun.wait()
+                serving.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await serving
+            assert (await queue.status()).leased == 0
+
+    asyncio.run(scenario())
+    assert connect().execute("select attempts from message").fetchall() == [(0,)] * 6
+
+
+def test_a_worker_may_serve_again_and_be_stopped_before_it_began(dsn: str, queue: Queue) -> None:
+    async def handle(message: AsyncMessage) -> None:
+        worker.stop()
+
+    worker = Worker(dsn, handle)
+    for served in range(1, 3):
+        queue.enqueue("a", 1)
+        assert asyncio.run(worker.serve()) is ExitCode.FINISHED
+        assert worker.counts == {"completed": served}
+    queue.enqueue("a", 1)
+    worker.stop()
+    assert asyncio.run(worker.serve()) is ExitCode.FINISHED
+    assert worker.counts["completed"] == 2
+
+
+def test_a_worker_may_run_in_another_thread(dsn: str, queue: Queue) -> None:
+    codes: list[int] = []
+
+    async def handle(message: AsyncMessage) -> None: ...
+
+    worker = Worker(dsn, handle)
+    thread = threading.Thread(target=lambda: codes.append(worker.run()))
+    thread.start()
+    queue.enqueue("a", 1)
+    eventually(lambda: worker.counts["completed"] == 1)
+    worker.stop()
+    thread.join(PATIENCE_S)
+    assert codes == [ExitCode.FINISHED]
+
+
+def test_workers_share_a_client_and_each_message_is_worked_once(dsn: str) -> None:
+    seen: list[int] = []
+
+    async def handle(message: AsyncMessage) -> None:
+        seen.append(message.id)
+        await asyncio.sleep(0.001)
+
+    async def scenario() -> None:
+        async with AsyncQueue(dsn) as queue:
+            async with working(queue, handle), working(queue, handle), working(queue, handle):
+                for n in range(10):
+                    await queue.enqueue_many([NewMessage(channel=f"c{n}", payload=n) for _ in range(30)])
+                await drained(queue)
+
+    asyncio.run(scenario())
+    assert len(seen) == len(set(seen)) == 300
+
+
+def test_what_keeps_a_worker_from_working_is_raised(dsn: str, queue: Queue) -> None:
+    queue.uninstall()
+    with pytest.raises(SchemaMissing):
+        asyncio.run(Worker(dsn, print).serve())
+    queue.install()
+
+
+def test_a_broken_worker_says_so(
+    dsn: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An error of ours ends the process, with a traceback, and not in silence."""
+
+    def broken(*arguments: Any) -> Any:
+        raise ZeroDivisionError("on purpose")
+
+    worker = Worker(dsn, print)
+    monkeypatch.setattr(worker.router, "admit", broken)
+    with Queue(dsn) as queue:
+        queue.enqueue("a", 1)
+        assert worker.run() == ExitCode.FAILED
+        assert "on purpose" in caplog.text
+        assert queue.status().leased == 0
