@@ -1,0 +1,18 @@
+-- lonnymq_channels: LonnyMQ
+-- families: channels
+-- case: as many channels as a tenth of the messages, all of them ready
+-- install: lonnymq
+-- The next turn is the first entry of one index, however many there are.
+
+-- [load]
+insert into lonnymq.stage (publication, part, ordinal, channel, content)
+select 'load ' || :first, '00000000-0000-0000-0000-000000000001', i - :first, 'tenant-' || i % greatest(1, :rows / 10),
+  decode(repeat('a7', 100), 'hex')
+from generate_series(:first, :last) i;
+select * from lonnymq.message_publish('load ' || :first, '{00000000-0000-0000-0000-000000000001}', array[:last - :first + 1]);
+
+-- [prepare]
+\ir lonnymq_fold.sql
+
+-- [pick]
+select message_id, content from lonnymq.message_dequeue(1, 600000, null, false);

@@ -1,0 +1,21 @@
+-- lonnymq_priority: LonnyMQ
+-- families: priority
+-- case: a quarter is urgent, with many distinct priorities, a quarter is due, half is scheduled for tomorrow; one channel
+-- install: lonnymq
+-- No priority column: dequeue_at is a number, and what is urgent has a low one.
+
+-- [load]
+insert into lonnymq.stage (publication, part, ordinal, channel, content, dequeue_at)
+select 'load ' || :first, '00000000-0000-0000-0000-000000000001', i - :first, 'tenant',
+  decode(repeat('a7', 100), 'hex'), case
+    when i % 4 = 0 then -(i % 100000)
+    else floor(extract(epoch from now()) * 1000) + case when i % 4 = 1 then -1000 else 86400000 end
+  end
+from generate_series(:first, :last) i;
+select * from lonnymq.message_publish('load ' || :first, '{00000000-0000-0000-0000-000000000001}', array[:last - :first + 1]);
+
+-- [prepare]
+\ir lonnymq_fold.sql
+
+-- [pick]
+select message_id, content from lonnymq.message_dequeue(1, 600000, null, false);

@@ -1,0 +1,24 @@
+-- lonnymq_recovery: LonnyMQ
+-- families: recovery
+-- case: 100 messages were leased by workers that died; lease them again, 100 at a time
+-- install: lonnymq
+-- An expired lease is found by its own index, in the dequeue that leases the message again.
+
+-- [load]
+insert into lonnymq.stage (publication, part, ordinal, channel, content)
+select 'load ' || :first, '00000000-0000-0000-0000-000000000001', i - :first, 'tenant-' || i % 100,
+  decode(repeat('a7', 100), 'hex')
+from generate_series(:first, :last) i;
+select * from lonnymq.message_publish('load ' || :first, '{00000000-0000-0000-0000-000000000001}', array[:last - :first + 1]);
+
+-- [prepare]
+\ir lonnymq_fold.sql
+update lonnymq.lease set unlock_at = 0;
+
+-- [pick]
+select message_id, content from lonnymq.message_dequeue(100, 600000, null, false);
+
+-- [renew]
+update lonnymq.lease set unlock_at = 0 where message_id in (select message_id from lonnymq.lease order by message_id limit 100);
+-- The dequeue that follows is one of those that look for expired leases.
+select pg_sleep(0.1);

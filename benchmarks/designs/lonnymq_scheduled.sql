@@ -1,0 +1,25 @@
+-- lonnymq_scheduled: LonnyMQ
+-- families: order, flag, iteration
+-- case: one message in 10,000 is due, the others are scheduled for tomorrow; 1,000 channels
+-- install: lonnymq
+-- A turn whose next message is not due says when to look again, so nobody looks before.
+
+-- [load]
+insert into lonnymq.stage (publication, part, ordinal, channel, content, delay_ms)
+select 'load ' || :first, '00000000-0000-0000-0000-000000000001', i - :first, 'tenant-' || i % 1000,
+  decode(repeat('a7', 100), 'hex'), 86400000
+from generate_series(:first, :last) i;
+select * from lonnymq.message_publish('load ' || :first, '{00000000-0000-0000-0000-000000000001}', array[:last - :first + 1]);
+
+-- [prepare]
+\ir lonnymq_fold.sql
+select count(*) from lonnymq.message_create_many(
+  array(select 'tenant-' || i % 1000 from generate_series(1, greatest(1, :rows / 10000)) i),
+  array(select decode(repeat('a7', 100), 'hex') from generate_series(1, greatest(1, :rows / 10000)))
+);
+
+-- [pick]
+select message_id, content from lonnymq.message_dequeue(1, 600000, null, false);
+
+-- [renew]
+select * from lonnymq.message_create('tenant-' || floor(random() * 1000), decode(repeat('a7', 100), 'hex'));

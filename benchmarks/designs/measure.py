@@ -1,0 +1,139 @@
+"""One design at one size: load it, bring it into its worst case, pick, and look at what that cost."""
+
+import contextlib
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from benchmarks.contenders.ours_install import install_schema
+from benchmarks.designs.design import Design
+from benchmarks.designs.plan import Plan, explained
+from benchmarks.server import Server
+
+MILLION = 1_000_000
+WARM_UP_PICKS = 5
+SIZES = """
+    select coalesce(sum(pg_table_size(c.oid)), 0), coalesce(sum(pg_indexes_size(c.oid)), 0)
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where c.relkind in ('r', 'm') and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'"""
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How many rows, and how long picks are repeated."""
+
+    name: str
+    sizes: tuple[int, ...]
+    rounds: int
+    picks_for_s: float
+    most_picks: int = 300
+    least_picks: int = 3
+
+
+EFFORTS = {
+    "quick": Effort("quick", (10_000, 100_000), 1, 0.7),
+    "standard": Effort("standard", (10_000, 100_000, MILLION), 3, 3.0),
+    "full": Effort("full", (10_000, 100_000, MILLION, 10 * MILLION), 3, 5.0),
+    "smoke": Effort("smoke", (500, 2_000), 1, 0.05, most_picks=5, least_picks=2),
+}
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What one design did at one size."""
+
+    rows: int
+    pick_ms: tuple[float, ...]
+    # Of each million, one after the other; fewer where there are fewer rows.
+    load_rows_per_s: tuple[float, ...]
+    table_bytes: int
+    index_bytes: int
+    plan: Plan
+
+    @property
+    def median_ms(self) -> float:
+        return statistics.median(self.pick_ms)
+
+
+def measure(
+    server: Server, design: Design, rows: int, effort: Effort, progress: Callable[[str], None]
+) -> Measurement:
+    with server.database() as dsn, connect(dsn) as connection:
+        install(connection, design)
+        run(connection, design.statements("create", rows=rows))
+        rates = tuple(load(connection, design, rows))
+        run(connection, design.statements("prepare", rows=rows))
+        with held_snapshot(dsn) if design.is_snapshot_held else contextlib.nullcontext():
+            run(connection, design.statements("worsen", rows=rows))
+            connection.execute("vacuum analyze")
+            [(table_bytes, index_bytes)] = connection.execute(SIZES).fetchall()
+            picks = tuple(pick(connection, design, rows, effort))
+            plan = explained(connection, design.statements("pick", rows=rows))
+    measurement = Measurement(rows, picks, rates, int(table_bytes), int(index_bytes), plan)
+    progress(
+        f"  {design.name} at {rows:,}: {measurement.median_ms:,.2f} ms, {len(picks)} picks, "
+        f"{plan.pages:,} pages, loaded at {statistics.median(rates):,.0f} rows/s"
+    )
+    return measurement
+
+
+def connect(dsn: str) -> Connection:
+    # Leasing needs no fsync, in no design. Compiling a plan takes longer than most of them run.
+    options = "-c synchronous_commit=off -c jit=off -c client_min_messages=warning"
+    return psycopg.connect(dsn, autocommit=True, prepare_threshold=0, options=options)
+
+
+def install(connection: Connection, design: Design) -> None:
+    if design.is_ours:
+        install_schema(connection, "lonnymq")
+
+
+def run(connection: Connection, statements: list[str]) -> None:
+    for statement in statements:
+        connection.execute(statement.encode(), prepare=False)
+
+
+def load(connection: Connection, design: Design, rows: int) -> Iterator[float]:
+    """Load the rows, a million at a time, and yield the rate of each."""
+    for first in range(1, rows + 1, MILLION):
+        last = min(rows, first + MILLION - 1)
+        began_at = time.monotonic()
+        run(connection, design.statements("load", rows=rows, first=first, last=last))
+        yield (last - first + 1) / (time.monotonic() - began_at)
+
+
+def pick(connection: Connection, design: Design, rows: int, effort: Effort) -> Iterator[float]:
+    """Yield the milliseconds of each pick, as its client sees them."""
+    statements = [statement.encode() for statement in design.statements("pick", rows=rows)]
+    renewal = design.statements("renew", rows=rows)
+    ends_at, picks = 0.0, -WARM_UP_PICKS
+    while picks < effort.most_picks and (picks < effort.least_picks or time.monotonic() < ends_at):
+        began_at = time.perf_counter()
+        for statement in statements:
+            answer = connection.execute(statement)
+        took_s = time.perf_counter() - began_at
+        if answer.rownumber is None or answer.fetchone() in (None, (None, None)):
+            raise RuntimeError(f"{design.name} had nothing to pick at {rows:,} rows, after {picks} picks")
+        run(connection, renewal)
+        picks += 1
+        if took_s > effort.picks_for_s:
+            picks = max(picks, 1)  # what takes that long needs no warm-up
+        if picks > 0:
+            ends_at = ends_at or time.monotonic() + effort.picks_for_s
+            yield took_s * 1000
+
+
+@contextlib.contextmanager
+def held_snapshot(dsn: str) -> Iterator[None]:
+    """Somebody else's long transaction: vacuum may not remove what it could still see."""
+    with connect(dsn) as other:
+        other.execute("begin isolation level repeatable read")
+        other.execute("select count(*) from pg_class")
+        yield
+        other.execute("rollback")

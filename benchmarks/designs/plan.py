@@ -1,0 +1,108 @@
+"""The plans of a pick's statements, short enough to be read."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+NESTED = {
+    "client_min_messages": "notice",
+    "auto_explain.log_min_duration": "0",
+    "auto_explain.log_analyze": "on",
+    "auto_explain.log_buffers": "on",
+    "auto_explain.log_timing": "off",
+    "auto_explain.log_nested_statements": "on",
+    "auto_explain.log_format": "json",
+    "auto_explain.log_level": "notice",
+}
+Node = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one pick did: the pages it touched, which no load on the machine can change, and its nodes."""
+
+    pages: int
+    lines: tuple[str, ...]
+
+
+def explained(connection: psycopg.Connection[Any], statements: list[str]) -> Plan:
+    """Run the statements once, and roll back; inside functions, too, where auto_explain is to be had."""
+    pages, lines = 0, []
+    nested: list[str] = []
+    with connection.transaction(force_rollback=True):
+        log_nested(connection)
+        connection.add_notice_handler(lambda notice: nested.append(notice.message_primary or ""))
+        for statement in statements:
+            nested.clear()
+            explain = f"explain (analyze, buffers, timing off, format json) {statement}"
+            row = connection.execute(explain.encode(), prepare=False).fetchone()
+            assert row is not None
+            root = row[0][0]["Plan"]
+            pages += pages_of(root)
+            is_function = any(node["Node Type"] == "Function Scan" for _, node in nodes(root))
+            lines += (function_lines(nested) if is_function else []) or lines_of(root)
+    return Plan(pages, tuple(lines))
+
+
+def log_nested(connection: psycopg.Connection[Any]) -> None:
+    """Have the plans of statements inside functions sent as notices, where that is to be had."""
+    # Not every server has auto_explain, and not every role may load it.
+    with contextlib.suppress(psycopg.Error):
+        with connection.transaction():
+            connection.execute("load 'auto_explain'")
+            for name, value in NESTED.items():
+                connection.execute(
+                    sql.SQL("set local {} = {}").format(sql.Identifier(*name.split(".")), sql.Literal(value))
+                )
+
+
+def function_lines(messages: list[str]) -> list[str]:
+    """Return the plans that were logged while functions ran, but for those that touched no table."""
+    lines: list[str] = []
+    for message in messages:
+        document = message[message.find("{") :]
+        try:
+            root = json.loads(document)["Plan"]
+        except (ValueError, KeyError):
+            continue
+        if any("Relation Name" in node and node["Node Type"] != "ModifyTable" for _, node in nodes(root)):
+            lines += lines_of(root)
+    return lines
+
+
+def lines_of(root: Node) -> list[str]:
+    return ["  " * depth + line_of(node) for depth, node in nodes(root)]
+
+
+def line_of(node: Node) -> str:
+    """Return a node as its kind, what it reads, and what that cost."""
+    kind = node["Node Type"]
+    if kind == "ModifyTable":
+        kind = node.get("Operation", kind)
+    words = [kind]
+    if "Index Name" in node:
+        words.append(f"using {node['Index Name']}")
+    if "Relation Name" in node:
+        words.append(f"on {node['Relation Name']}")
+    rows = round(node.get("Actual Rows", 0) * node.get("Actual Loops", 1))
+    facts = [f"{rows:,} rows" if rows != 1 else "1 row"]
+    removed = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
+    if removed:
+        facts.append(f"{round(removed * node.get('Actual Loops', 1)):,} removed")
+    facts.append(f"{pages_of(node):,} pages")
+    return f"{' '.join(words)} ({', '.join(facts)})"
+
+
+def nodes(root: Node, depth: int = 0) -> Iterator[tuple[int, Node]]:
+    yield depth, root
+    for child in root.get("Plans", []):
+        yield from nodes(child, depth + 1)
+
+
+def pages_of(node: Node) -> int:
+    return int(node.get("Shared Hit Blocks", 0) + node.get("Shared Read Blocks", 0))
