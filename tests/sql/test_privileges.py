@@ -80,12 +80,13 @@ CALLS = {
     "cron_list": "select cron_list()",
     "stage_discard": "select stage_discard('p', '{}')",
     "stream_publish": "select stream_publish('s', 0, '{}', '{}')",
+    "claim_backlog": "select claim_backlog()",
     "claim_take": "select claim_take(null, 'c', false, 1, 1000)",
     "claim_plan": "select claim_plan(null, 1000)",
     "claim_keep": "select claim_keep(null, 1000)",
     "claim_read": "select claim_read('{}', '{}')",
     "claim_complete": "select claim_complete(null)",
-    "history_follow": "select history_follow('r', null, null, null, false, 1)",
+    "history_follow": "select history_follow('r', null, null, null, false, 1, null)",
     "history_slices": "select history_slices(null, null, null, null, null, null, 1)",
     "history_done": "select history_done('r', 0, 0)",
     "history_readers": "select history_readers()",
@@ -99,7 +100,7 @@ WORKER = {
     *("dequeue", "read", "complete", "defer", "bury", "give_back", "heartbeat"),
     *("register", "clear", "event", "horizon", "to_epoch"),
     *("cron_due", "cron_tick"),
-    *("claim_take", "claim_plan", "claim_keep", "claim_read", "claim_complete"),
+    *("claim_backlog", "claim_take", "claim_plan", "claim_keep", "claim_read", "claim_complete"),
 }
 READER = {"channel_explain", "channel_busiest", "queue_status", "queue_activity", "to_epoch", "cron_list"}
 ALLOWED = {"producer": PRODUCER, "worker": WORKER, "reader": READER, "operator": set(CALLS), None: set()}

@@ -6,6 +6,7 @@ from typing import Any
 from lonnymq.calls.statement import Call, Rows, call, function
 from lonnymq.model import Claim
 
+BACKLOG = function("claim_backlog")
 TAKE = function(
     "claim_take",
     "claim, messages, wait_ms",
@@ -24,6 +25,10 @@ READ = function(
     p_tokens="bigint[]",
 )
 COMPLETE = function("claim_complete", "outcome, lost", p_claim="uuid")
+
+
+def backlog() -> Call[int]:
+    return call(BACKLOG, decode=lambda rows: int(rows[0][0]))
 
 
 def take(prev: str | None, consumer: str, is_alone: bool, limit: int, lease_ms: int) -> Call[Claim]:

@@ -12,6 +12,7 @@ FOLLOW = function(
     p_id="bigint",
     p_is_latest="boolean",
     p_max_rows="bigint",
+    p_before_xid="bigint",
 )
 SLICES = function(
     "history_slices",
@@ -28,7 +29,12 @@ DONE = function("history_done", p_reader="text", p_xid="bigint", p_id="bigint")
 
 
 def follow(
-    reader: str, origin: str | None, start: HistoryPosition | None, is_latest: bool, max_rows: int | None
+    reader: str,
+    origin: str | None,
+    start: HistoryPosition | None,
+    is_latest: bool,
+    max_rows: int | None,
+    before_xid: int | None,
 ) -> Call[tuple[str, HistoryPosition | None]]:
     """The origin, and the position to read to."""
 
@@ -36,7 +42,7 @@ def follow(
         found, xid, id_ = rows[0]
         return found, None if xid is None else HistoryPosition(xid, id_)
 
-    return call(FOLLOW, reader, origin, *_parts(start), is_latest, max_rows, decode=decode)
+    return call(FOLLOW, reader, origin, *_parts(start), is_latest, max_rows, before_xid, decode=decode)
 
 
 def slices(

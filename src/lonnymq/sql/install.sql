@@ -71,6 +71,7 @@
 \ir functions/dead_purge_channel.sql
 
 -- It is leased and completed together with others.
+\ir functions/claim_backlog.sql
 \ir functions/claim_take.sql
 \ir functions/claim_plan.sql
 \ir functions/claim_keep.sql

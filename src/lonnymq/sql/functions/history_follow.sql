@@ -1,5 +1,6 @@
 -- history_follow: up to where a reader of history may read next: at most p_max_rows rows (null: all) after (p_xid, p_id),
--- or from the beginning if that is null; with p_is_latest then from now on.
+-- or from the beginning if that is null; with p_is_latest then from now on. Only of transactions before p_before_xid, if
+-- that is given.
 -- Returns the last row's (xid, id) among those whose transactions, and all before, have ended; the position given if
 -- there is none; null if none was given either. And the origin, which must come back with the position (history_require).
 -- A new end is on disk before it is returned: numbers of transactions are not logged when they are assigned, and would
@@ -8,6 +9,7 @@
 -- Writes: history_reader.
 create or replace function history_follow(
   p_reader text, p_origin text, p_xid bigint, p_id bigint, p_is_latest boolean, p_max_rows bigint,
+  p_before_xid bigint,
   out origin text, out xid bigint, out id bigint
 )
 language plpgsql security definer
@@ -20,6 +22,7 @@ as $$
 #variable_conflict use_column
 declare
   v_horizon bigint;
+  v_before bigint;
   v_from_xid bigint := p_xid;
   v_from_id bigint := p_id;
 begin
@@ -30,6 +33,7 @@ begin
   end if;
   origin := history_origin();
   v_horizon := pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
+  v_before := least(v_horizon, p_before_xid);
   if p_xid is not null then
     perform history_require(p_reader, p_origin, p_xid, p_id);
   elsif p_is_latest then
@@ -42,12 +46,12 @@ begin
   end if;
   if xid is null and p_max_rows is not null then
     select h.xid, h.id into xid, id from history h
-    where (h.xid, h.id) > (v_from_xid, v_from_id) and h.xid < v_horizon
+    where (h.xid, h.id) > (v_from_xid, v_from_id) and h.xid < v_before
     order by h.xid, h.id offset p_max_rows - 1 limit 1;
   end if;
   if xid is null then
     select h.xid, h.id into xid, id from history h
-    where (h.xid, h.id) > (v_from_xid, v_from_id) and h.xid < v_horizon
+    where (h.xid, h.id) > (v_from_xid, v_from_id) and h.xid < v_before
     order by h.xid desc, h.id desc limit 1;
   end if;
   if xid is not null and current_setting('synchronous_commit') = 'off' then

@@ -21,8 +21,8 @@ begin
       'message_cancel_key', 'cron_set', 'cron_delete', 'stage_discard', 'stream_publish']
     when 'worker' then array['to_epoch', 'message_dequeue', 'message_read', 'message_complete', 'message_defer',
       'message_bury', 'message_give_back', 'message_heartbeat', 'queue_event', 'queue_horizon', 'sleeper_register',
-      'sleeper_clear', 'history_prepare', 'stage_prune', 'cron_due', 'cron_tick', 'claim_take', 'claim_plan', 'claim_keep',
-      'claim_read', 'claim_complete']
+      'sleeper_clear', 'history_prepare', 'stage_prune', 'cron_due', 'cron_tick', 'claim_backlog', 'claim_take', 'claim_plan',
+      'claim_keep', 'claim_read', 'claim_complete']
     when 'reader' then array['to_epoch', 'from_epoch', 'channel_explain', 'channel_busiest', 'queue_status', 'queue_activity',
       'cron_list']
     when 'operator' then array['to_epoch', 'from_epoch', 'message_create', 'message_create_many', 'message_publish',
@@ -32,8 +32,8 @@ begin
       'channel_delete', 'channel_explain', 'dead_list', 'dead_redrive', 'dead_redrive_channel', 'dead_purge',
       'dead_purge_channel', 'message_peek', 'message_show', 'channel_busiest', 'queue_set', 'queue_status', 'queue_activity',
       'queue_check', 'bytes_as_json', 'cron_set', 'cron_due', 'cron_tick', 'cron_pause', 'cron_resume', 'cron_delete',
-      'cron_list', 'stage_discard', 'stream_publish', 'claim_take', 'claim_plan', 'claim_keep', 'claim_read',
-      'claim_complete', 'history_follow', 'history_slices', 'history_done', 'history_readers', 'history_forget']
+      'cron_list', 'stage_discard', 'stream_publish', 'claim_backlog', 'claim_take', 'claim_plan', 'claim_keep',
+      'claim_read', 'claim_complete', 'history_follow', 'history_slices', 'history_done', 'history_readers', 'history_forget']
   end;
   if v_functions is null then
     perform reject('kind', quote_literal(p_kind), '''producer'', ''worker'', ''operator'' or ''reader''');

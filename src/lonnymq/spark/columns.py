@@ -1,0 +1,133 @@
+"""What frames of the queue look like: the columns of each table, and what they are in SQL. No Spark here."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lonnymq.errors import invalid
+
+# Spark's timestamps are between the years 1 and 9999; a dequeue_at may be any number.
+EARLIEST_MS = -62_135_596_800_000
+LATEST_MS = 253_402_300_799_999
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its name, its type in Spark's words, and the expression that reads it."""
+
+    name: str
+    kind: str
+    expression: str
+
+
+def _plain(kind: str, *names: str) -> tuple[Column, ...]:
+    return tuple(Column(name, kind, f"h.{name}") for name in names)
+
+
+def _milliseconds(*names: str) -> tuple[Column, ...]:
+    """Milliseconds, read as microseconds: Arrow makes timestamps of them without looking at each."""
+    return tuple(Column(name, "timestamp", f"h.{name} * 1000") for name in names)
+
+
+def _instants(*names: str) -> tuple[Column, ...]:
+    return tuple(
+        Column(name, "timestamp", f"(extract(epoch from h.{name}) * 1000000)::bigint") for name in names
+    )
+
+
+DEQUEUE_AT = Column(
+    "dequeue_at", "timestamp", f"greatest(least(h.dequeue_at, {LATEST_MS}), {EARLIEST_MS}) * 1000"
+)
+HISTORY = (
+    *_plain("bigint", "message_id"),
+    *_plain("string", "channel", "outcome"),
+    *_plain("int", "attempt"),
+    *_milliseconds("created_at"),
+    DEQUEUE_AT,
+    *_milliseconds("leased_at", "ended_at"),
+    *_plain("string", "worker", "error"),
+    *_plain("int", "content_bytes"),
+    *_plain("binary", "content", "state"),
+    *_plain("bigint", "xid", "id"),
+)
+MESSAGE = (
+    *_plain("bigint", "message_id"),
+    *_plain("string", "channel", "status", "key"),
+    DEQUEUE_AT,
+    *_milliseconds("created_at"),
+    *_plain("int", "attempts", "max_attempts"),
+    *_plain("string", "worker"),
+    *_milliseconds("leased_at"),
+    *_plain("string", "error"),
+    *_plain("int", "content_bytes"),
+    *_plain("binary", "content", "state"),
+)
+CHANNEL = (
+    *_plain("string", "channel"),
+    *_plain("int", "max_concurrency"),
+    *_plain("bigint", "release_interval_ms"),
+    *_plain("int", "release_burst", "weight"),
+    *_plain("bigint", "max_size"),
+    *_plain("int", "max_attempts"),
+    *_plain("boolean", "is_paused"),
+    Column("waiting", "bigint", "h.waiting::bigint"),
+    Column("leased", "bigint", "h.leased::bigint"),
+    *_plain("string", "reason"),
+    *_instants("next_release_at", "last_release_at", "created_at"),
+)
+LEASE = (
+    *_plain("bigint", "message_id"),
+    *_plain("string", "channel", "worker"),
+    *_plain("int", "attempt"),
+    *_instants("leased_at", "unlock_at"),
+    *_plain("boolean", "is_expired", "is_cancelled"),
+)
+DEAD = (
+    *_plain("bigint", "message_id"),
+    *_plain("string", "channel", "key"),
+    DEQUEUE_AT,
+    *_milliseconds("created_at", "buried_at"),
+    *_plain("int", "attempts", "max_attempts"),
+    *_plain("string", "error"),
+    *_plain("binary", "content", "state"),
+)
+TABLES = {"history": HISTORY, "message": MESSAGE, "channel": CHANNEL, "lease": LEASE, "dead": DEAD}
+# Where the live ones are read.
+RELATIONS = {
+    "message": "message_status",
+    "channel": "channel_status",
+    "lease": "lease_status",
+    "dead": "dead",
+}
+# What a consumer gets: one message each, leased.
+CONSUMED = (
+    *_plain("bigint", "message_id"),
+    *_plain("string", "channel"),
+    *_plain("int", "attempt"),
+    *_plain("string", "key"),
+    *_plain("timestamp", "dequeue_at", "created_at", "leased_at"),
+    *_plain("binary", "content", "state"),
+)
+
+
+def chosen(columns: Sequence[Column], names: Sequence[str]) -> tuple[Column, ...]:
+    """Return the columns of these names, in this order; all if there are none."""
+    if not names:
+        return tuple(columns)
+    known = {column.name: column for column in columns}
+    unknown = [name for name in names if name not in known]
+    if unknown or len(set(names)) != len(names):
+        raise invalid("columns", ", ".join(unknown or names), f"some of {', '.join(known)}, each once")
+    return tuple(known[name] for name in names)
+
+
+def ddl(columns: Sequence[Column]) -> str:
+    return ", ".join(f"`{column.name}` {column.kind}" for column in columns)
+
+
+def simple(columns: Sequence[Column]) -> str:
+    """Return what Spark calls the simple string of these columns' schema."""
+    return f"struct<{','.join(f'{column.name}:{column.kind}' for column in columns)}>"
+
+
+def selection(columns: Sequence[Column]) -> str:
+    return ", ".join(f'{column.expression} as "{column.name}"' for column in columns)

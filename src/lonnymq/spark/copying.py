@@ -1,0 +1,83 @@
+"""A task's COPY into the stage, cut into transactions of bounded size."""
+
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, cast
+from uuid import UUID
+
+import psycopg
+from psycopg import sql
+
+from lonnymq.calls import stage
+from lonnymq.client import failure
+from lonnymq.schema import files
+from lonnymq.spark.encode import Encoder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lonnymq.client.sync.queue import Queue
+
+
+class Copying:
+    """Use as a context: what was added is staged when it ends well; `rows` counts it."""
+
+    def __init__(self, queue: "Queue", publication: str, part: UUID, most_bytes: int) -> None:
+        self._queue = queue
+        self._encoder = Encoder(publication, part)
+        self._most_bytes = most_bytes
+        self._left = 0
+        self._stack = ExitStack()
+        self._copy: psycopg.Copy | None = None
+        self._context: Any = None
+
+    @property
+    def rows(self) -> int:
+        return self._encoder.count
+
+    def add(self, batch: "pa.RecordBatch") -> None:
+        """Send a batch."""
+        try:
+            for chunk in self._encoder.encode(batch):
+                if self._copy is None:
+                    self._begin()
+                assert self._copy is not None
+                self._copy.write(chunk)
+                self._left -= len(chunk)
+                if self._left <= 0:
+                    self._end()
+        except psycopg.Error as error:
+            raise self._translated(error) from error
+
+    def __enter__(self) -> Self:
+        self._connection = self._stack.enter_context(self._queue.caller.source.dedicated())
+        path = sql.SQL("set search_path to {}, pg_temp").format(sql.Identifier(self._queue.schema))
+        self._connection.execute(path)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._end()
+        except psycopg.Error as failed:
+            raise self._translated(failed) from failed
+        finally:
+            # Closes the connection, and with it a COPY that was broken off.
+            self._stack.close()
+
+    def _begin(self) -> None:
+        self._context = self._connection.cursor().copy(cast("Any", files.read("copy.sql").text))
+        self._copy = self._context.__enter__()
+        self._copy.write(stage.HEADER)
+        self._left = self._most_bytes
+
+    def _end(self) -> None:
+        if self._copy is not None:
+            self._copy.write(stage.TRAILER)
+            self._context.__exit__(None, None, None)
+            self._copy = None
+
+    def _translated(self, error: psycopg.Error) -> Exception:
+        return failure.translated(error, self._connection, self._queue.schema, commits=False)

@@ -1,0 +1,49 @@
+"""Keeps the leases of a claim while Spark works on its batch, however long that takes, up to a limit."""
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from lonnymq.calls import claim as calls
+from lonnymq.errors import LonnyError
+
+if TYPE_CHECKING:
+    from lonnymq.client.sync.queue import Queue
+
+
+class Keeper:
+    """A thread of the source's process on the driver: it ends with the query, or with the JVM."""
+
+    def __init__(self, queue: "Queue", lease_ms: int, max_claim_ms: int) -> None:
+        self._queue = queue
+        self._lease_ms = lease_ms
+        self._max_s = max_claim_ms / 1000
+        self._claim: str | None = None
+        self._until = 0.0
+        self._thread: threading.Thread | None = None
+
+    def keep(self, claim: str) -> None:
+        """Keep this claim from now on, instead of the one before."""
+        if claim != self._claim:
+            self._until = time.monotonic() + self._max_s
+            self._claim = claim
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="lonnymq keeper", daemon=True)
+            self._thread.start()
+
+    def end(self, claim: str) -> None:
+        """Keep it no longer: it is complete."""
+        if self._claim == claim:
+            self._claim = None
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(self._lease_ms / 3000)
+            claim = self._claim
+            if claim is None or time.monotonic() > self._until:
+                continue
+            try:
+                self._queue.caller.perform(calls.keep(claim, self._lease_ms))
+            except LonnyError:
+                # The server is away: there is time for two more tries, and nothing is lost if they fail too.
+                continue

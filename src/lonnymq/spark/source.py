@@ -1,0 +1,81 @@
+"""`format("lonnymq")`: which door a user goes through, and the options it has."""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+
+from lonnymq.errors import InvalidArgument
+from lonnymq.spark import columns, frame, options
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
+    from pyspark.sql.types import StructType
+
+
+class LonnySource(DataSource):
+    """The queue as Spark sees it. Constructed in many processes: nothing here touches the database."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "lonnymq"
+
+    def schema(self) -> str:
+        """Say which columns a read has."""
+        return columns.ddl(self._columns())
+
+    def reader(self, schema: "StructType") -> "DataSourceReader":
+        """`spark.read`"""
+        from lonnymq.spark.reader import HistoryReader, LiveReader
+
+        found = options.read(self.options)
+        self._require_own(schema)
+        return HistoryReader(found) if found.table == "history" else LiveReader(found)
+
+    def streamReader(self, schema: "StructType") -> "DataSourceStreamReader":  # noqa: N802
+        """`spark.readStream`"""
+        self._require_own(schema)
+        if options.is_consume(self.options):
+            from lonnymq.spark.consume import ConsumeReader
+
+            return ConsumeReader(options.consume(self.options))
+        from lonnymq.spark.stream import HistoryStreamReader
+
+        return HistoryStreamReader(options.follow(self.options))
+
+    def writer(self, schema: "StructType", overwrite: bool) -> "DataSourceWriter":
+        """`df.write`"""
+        from lonnymq.spark.writer import BatchWriter
+
+        found = options.write(self.options, is_stream=False)
+        _refuse_overwrite(overwrite, 'mode("append")')
+        frame.require(schema)
+        return BatchWriter(found)
+
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> "DataSourceStreamWriter":  # noqa: N802
+        """`df.writeStream`"""
+        from lonnymq.spark.writer import StreamWriter
+
+        found = options.write(self.options, is_stream=True)
+        _refuse_overwrite(overwrite, 'outputMode("append")')
+        frame.require(schema)
+        return StreamWriter(found)
+
+    def _columns(self) -> tuple[columns.Column, ...]:
+        options.require_known(self.options)
+        if options.is_consume(self.options):
+            return columns.CONSUMED
+        return options.read_columns(self.options)
+
+    def _require_own(self, schema: "StructType") -> None:
+        if schema.simpleString() != columns.simple(self._columns()):
+            raise InvalidArgument("schema must not be given: choose columns by option columns")
+
+
+def _refuse_overwrite(overwrite: bool, right: str) -> None:
+    if overwrite:
+        raise InvalidArgument(f"mode must be append: a queue is added to, never overwritten; use {right}")

@@ -1,0 +1,9 @@
+-- claim_backlog: how many messages are due: what a consumer takes who wants to take what is there now, and then end.
+-- Locks:  nothing.
+-- Writes: nothing.
+create or replace function claim_backlog() returns bigint
+language sql stable security definer
+set search_path from current
+as $$
+  select count(*) from message m where m.dequeue_at <= floor(extract(epoch from clock_timestamp()) * 1000)
+$$;
