@@ -107,9 +107,10 @@ def test_calls_touch_few_pages_at_all(session: Open) -> None:
 
 def test_dead_rows_under_a_held_snapshot_cost_nothing(session: Open) -> None:
     """A dump, an analytics query, a forgotten psql: 100,000 dead rows in front of the live ones."""
-    queue = small(session())
+    queue = session()
     queue.create_many([f"t{n}" for n in range(1_000)])
     queue.complete(queue.take(1_000))
+    small(queue)
     before = cost(queue)
     holder = session(autocommit=False)
     holder.run("set transaction isolation level repeatable read")

@@ -138,6 +138,8 @@ def test_keys_do_not_change_the_order(queue: Session) -> None:
 def test_the_order_does_not_depend_on_the_plan(queue: Session) -> None:
     """Many channels and few rows: a join that reads the channels first would forget the order."""
     queue.run("select channel_set('c' || n, '{}') from generate_series(1, 3000) n")
+    while queue.ask("select count(*) from wake"):
+        queue.look()
     queue.run("analyze channel; analyze stage")
     rows = [{"channel": f"c{n % 5 + 1}", "content": b"%d" % n} for n in range(50)]
     part = stage(queue, "p", rows)

@@ -40,11 +40,13 @@ begin
 
   select channel_id(s.salt, p_channel) into v_id from setting s where s.is_only;
   select c.name into v_name from channel c where c.id = v_id for update skip locked;
-  if not found then
-    if exists (select from channel c where c.id = v_id) or not channel_lock(v_id) then
-      return 'busy';
-    end if;
+  if not found and not exists (select from channel c where c.id = v_id) and channel_lock(v_id) then
     insert into channel (id, name) values (v_id, p_channel) on conflict do nothing;
+    -- Somebody may have made it, and be changing it, since it was looked for.
+    select c.name into v_name from channel c where c.id = v_id for update skip locked;
+  end if;
+  if v_name is null then
+    return 'busy';
   elsif v_name <> p_channel then
     raise exception using
       errcode = 'LQ004',

@@ -44,19 +44,18 @@ declare
   v_full_cost bigint := v_hints[2];     -- and how long that took
   v_turn bigint := v_hints[3];          -- no turn that is due has a lower next_at
   v_sweep_at bigint := case when v_now >= v_full_at then v_hints[4] end;  -- when to look for stamps from the future
-  v_due_at bigint := v_hints[5];        -- when something becomes due
-  v_cursors bigint[] := coalesce(v_hints[6:7], '{0,0}');   -- where to go on reading the wakes of lane 0 and 1,
-  v_lows bigint[] := coalesce(v_hints[8:9], '{null,null}');     -- and the lowest of this pass; null at its end
-
-  v_ends bigint[] := coalesce(v_hints[10:11], '{null,null}');  -- and where this pass ends, whatever is added meanwhile
+  v_cursors bigint[] := coalesce(v_hints[5:6], '{0,0}');   -- where to go on reading the wakes of lane 0 and 1,
+  v_lows bigint[] := coalesce(v_hints[7:8], '{null,null}');  -- and the lowest of this pass; null at its end
+  v_ends bigint[] := coalesce(v_hints[9:10], '{null,null}');  -- and where this pass ends, whatever is added meanwhile
 
   v_left integer := c_limit;
   v_content_bytes bigint := 33000;      -- what is left of the reply for contents,
   v_row_bytes bigint := 60000;          -- and for the rest
-  v_is_full boolean := v_hints is null or v_now < v_full_at
-    or v_now - v_full_at >= least(greatest(40 * v_full_cost, 2000), 5000000);
+  v_next_full_at bigint := v_full_at + least(greatest(40 * v_full_cost, 2000), 5000000);
+  v_is_full boolean := v_hints is null or v_now < v_full_at or v_now >= v_next_full_at;
   v_was_full boolean := v_is_full;
   v_is_busy boolean := false;
+  v_has_born boolean := false;
   v_is_end boolean;
   v_window integer := 256 + 2 * c_limit;
   v_channels bigint[];
@@ -72,6 +71,7 @@ declare
   v_count bigint;
   v_setting text;
   v_settled record;
+  v_due_at bigint;
 begin
   if p_limit is null or p_limit not between 1 and 10000 then
     perform reject('limit', p_limit::text, 'between 1 and 10000');
@@ -117,7 +117,7 @@ begin
         continue when v_lane = 2 and not v_is_full and v_lows[2] is null;
         -- A window that few channels fill may hide others behind it: read on.
         for v_try in 1..6 loop
-          select array_agg(s.channel_id), array_agg(s.id), least(v_at, coalesce(min(s.at), -9000000000000000))
+          select array_agg(s.channel_id), array_agg(s.id), least(v_at, min(coalesce(s.at, -9000000000000000)))
           into v_woken, v_firsts, v_at
           from (
             select id, channel_id, at from wake
@@ -174,8 +174,10 @@ begin
           for update skip locked
         ) s;
         if coalesce(cardinality(v_turns), 0) < cardinality(v_channels) then
-          v_found := turn_birth(v_channels);
+          -- Once in a call, because births take locks.
+          v_found := case when not v_has_born then turn_birth(v_channels) end;
           if v_found is not null then
+            v_has_born := true;
             v_turns := coalesce(v_turns, '{}') || v_found;
             v_low := 0;
           end if;
@@ -367,17 +369,21 @@ begin
   end loop;
 
   if v_left = c_limit then
-    if v_lows[1] is not null or v_lows[2] is not null then
+    if v_turns is not null or v_lows[1] is not null or v_lows[2] is not null then
+      -- The rounds were not enough to look at all of it.
       v_is_busy := true;
     elsif v_was_full and not v_is_busy then
       select * into v_is_busy, v_due_at from queue_outlook(v_now);
+    elsif not v_is_busy then
+      v_due_at := least(v_next_full_at, (
+        select t.next_at from turn t where t.next_at > v_now order by t.next_at limit 1
+      ));
     end if;
     outcome := case when v_is_busy then 'busy' else 'empty' end;
-    wait_ms := case when v_is_busy then 0 else greatest(0, least(
-      v_due_at - v_now, case when not v_was_full then v_full_at + 40 * v_full_cost - v_now end, 60000000) + 999) / 1000 end;
+    wait_ms := case when v_is_busy then 0 else greatest(0, least(v_due_at - v_now, 60000000) + 999) / 1000 end;
     return next;
   end if;
-  v_setting := set_config(c_hints, array_to_string(array[v_full_at, v_full_cost, v_turn, v_sweep_at, v_due_at]
+  v_setting := set_config(c_hints, array_to_string(array[v_full_at, v_full_cost, v_turn, v_sweep_at]
     || v_cursors || v_lows || v_ends, ',', '-'), false);
 end
 $$;

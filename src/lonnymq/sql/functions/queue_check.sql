@@ -103,7 +103,7 @@ begin
     delete from turn t using turn o where t.channel_id = o.channel_id and t.version < o.version and t.ctid = any(v_turns);
     update turn t set
       version = t.version + 1,
-      next_at = t.last_at,
+      next_at = least(t.last_at, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
       last_at = least(t.last_at, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
       in_flight = (select count(*) from lease l where l.channel_id = t.channel_id and l.is_capped)
         + (select coalesce(sum(w.done), 0) from wake w where w.channel_id = t.channel_id),

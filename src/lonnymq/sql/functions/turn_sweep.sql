@@ -1,12 +1,14 @@
--- turn_sweep: the clock stepped back, and turns stamped before that seem to be due only in the future: make them due.
+-- turn_sweep: the clock stepped back, and turns stamped before that seem to be due only in the future: make them due;
+-- and leases seem to last until then: let them last as long as they were given for, from now.
 -- Returns when to sweep again. Part of message_dequeue.
--- Locks:  such turns, skipping locked ones.
--- Writes: turn.
+-- Locks:  such turns and leases, skipping locked ones.
+-- Writes: turn, lease.
 create or replace function turn_sweep(p_now bigint) returns bigint
 language plpgsql
 as $$
 declare
   v_turns tid[];
+  v_leases tid[];
 begin
   select array_agg(s.ctid) into v_turns from (
     select ctid from turn
@@ -16,6 +18,18 @@ begin
   if v_turns is not null then
     update turn set version = version + 1, next_at = p_now, last_at = p_now
     where ctid = any(v_turns) and last_at > p_now + 1000000;
+  end if;
+  select array_agg(s.ctid) into v_leases
+  from (select ctid, leased_at from lease where unlock_at > p_now order by unlock_at desc limit 1000) s
+  where s.leased_at > p_now + 1000000;
+  if v_leases is not null then
+    v_leases := array(select ctid from lease where ctid = any(v_leases) for update skip locked);
+    -- A heartbeat since then has set the end right.
+    update lease set leased_at = p_now, unlock_at = case when unlock_at < leased_at then unlock_at
+      else p_now + unlock_at - leased_at end
+    where ctid = any(v_leases);
+  end if;
+  if v_turns is not null or v_leases <> '{}' then
     return p_now;
   end if;
   return p_now + greatest(10000000, 100 * ((extract(epoch from clock_timestamp()) * 1000000)::bigint - p_now));
