@@ -5,29 +5,29 @@ import dataclasses
 import sys
 import time
 
-from benchmarks import results
+from benchmarks import options, results
 from benchmarks.bench import EFFORTS, Bench, Case, Row
 from benchmarks.cases import CASES
 from benchmarks.server import serve
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = parse(arguments)
-    if options.list:
+    chosen = parse(arguments)
+    if chosen.list:
         print("\n".join(f"{case.name:32} {case.title}" for case in CASES))
         return 0
-    cases = [case for case in CASES if not options.case or case.name in options.case]
-    with serve(options.dsn, options.server, options.profile, options.effort != "smoke") as server:
-        effort = EFFORTS[options.effort]
-        bench = Bench(server, dataclasses.replace(effort, rounds=options.rounds or effort.rounds))
+    cases = [case for case in CASES if not chosen.case or case.name in chosen.case]
+    with serve(chosen.dsn, chosen.server, chosen.profile, chosen.effort != "smoke") as server:
+        effort = EFFORTS[chosen.effort]
+        bench = Bench(server, dataclasses.replace(effort, rounds=chosen.rounds or effort.rounds))
         sql_before = results.sql_digest()
         print(results.HEADING, flush=True)
         rows = [row for case in cases for row in measured(case, bench)]
         if results.sql_digest() != sql_before:
             print("the SQL was edited during the run: these figures mix versions and prove nothing")
-        if not options.no_write:
+        if not chosen.no_write:
             print(f"written to {results.write(rows, bench, sql_before)}")
-    return 1 if options.strict and not all(row.holds for row in rows) else 0
+    return 1 if chosen.strict and not all(row.holds for row in rows) else 0
 
 
 def measured(case: Case, bench: Bench) -> list[Row]:
@@ -46,22 +46,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "--case", action="append", choices=names, metavar="NAME", help="run only this; repeatable"
     )
     parser.add_argument("--list", action="store_true", help="name the cases and end")
-    parser.add_argument("--dsn", help="measure an existing server instead of starting one")
-    parser.add_argument(
-        "--server", choices=["system", "wheel"], default="system", help="whose binaries to start"
-    )
     parser.add_argument("--profile", action="store_true", help="say where the server's time goes (slower)")
-    parser.add_argument("--no-write", action="store_true", help="leave results/core.json alone")
-    parser.add_argument("--strict", action="store_true", help="fail if a figure is missed")
-    parser.add_argument("--rounds", type=int, help="interleaved rounds of which the median counts")
-    effort = parser.add_mutually_exclusive_group()
-    for name, what in (
-        ("quick", "all in under 5 minutes"),
-        ("full", "also 10M messages"),
-        ("smoke", "seconds"),
-    ):
-        effort.add_argument(f"--{name}", dest="effort", action="store_const", const=name, help=what)
-    parser.set_defaults(effort="standard")
+    options.add_shared(
+        parser, "core", {"quick": "all in under 5 minutes", "full": "also 10M messages", "smoke": "seconds"}
+    )
     return parser.parse_args(arguments)
 
 

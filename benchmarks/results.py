@@ -12,8 +12,10 @@ import psycopg
 from benchmarks.bench import Bench, Row
 from benchmarks.contenders.contender import PAYLOAD
 from benchmarks.contenders.ours_install import SQL
+from benchmarks.options import RESULTS
+from benchmarks.server import Server
 
-PATH = Path(__file__).resolve().parent / "results" / "core.json"
+PATH = RESULTS / "core.json"
 COLUMNS = ("case", 28), ("against", 12), ("value", -12), ("reference", -12), ("ratio", -8), ("bound", -8)
 HEADING = (
     " ".join(f"{name:{'<' if width > 0 else '>'}{abs(width)}}" for name, width in COLUMNS)
@@ -38,8 +40,12 @@ def line(row: Row) -> str:
 
 
 def write(rows: list[Row], bench: Bench, sql_before: str, path: Path = PATH) -> Path:
+    return save(path, document(rows, bench, sql_before))
+
+
+def save(path: Path, content: dict[str, object]) -> Path:
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(document(rows, bench, sql_before), indent=2, ensure_ascii=False) + "\n")
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return path
 
 
@@ -52,7 +58,17 @@ def sql_digest() -> str:
 
 
 def document(rows: list[Row], bench: Bench, sql_before: str) -> dict[str, object]:
-    settings = bench.server.settings()
+    effort = {"effort": bench.effort.name, "rounds": bench.effort.rounds}
+    return {
+        **circumstances(bench.server, sql_before, effort),
+        "note": NOTE,
+        "rows": [as_json(row) for row in rows],
+    }
+
+
+def circumstances(server: Server, sql_before: str, effort: dict[str, object]) -> dict[str, object]:
+    """Return when, where and with what it was measured: the head of every results file."""
+    settings = server.settings()
     return {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "machine": {
@@ -68,14 +84,7 @@ def document(rows: list[Row], bench: Bench, sql_before: str) -> dict[str, object
             "sql": sql_before,
             "is_sql_unchanged": sql_digest() == sql_before,
         },
-        "settings": {
-            "effort": bench.effort.name,
-            "rounds": bench.effort.rounds,
-            "payload_bytes": len(PAYLOAD),
-            **settings,
-        },
-        "note": NOTE,
-        "rows": [as_json(row) for row in rows],
+        "settings": {**effort, "payload_bytes": len(PAYLOAD), **settings},
     }
 
 

@@ -40,7 +40,7 @@ EFFORTS = {
     "quick": Effort("quick", (10_000, 100_000), 1, 0.7),
     "standard": Effort("standard", (10_000, 100_000, MILLION), 3, 3.0),
     "full": Effort("full", (10_000, 100_000, MILLION, 10 * MILLION), 3, 5.0),
-    "smoke": Effort("smoke", (500, 2_000), 1, 0.05, most_picks=5, least_picks=2),
+    "smoke": Effort("smoke", (3_000, 6_000), 1, 0.05, most_picks=5, least_picks=2),
 }
 
 
