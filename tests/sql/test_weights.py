@@ -41,12 +41,34 @@ def test_weights_that_do_not_divide_the_limit_leave_nothing_over(queue: Session)
         assert counts.total() == limit
 
 
-def test_over_many_calls_the_weights_hold_at_any_limit(queue: Session) -> None:
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 7, 10, 16])
+def test_over_many_calls_the_weights_hold_at_any_limit(queue: Session, limit: int) -> None:
     weighted(queue, a=1, b=3)
-    counts: Counter[str] = Counter()
-    for _ in range(40):
-        counts += Counter(one.channel for one in queue.look(4))
-    assert counts == {"a": 40, "b": 120}
+    order: list[str] = []
+    while len(order) < 160:
+        order += [one.channel for one in queue.look(limit)]
+    counts = Counter(order)
+    assert abs(counts["b"] - 3 * counts["a"]) <= 3
+
+
+@pytest.mark.parametrize("limit", [1, 3, 7])
+def test_one_weighted_among_many_has_its_share_at_any_limit(queue: Session, limit: int) -> None:
+    weighted(queue, heavy=3, **{f"c{n}": 1 for n in range(10)})
+    order: list[str] = []
+    while len(order) < 130:
+        order += [one.channel for one in queue.look(limit)]
+    counts = Counter(order)
+    assert abs(counts["heavy"] - 30) <= 3
+    assert max(counts[f"c{n}"] for n in range(10)) - min(counts[f"c{n}"] for n in range(10)) <= 1
+
+
+def test_a_turn_that_was_cut_waits_for_nobody_when_there_is_no_more_of_it(queue: Session) -> None:
+    queue.set("b", weight=3)
+    queue.fill("b", 1)
+    queue.fill("a", 3)
+    assert sorted(one.channel for _ in range(4) for one in queue.look(1)) == ["a", "a", "a", "b"]
+    queue.fill("b", 2)
+    assert [one.channel for _ in range(2) for one in queue.look(1)] == ["b", "b"]
 
 
 def test_a_weight_does_not_break_a_cap(queue: Session) -> None:

@@ -251,10 +251,10 @@ begin
       with given as materialized (
         -- One more than its share, to know what comes next: first those that came late, below the mark, then those past it.
         select u.*, m.ids, m.ats, m.tids, m.late_count, least(m.due_count, coalesce(u.share, 0))::integer as given
-        from unnest(v_settled.tids, v_settled.turns, v_settled.names, v_settled.weights, v_settled.shares, v_settled.served_at,
+        from unnest(v_settled.tids, v_settled.turns, v_settled.names, v_settled.weights, v_settled.shares, v_settled.takens, v_settled.served_at,
           v_settled.free, v_settled.intervals, v_settled.spares, v_settled.max_attempts) with ordinality u(
           tid, channel_id, version, due_at, last_at, release_at, mark_at, mark_id, late_at, late_id, late_to, late_to_id,
-          in_flight, waiting, has_uncapped, wake_id, name, weight, share, served_at, free, interval_us, spare_us, max_attempts, place)
+          in_flight, waiting, has_uncapped, wake_id, had, name, weight, share, taken, served_at, free, interval_us, spare_us, max_attempts, place)
         cross join lateral (
           select array_agg(n.id) as ids, array_agg(n.dequeue_at) as ats, array_agg(n.tid) as tids,
             count(*) filter (where n.is_late) as late_count,
@@ -304,7 +304,8 @@ begin
           in_flight = g.in_flight + case when g.free is null then 0 else g.given end,
           waiting = g.waiting - g.given,
           wake_id = g.wake_id,
-          has_uncapped = g.has_uncapped or g.free is null and g.given > 0
+          has_uncapped = g.has_uncapped or g.free is null and g.given > 0,
+          taken = case when g.given = g.share then g.taken else 0 end
         from given g
         where t.ctid = g.tid
       ),

@@ -12,7 +12,7 @@
 create or replace function message_settle(
   p_turns tid[], p_limit integer, p_row_bytes bigint, p_wake_id bigint,
   out settled_at bigint, out tids tid[], out turns turn[], out names text[], out weights integer[],
-  out shares integer[], out served_at bigint[], out free bigint[], out intervals bigint[], out spares bigint[],
+  out shares integer[], out takens integer[], out served_at bigint[], out free bigint[], out intervals bigint[], out spares bigint[],
   out max_attempts integer[], out name_bytes integer, out is_cut boolean, out nameless bigint[], out wakes tid[]
 )
 language plpgsql
@@ -27,6 +27,7 @@ declare
   v_round integer;
   v_is_ahead boolean[];
   v_more integer;
+  v_cut integer;
 begin
   settled_at := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
   with f as materialized (
@@ -62,7 +63,7 @@ begin
           then k.first_id - 1 else t.late_id end as late_id,
         case when k.is_late then greatest(t.late_to, k.to_at) else t.late_to end as late_to,
         case when k.is_late then greatest(t.late_to_id, k.to_id) else t.late_to_id end as late_to_id,
-        greatest(t.wake_id, k.last_id) as wake_id, k.wakes
+        greatest(t.wake_id, k.last_id) as wake_id, t.taken, k.wakes
       from turn t
       left join lateral (select * from channel c where c.id = t.channel_id offset 0) c on true
       cross join lateral (
@@ -88,12 +89,12 @@ begin
     order by case when f.room > 0 and f.due_at <= settled_at then f.due_at else 9223372036854775807 end, f.channel_id
   )
   select array_agg(f.tid), array_agg(row(f.channel_id, f.version, f.due_at, f.last_at, f.release_at, f.mark_at, f.mark_id,
-      f.late_at, f.late_id, f.late_to, f.late_to_id, f.in_flight, f.waiting, f.has_uncapped, f.wake_id)::turn),
-    array_agg(f.name), array_agg(f.weight), array_agg(f.want), array_agg(f.free), array_agg(f.interval_us),
+      f.late_at, f.late_id, f.late_to, f.late_to_id, f.in_flight, f.waiting, f.has_uncapped, f.wake_id, f.taken)::turn),
+    array_agg(f.name), array_agg(f.weight), array_agg(f.want), array_agg(f.taken), array_agg(f.free), array_agg(f.interval_us),
     array_agg(f.spare_us), array_agg(f.max_attempts), least(count(*) filter (where f.want > 0), p_limit),
     sum(f.weight) filter (where f.want > 0), coalesce(max(octet_length(f.name)) filter (where f.want > 0), 0),
     array_agg(f.channel_id) filter (where f.is_nameless), (select array_agg(w) from f cross join lateral unnest(f.wakes) w)
-  into tids, turns, names, weights, v_wants, free, intervals, spares, max_attempts, v_ready, v_weights, name_bytes, nameless, wakes
+  into tids, turns, names, weights, v_wants, takens, free, intervals, spares, max_attempts, v_ready, v_weights, name_bytes, nameless, wakes
   from f;
   if coalesce(v_ready, 0) = 0 then
     is_cut := false;
@@ -116,19 +117,30 @@ begin
       exit when v_left = 0 or v_round is null;
       for i in 1..v_ready loop
         if v_wants[i] > shares[i] and v_left > 0 then
-          v_more := least(v_wants[i] - shares[i], v_left, weights[i] * greatest(v_round, 1));
+          v_more := least(v_wants[i] - shares[i], v_left, greatest(weights[i] * greatest(v_round, 1) - takens[i], 1));
           shares[i] := shares[i] + v_more;
           v_left := v_left - v_more;
           v_is_ahead[i] := v_round = 0;
+          if v_left = 0 and v_round = 0 and takens[i] + v_more < weights[i] and v_wants[i] > shares[i]
+              and intervals[i] is null then
+            v_cut := i;
+            takens[i] := takens[i] + v_more;
+          else
+            takens[i] := 0;
+          end if;
         end if;
       end loop;
     end loop;
   end if;
-  -- Everybody keeps his place, those that got more than others behind them; a rate limit wants the exact time.
+  -- Everybody keeps his place, those that got more than others behind them; a rate limit wants the exact time. Whose turn
+  -- was cut by the end of the reply is first in the next one.
   served_at := array(
     select settled_at - case when u.interval_us is not null then 0 when u.is_ahead then v_ready - u.place
       else 2 * v_ready - u.place end
     from unnest(intervals[1:v_ready], v_is_ahead) with ordinality u(interval_us, is_ahead, place)
   );
+  if v_cut is not null then
+    served_at[v_cut] := turns[v_cut].next_at;
+  end if;
 end
 $$;

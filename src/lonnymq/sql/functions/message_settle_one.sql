@@ -45,7 +45,7 @@ begin
     where w.channel_id = t.channel_id and w.id >= least(t.wake_id - 64, p_wake_id)
     order by w.id
   ) w;
-  select c.name, c.is_paused, c.max_concurrency, c.release_interval_ms, c.release_burst, c.max_attempts into c
+  select c.name, c.is_paused, c.max_concurrency, c.release_interval_ms, c.release_burst, c.weight, c.max_attempts into c
   from channel c where c.id = t.channel_id;
   is_capped := c.max_concurrency is not null;
   name := coalesce(c.name, k.name);
@@ -131,7 +131,15 @@ begin
     end if;
     v_given := least(v_limit, n.due_count);
     if v_given > 0 then
-      t.last_at := settled_at;
+      if v_given = v_limit and v_limit < v_room and t.taken + v_given < c.weight and v_interval is null
+          and n.ats[v_given + 1] is not null then
+        -- The end of the reply cuts its turn: it keeps its place.
+        t.taken := t.taken + v_given;
+        t.last_at := v_due_at;
+      else
+        t.taken := 0;
+        t.last_at := settled_at;
+      end if;
       t.waiting := t.waiting - v_given;
       if is_capped then
         t.in_flight := t.in_flight + v_given;
@@ -167,7 +175,7 @@ begin
   update turn u set version = u.version + 1, next_at = v_next_at, last_at = t.last_at, release_at = coalesce(v_release_at, 0),
     mark_at = t.mark_at, mark_id = t.mark_id, late_at = t.late_at, late_id = t.late_id, late_to = t.late_to,
     late_to_id = t.late_to_id, in_flight = t.in_flight, waiting = t.waiting, wake_id = greatest(u.wake_id, k.last_id),
-    has_uncapped = t.has_uncapped
+    has_uncapped = t.has_uncapped, taken = t.taken
   where u.ctid = p_turn;
   if c.name is null then
     perform channel_keep(array[t.channel_id]);

@@ -25,7 +25,9 @@ create table turn (
   -- Leases may exist that do not count, because the channel had no cap when they were taken.
   has_uncapped boolean not null default false,
   -- Highest wake folded so far: where the next fold starts.
-  wake_id bigint not null default 0
+  wake_id bigint not null default 0,
+  -- What it has had of a turn that is worth several messages (its weight) and was cut by the end of a reply.
+  taken integer not null default 0
 ) with (
   fillfactor = 50, vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
   autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 2147483647
