@@ -24,23 +24,21 @@ def enqueue(queue: Queue, count: int, seconds: float | list[float] = 0.0) -> lis
 def test_a_worker_outlives_its_network(dsn: str, queue: Queue, start_worker: StartWorker) -> None:
     with Proxy(dsn) as proxy:
         worker = start_worker(to=proxy.dsn, lease_ms=1500, patience_s=1.0)
-        done = len(enqueue(queue, 5))
-        worker.wait_for("end", done)
+        worker.wait_for_ids("end", enqueue(queue, 5))
 
         proxy.reset()
-        done += len(enqueue(queue, 5))
-        worker.wait_for("end", done)
+        worker.wait_for_ids("end", enqueue(queue, 5))
 
         # Nothing is told: no answer for as long as a lease is a lost lease, and the handler is stopped.
-        [id_] = enqueue(queue, 1, seconds=[60, 0])
-        worker.wait_for("begin", done + 1)
+        ids = enqueue(queue, 1, seconds=[60, 0])
+        worker.wait_for_ids("begin", ids)
         proxy.hang()
-        worker.wait_for("cancelled")
-        assert worker.ids("cancelled") == [id_]
+        worker.wait_for_ids("cancelled", ids)
         proxy.forget()
-        worker.wait_for("end", done + 1)
+        worker.wait_for_ids("end", ids)
         last = worker.events("begin")[-1]
-        assert (last["id"], last["attempt"] > 1) == (id_, True)
+        assert last["id"] in ids
+        assert last["attempt"] > 1
 
         eventually(lambda: queue.status().leased == 0)
         # Nor does it keep a worker from ending.
@@ -48,7 +46,6 @@ def test_a_worker_outlives_its_network(dsn: str, queue: Queue, start_worker: Sta
         assert worker.stop() == ExitCode.FINISHED
     assert queue.status().waiting == 0
     assert "Traceback" not in worker.said()
-    assert "works again" in worker.said()
 
 
 def test_a_worker_outlives_its_database(own_server: Callable[..., EmbeddedServer], tmp_path: Path) -> None:
@@ -58,16 +55,16 @@ def test_a_worker_outlives_its_database(own_server: Callable[..., EmbeddedServer
     worker = Process(server.dsn, tmp_path / "worker.log", "on_loop", concurrency=4, lease_ms=30_000)
     try:
         # One runs through both: its lease outlasts them, and its acknowledgement waits until it can be said.
-        [long] = enqueue(queue, 1, seconds=3)
-        worker.wait_for("begin")
+        long = enqueue(queue, 1, seconds=3)
+        worker.wait_for_ids("begin", long)
         server.restart()
-        worker.wait_for("end", 1 + len(enqueue(queue, 5)))
+        worker.wait_for_ids("end", enqueue(queue, 5))
         server.kill()
         server.start()
-        worker.wait_for("end", 6 + len(enqueue(queue, 5)))
+        worker.wait_for_ids("end", [*long, *enqueue(queue, 5)])
         eventually(lambda: queue.status().leased == 0)
         assert worker.stop() == ExitCode.FINISHED
-        assert [event["attempt"] for event in worker.events("begin") if event["id"] == long] == [1]
+        assert [event["attempt"] for event in worker.events("begin") if event["id"] in long] == [1]
         assert len(set(worker.ids("end"))) == len(worker.ids("end")) == 11
         assert "Traceback" not in worker.said()
         assert queue.status().waiting == 0

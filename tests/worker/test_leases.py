@@ -162,20 +162,20 @@ def test_a_handler_that_blocks_the_loop_is_named_and_loses_at_most_its_lease(
 ) -> None:
     """Its lease ends while it blocks, another worker takes the message: only that one may complete it."""
     attempts: list[int] = []
+    begun, taken = threading.Event(), threading.Event()
 
     async def blocks(message: AsyncMessage) -> None:
         attempts.append(message.attempt)
-        if message.attempt == 1:
-            time.sleep(2.5)  # noqa: ASYNC251 - on purpose
+        begun.set()
+        assert taken.wait(PATIENCE_S)
+        time.sleep(1)  # noqa: ASYNC251 - on purpose
 
     async def scenario() -> None:
         async with AsyncQueue(dsn) as queue:
             await queue.enqueue("a", 1)
             async with working(queue, retrying(blocks), lease_ms=900) as worker:
-                thief = asyncio.to_thread(steal_later, connect)
-                stolen = asyncio.create_task(thief)
-                await asyncio.sleep(0)
-                await stolen
+                await asyncio.to_thread(take_over, connect, begun, taken)
+                await count(worker, "lease_lost")
                 await drained(queue)
             assert worker.counts == {"lease_lost": 1}
 
@@ -184,15 +184,16 @@ def test_a_handler_that_blocks_the_loop_is_named_and_loses_at_most_its_lease(
     assert "the event loop was blocked for" in caplog.text
 
 
-def steal_later(connect: Connect) -> None:
-    """Wait for the lease of another to end by itself, take the message over, and complete it."""
+def take_over(connect: Connect, begun: threading.Event, taken: threading.Event) -> None:
+    """Wait for the lease of another to end by itself, lease the message, and complete it."""
     thief = connect()
-    eventually(lambda: thief.execute("select count(*) from lease").fetchone() == (1,))
+    assert begun.wait(PATIENCE_S)
 
-    def taken() -> Any:
+    def leased() -> Any:
         row = thief.execute("select message_id, token from message_dequeue(1, 60000, 'thief')").fetchone()
         return row if row is not None and row[0] is not None else None
 
-    id_, token = eventually(taken)
+    id_, token = eventually(leased)
     answer = thief.execute("select outcome from message_complete(array[%s], array[%s])", [id_, token])
     assert answer.fetchone() == ("completed",)
+    taken.set()

@@ -116,6 +116,15 @@ class Process:
 
         eventually(is_there, f"{count} times {kind}")
 
+    def wait_for_ids(self, kind: str, ids: list[int]) -> None:
+        """Wait for these; under load any of them may have come twice."""
+
+        def are_there() -> bool:
+            assert self._process.poll() is None, f"it has ended: {self.said()}"
+            return set(ids) <= set(self.ids(kind))
+
+        eventually(are_there, f"{kind} of {ids}")
+
     def send(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 

@@ -71,16 +71,26 @@ async def within(
             task.cancel()
             await asyncio.wait({task}, timeout=AGAIN_S)
     except asyncio.CancelledError:
+        task.add_done_callback(_forget)
         task.cancel()
         await asyncio.wait({task}, timeout=CLEAN_UP_S)
         task.cancel()
-        task.add_done_callback(_forget)
         if undo is not None and task.done() and not task.cancelled() and task.exception() is None:
             undo(task.result())
         raise
     if task.cancelled():
         raise TimeoutError(f"no answer from the database within {seconds:g} s")
     return task.result()
+
+
+async def cleared_away() -> None:
+    """End what calls on dead connections have left on this loop, which is about to end."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.add_done_callback(_forget)
+        task.cancel()
+    if left:
+        await asyncio.wait(left, timeout=AGAIN_S)
 
 
 def _forget(task: "asyncio.Task[Any]") -> None:

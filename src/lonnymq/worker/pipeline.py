@@ -45,11 +45,9 @@ class Pipeline:
         if handler.is_async:
             result = handler.call(subject)
         else:
-            blocking = (
-                [self._blocking(one) for one in subject] if handler.is_batch else self._blocking(subject)
-            )
-            CURRENT.set(blocking[0] if isinstance(blocking, list) else blocking)
-            result = await self._threads.run(handler.call, blocking)
+            messages = [self._blocking(one) for one in (subject if handler.is_batch else [subject])]
+            CURRENT.set(messages[0])
+            result = await self._threads.run(handler.call, messages if handler.is_batch else messages[0])
         # A plain function may hide an async one.
         if inspect.isawaitable(result):
             await result

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Recipe = str | Callable[[], Worker]
 
 SPAWN = multiprocessing.get_context("spawn")
-# A child that has lived for so long did not die of its start.
+# What has lived for so long does not die of its start.
 HEALTHY_S = 30.0
 # The worst comes last.
 SEVERITY = [ExitCode.FINISHED, ExitCode.INTERRUPTED, ExitCode.FAILED, ExitCode.UNUSABLE]
@@ -73,6 +73,7 @@ class Supervisor:
         # How often we were asked to stop, and how often we have passed that on.
         self._asked = 0
         self._passed_on = 0
+        self._began_at = time.monotonic()
         self._kill_at = float("inf")
         self._start_at = 0.0
         self._pauses = Pauses(0.5, 30.0)
@@ -106,7 +107,9 @@ class Supervisor:
             dead.orders.close()
             status = dead.process.exitcode
             code = ExitCode(status) if status in list(ExitCode) else ExitCode.FAILED
-            if self._asked or code is ExitCode.UNUSABLE:
+            # Later on, a database that is away will come back.
+            is_hopeless = code is ExitCode.UNUSABLE and time.monotonic() < self._began_at + HEALTHY_S
+            if self._asked or is_hopeless:
                 self._codes.append(code)
                 self._asked = self._asked or 1
             else:

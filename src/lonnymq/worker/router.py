@@ -48,8 +48,6 @@ class Router:
                 return self._judge.verdict(UNROUTED, message.attempt, error, None)
         if handler.max_attempts is not None and message.attempt > handler.max_attempts:
             # Deaths leave no word: whoever worked it was killed, each time.
-            spent = message.attempt - 1
-            return Verdict(
-                Word.BURY, error=f"{spent} attempts have ended, {handler.max_attempts} are allowed"
-            )
+            reason = f"{message.attempt - 1} attempts have ended, {handler.max_attempts} are allowed"
+            return Verdict(Word.BURY, error=reason)
         return handler

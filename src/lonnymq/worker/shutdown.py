@@ -48,10 +48,11 @@ class Shutdown:
         self._soon(self.asked)
 
     def _soon(self, event: asyncio.Event) -> None:
-        if self._loop is None:
+        loop = self._loop
+        if loop is None:
             event.set()
         else:
-            self._loop.call_soon_threadsafe(event.set)
+            loop.call_soon_threadsafe(event.set)
 
 
 class LastHour:

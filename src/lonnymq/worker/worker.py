@@ -12,6 +12,7 @@ from lonnymq.client.aio import AsyncQueue
 from lonnymq.errors import ConnectionLost, NotPermitted, SchemaError
 from lonnymq.worker import processes
 from lonnymq.worker.clients import Clients
+from lonnymq.worker.patience import cleared_away
 from lonnymq.worker.pipeline import Middleware
 from lonnymq.worker.report import LOG
 from lonnymq.worker.router import Router
@@ -96,4 +97,5 @@ class Worker:
             await closed(self.clients.given)
         if self._has_stragglers:
             end_at_once(code)
+        await cleared_away()
         return code
