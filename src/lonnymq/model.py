@@ -406,7 +406,7 @@ class Cron:
 
 @dataclass(frozen=True, kw_only=True)
 class CronStatus:
-    """A cron as it is; ticks up to `mark_at` are decided, `next_at` is None until a worker has computed it."""
+    """A cron as it is; ticks up to `mark_at` are decided, `next_at` is None until a worker computes it."""
 
     name: str
     expression: str

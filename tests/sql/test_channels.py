@@ -136,6 +136,11 @@ def test_an_unknown_channel_cannot_be_deleted(queue: Session) -> None:
     assert delete(queue) == "unknown"
 
 
+def test_a_channel_that_no_worker_has_seen_yet_is_not_empty(queue: Session) -> None:
+    queue.create("a")
+    assert delete(queue) == "not_empty"
+
+
 def test_an_empty_channel_is_deleted_with_its_policy(queue: Session) -> None:
     queue.set("a", max_concurrency=1)
     queue.fill("a", 3)

@@ -14,7 +14,8 @@ begin
   perform require_read_committed('channel_delete');
   select channel_id(s.salt, p_channel) into v_id from setting s where s.is_only;
   if not exists (select from channel c where c.id = v_id and c.name = p_channel) then
-    return 'unknown';
+    -- No worker may have seen it yet.
+    return case when exists (select from message m where m.channel_id = v_id) then 'not_empty' else 'unknown' end;
   elsif not channel_lock(v_id) or not channel_lock(v_id, 'turn') then
     return 'busy';
   end if;
