@@ -20,11 +20,6 @@ class SlicePartition(InputPartition):
 
 
 @dataclass
-class WholePartition(InputPartition):
-    """A live table, in one snapshot."""
-
-
-@dataclass
 class MessagesPartition(InputPartition):
     """Messages of a claim, under their tokens."""
 

@@ -11,7 +11,7 @@ from lonnymq.errors import HistoryDropped
 from lonnymq.spark import columns
 from lonnymq.spark.database import batches, opened
 from lonnymq.spark.options import ReadOptions
-from lonnymq.spark.partitions import BEGINNING, SlicePartition, WholePartition, of_slices
+from lonnymq.spark.partitions import BEGINNING, SlicePartition, of_slices
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +44,7 @@ class LiveReader(DataSourceReader):
         """Try on the driver what the task will do, for the sake of the error."""
         with opened(self._options.connect) as queue:
             queue.caller.perform(Call(self._statement(" limit 0"), (), nothing))
-        return [WholePartition()]
+        return [InputPartition(None)]
 
     def read(self, partition: Any) -> Iterator["pa.RecordBatch"]:
         return batches(self._options.connect, self._statement(), self._options.columns)

@@ -1,0 +1,83 @@
+"""One Spark session for the whole run, since it takes seconds to start; on one kind of server only."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lonnymq import Queue
+from lonnymq.spark.options import Connect
+from tests.conftest import ServerKind, server_kinds
+
+SPARK_CONF = {
+    # Two cores, and a task may fail twice.
+    "spark.master": "local[2,3]",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.memory": "1g",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All that use the session go to one process."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session")
+def server_kind() -> ServerKind:
+    """What is tested here is Spark's side."""
+    return server_kinds()[-1]
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from pyspark.sql import SparkSession
+
+    from lonnymq.spark.java import use_java
+
+    use_java()
+    builder = SparkSession.builder.appName("tests")
+    for name, value in SPARK_CONF.items():
+        builder = builder.config(name, value)
+    builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def target(dsn: str) -> Connect:
+    return Connect(dsn)
+
+
+@pytest.fixture
+def keeping(queue: Queue) -> Queue:
+    """A queue that keeps its history in full."""
+    queue.set(history="full")
+    return queue
+
+
+def work(queue: Queue, most: int = 10**9) -> int:
+    """Complete what is due, as an ordinary worker; return how many."""
+    done = 0
+    while done < most:
+        batch = queue.dequeue(min(500, most - done))
+        if not batch:
+            break
+        queue.complete(list(batch))
+        done += len(batch)
+    return done
+
+
+def environment() -> dict[str, str]:
+    root = Path(__file__).resolve().parents[2]
+    return {**os.environ, "PYTHONPATH": str(root)}

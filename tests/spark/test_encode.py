@@ -1,0 +1,102 @@
+"""What is encoded by columns is what is encoded row by row."""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lonnymq import InvalidArgument
+from lonnymq.calls.draft import Draft
+from lonnymq.calls.stage import row_encoder
+from lonnymq.spark.encode import Encoder
+
+PART = UUID(int=7)
+BIGINTS = st.integers(-(2**62), 2**62)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+ROWS = st.lists(
+    st.tuples(
+        TEXTS,
+        st.binary(max_size=20),
+        st.none() | BIGINTS,
+        st.none() | BIGINTS,
+        st.none() | TEXTS,
+        st.none() | st.integers(1, 2**31 - 1),
+    ),
+    max_size=20,
+)
+SCHEMA = pa.schema(
+    [
+        ("channel", pa.string()),
+        ("content", pa.binary()),
+        ("dequeue_at", pa.int64()),
+        ("delay_ms", pa.int64()),
+        ("key", pa.string()),
+        ("max_attempts", pa.int32()),
+    ]
+)
+
+
+def encoded(*batches: pa.RecordBatch) -> bytes:
+    encoder = Encoder("p", PART)
+    return b"".join(bytes(chunk) for batch in batches for chunk in encoder.encode(batch))
+
+
+def one(**columns: Any) -> pa.RecordBatch:
+    return pa.record_batch({"channel": pa.array(["a"]), "content": pa.array([b"x"]), **columns})
+
+
+@given(ROWS, st.integers(0, 20))
+def test_columns_and_rows_are_encoded_alike(rows: list[tuple[Any, ...]], cut: int) -> None:
+    encode = row_encoder("p", PART)
+    wanted = b"".join(encode(ordinal, Draft(*row)) for ordinal, row in enumerate(rows))
+    arrays = [pa.array([row[place] for row in rows], field.type) for place, field in enumerate(SCHEMA)]
+    batch = pa.record_batch(arrays, schema=SCHEMA)
+    assert encoded(batch) == wanted
+    # Also in two batches, whose columns begin in the middle of their buffers.
+    assert encoded(batch.slice(0, cut), batch.slice(cut)) == wanted
+
+
+def test_a_priority_and_a_time_become_one_number() -> None:
+    encode = row_encoder("p", PART)
+    assert encoded(one(priority=pa.array([5]))) == encode(0, Draft("a", b"x", -5, None, None, None))
+    before = datetime(1969, 12, 31, 23, 59, 59, 999_500, tzinfo=UTC)
+    at = pa.array([before], pa.timestamp("us", "UTC"))
+    assert encoded(one(dequeue_at=at)) == encode(0, Draft("a", b"x", -1, None, None, None))
+    nothing = pa.array([None], pa.timestamp("us", "UTC"))
+    both = one(dequeue_at=nothing, priority=pa.array([2], pa.int16()))
+    assert encoded(both) == encode(0, Draft("a", b"x", -2, None, None, None))
+
+
+def test_structs_become_json() -> None:
+    kind = pa.struct(
+        [
+            ("n", pa.int64()),
+            ("at", pa.timestamp("us", "UTC")),
+            ("tags", pa.list_(pa.string())),
+            ("by", pa.map_(pa.string(), pa.int32())),
+            ("none", pa.string()),
+        ]
+    )
+    value = {"n": 1, "at": datetime(2026, 1, 2, tzinfo=UTC), "tags": ["ä"], "by": [("k", 2)], "none": None}
+    batch = pa.record_batch({"channel": pa.array(["a"]), "content": pa.array([value], kind)})
+    text = '{"n":1,"at":"2026-01-02T00:00:00+00:00","tags":["ä"],"by":{"k":2},"none":null}'.encode()
+    assert encoded(batch) == row_encoder("p", PART)(0, Draft("a", text, None, None, None, None))
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"channel": pa.array([None], pa.string())}, "channel must not be null"),
+        ({"content": pa.array([None], pa.binary())}, "content must not be null"),
+        ({"priority": pa.array([0])}, "priority must be at least 1"),
+        ({"priority": pa.array([1]), "dequeue_at": pa.array([1])}, "one at a time"),
+        ({"content": pa.array([{"x": float("nan")}])}, "NaN"),
+    ],
+)
+def test_rows_that_cannot_be_messages_are_refused(columns: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidArgument, match=words):
+        encoded(one(**columns))
