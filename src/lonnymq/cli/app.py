@@ -18,6 +18,7 @@ from lonnymq.cli import (
     load,
     message,
     peek,
+    pipeline,
     sql,
     status,
     top,
@@ -84,3 +85,4 @@ app.add_typer(history.app, name="history", rich_help_panel=STEER)
 app.command("repair", rich_help_panel=STEER)(check.repair)
 
 app.command("work", rich_help_panel=RUN)(work.work)
+app.add_typer(pipeline.app, name="pipeline", rich_help_panel=RUN)

@@ -5,7 +5,6 @@ are new since the last one, which days their rows touch, and computes these days
 touch them.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
@@ -17,9 +16,9 @@ from lonnymq.pipeline.forecast import HOUR_S, forecast
 from lonnymq.pipeline.lake import Batch, Lake, Table
 from lonnymq.pipeline.lake.delta import days_of
 from lonnymq.pipeline.shares import fairness
+from lonnymq.pipeline.source import Say, silent
 from lonnymq.pipeline.windows import checked_window_s, windows
 
-Say = Callable[[str], object]
 ATTEMPTS, POLICIES = "attempts", "policies"
 
 
@@ -38,7 +37,7 @@ def analyse(
     window_s: int = 60,
     over_s: int = HOUR_S,
     is_full: bool = False,
-    say: Say = lambda line: None,
+    say: Say = silent,
 ) -> Analysed:
     """Update windows, fairness and forecast; `is_full` computes every day again."""
     checked_window_s(window_s)

@@ -59,13 +59,16 @@ class DeltaLakeTable:
         """The days of which there are rows."""
         return days_of(self.paths() or ())
 
-    def append(self, frame: DataFrame, batch: Batch) -> int | None:
-        """Add the rows, all or none, once per batch; return how many, None if the batch was there."""
+    def append(self, frame: DataFrame, batch: Batch, *marks: Batch) -> int | None:
+        """Add the rows, all or none, once per batch; return how many, None if the batch was there.
+
+        `marks` are written in the same commit.
+        """
         if not is_new(batch, self.last_batch(batch.writer), self.path):
             return None
         table = self._opened()
         written = files.write(frame, self.path)
-        self._commit(table, written, "append", [batch])
+        self._commit(table, written, "append", [batch, *marks])
         return sum(one.rows for one in written)
 
     def replace(self, frame: DataFrame, days: Sequence[date] | None, batches: Sequence[Batch]) -> int:

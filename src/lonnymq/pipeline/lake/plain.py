@@ -54,7 +54,7 @@ class PlainTable:
     def days(self) -> list[date]:
         return days_of(self.paths() or ())
 
-    def append(self, frame: DataFrame, batch: Batch) -> int | None:
+    def append(self, frame: DataFrame, batch: Batch, *marks: Batch) -> int | None:
         if not is_new(batch, self.last_batch(batch.writer), self.path):
             return None
         name = _name(batch)
@@ -63,7 +63,7 @@ class PlainTable:
         for left in self._root.glob(f"day=*/{name}*.parquet"):
             left.unlink()
         self._show(written)
-        self._record([batch])
+        self._record([batch, *marks])
         return sum(one.rows for one in written)
 
     def replace(self, frame: DataFrame, days: Sequence[date] | None, batches: Sequence[Batch]) -> int:

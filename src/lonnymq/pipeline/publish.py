@@ -1,0 +1,35 @@
+"""The report as a file."""
+
+import os
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from lonnymq.pipeline.lake import Lake
+from lonnymq.pipeline.report import gather, page
+from lonnymq.pipeline.source import Say, silent
+from lonnymq.pipeline.windows import checked_window_s
+
+
+def report(
+    spark: SparkSession,
+    lake: Lake,
+    path: str | os.PathLike[str],
+    *,
+    window_s: int = 60,
+    title: str = "Who waited, why, and for how long",
+    say: Say = silent,
+) -> Path:
+    """Write what the lake's figures say as one HTML file, and return where it is."""
+    checked_window_s(window_s)
+    story = gather(
+        lake.windows(window_s).read(spark), lake.fairness(window_s).read(spark), lake.forecast.read(spark)
+    )
+    say(f"{len(story.tenants)} tenants, {len(story.moments)} columns of time")
+    target = Path(path).resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # Whoever looks meanwhile sees the old one, or the new one.
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    draft.write_text(page(story, title), encoding="utf-8")
+    draft.replace(target)
+    return target

@@ -1,0 +1,149 @@
+"""Drawing with SVG: tags, scales, ticks, and numbers as people read them. Colours are the style's."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from html import escape
+
+STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
+
+
+def tag(name: str, *content: str, **attributes: object) -> str:
+    """One element; `class_` and `data_tip` are written with dashes and without the underscore at the end."""
+    pairs = (
+        f' {key.rstrip("_").replace("_", "-")}="{escape(_text(value))}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return f"<{name}{''.join(pairs)}>{''.join(content)}</{name}>"
+
+
+def _text(value: object) -> str:
+    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def text(x: float, y: float, words: str, anchor: str = "start", class_: str = "label") -> str:
+    return tag("text", escape(words), x=x, y=y, text_anchor=anchor, class_=class_)
+
+
+def picture(width: int, height: int, name: str, content: Iterable[str]) -> str:
+    """A chart, with its name for those who cannot see it."""
+    return tag(
+        "div",
+        tag(
+            "svg",
+            *content,
+            viewBox=f"0 0 {width} {height}",
+            role="img",
+            aria_label=name,
+            style=f"min-width:{min(width, 620)}px",
+        ),
+        class_="chart",
+    )
+
+
+@dataclass(frozen=True)
+class Scale:
+    """From values to places on the page; `bend` is applied to values first."""
+
+    low: float
+    high: float
+    begin: float
+    end: float
+    bend: Callable[[float], float] = float
+
+    def __call__(self, value: float) -> float:
+        low, high = self.bend(self.low), self.bend(self.high)
+        part = (self.bend(value) - low) / (high - low) if high > low else 0.0
+        return self.begin + part * (self.end - self.begin)
+
+
+def bent(value: float) -> float:
+    """Logarithmic, but zero has a place."""
+    return math.log10(1 + max(value, 0))
+
+
+def ticks(high: float, count: int = 4) -> list[float]:
+    """Round numbers from zero to the first at or above `high`."""
+    if high <= 0:
+        return [0, 1]
+    rough = high / count
+    power = 10 ** math.floor(math.log10(rough))
+    step = next(power * nice for nice in (1, 2, 2.5, 5, 10) if power * nice >= rough * 0.999)
+    if high >= 1:
+        step = max(step, 1) if high <= count else step
+    return [step * place for place in range(math.ceil(high / step - 1e-9) + 1)]
+
+
+def time_ticks(begin: datetime, end: datetime, most: int = 8) -> list[tuple[datetime, str]]:
+    """Round times between two, with words; midnights show their date."""
+    span_s = max((end - begin).total_seconds(), 1)
+    days = math.ceil(span_s / most / 86400)
+    step_s = next((step for step in STEPS_S if span_s / step <= most), 86400 * days)
+    first = math.ceil(begin.timestamp() / step_s) * step_s
+    found = []
+    for place in range(most + 2):
+        moment = datetime.fromtimestamp(first, UTC) + timedelta(seconds=step_s * place)
+        if moment > end:
+            break
+        is_midnight = moment.hour == moment.minute == moment.second == 0
+        form = "%d %b" if is_midnight else "%H:%M:%S" if step_s < 60 else "%H:%M"
+        found.append((moment, moment.strftime(form).lstrip("0") if is_midnight else moment.strftime(form)))
+    return found
+
+
+def span(ms: float) -> str:
+    """A duration, in the unit that suits it."""
+    if ms < 1000:
+        return f"{ms:.0f} ms"
+    seconds = ms / 1000
+    for limit, size, unit in ((60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h")):
+        if seconds < limit * 0.9995:
+            value = seconds / size
+            return f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
+    days = seconds / 86400
+    return f"{days:.1f} days" if days < 10 else f"{days:,.0f} days"
+
+
+def number(value: float) -> str:
+    """A count, shortened where its tail says nothing."""
+    for size, unit in ((1e9, "B"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= size:
+            short = value / (1000 if unit == "k" else size)
+            return f"{short:.1f}{unit}" if abs(short) < 100 else f"{short:.0f}{unit}"
+    return f"{value:,.0f}"
+
+
+def percent(part: float) -> str:
+    value = 100 * part
+    return f"{value:.1f} %" if 0 < abs(value) < 10 else f"{value:.0f} %"
+
+
+def clock(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M:%S").removesuffix(":00")
+
+
+def shortened(words: str, most: int = 22) -> str:
+    return words if len(words) <= most else words[: most - 1] + "…"
+
+
+def line(points: Sequence[tuple[float, float] | None], class_: str) -> str:
+    """A line that is broken where there is no point; a point by itself is a dot."""
+    parts: list[list[tuple[float, float]]] = [[]]
+    for point in points:
+        if point is None:
+            parts.append([])
+        else:
+            parts[-1].append(point)
+    drawn = [
+        tag("path", d="M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in part), class_=f"line {class_}")
+        for part in parts
+        if len(part) > 1
+    ]
+    dots = [
+        tag("circle", cx=part[0][0], cy=part[0][1], r=2, class_=f"dot {class_}")
+        for part in parts
+        if len(part) == 1
+    ]
+    return "".join(drawn + dots)
