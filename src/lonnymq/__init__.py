@@ -33,6 +33,7 @@ from lonnymq.errors import (
     SchemaTooNew,
     SchemaTooOld,
     ServerTooOld,
+    StreamRestarted,
     TransactionAborted,
     WrongIsolationLevel,
 )
@@ -187,6 +188,7 @@ __all__ = [
     "SchemaTooNew",
     "SchemaTooOld",
     "ServerTooOld",
+    "StreamRestarted",
     "Task",
     "Ticks",
     "TransactionAborted",

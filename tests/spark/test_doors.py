@@ -1,0 +1,215 @@
+"""All five doors with a real Spark, which finds the source by itself."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from psycopg import conninfo
+
+from lonnymq import NewMessage, Queue
+from tests.conftest import Connect
+from tests.spark.conftest import work
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def secret_dsn(dsn: str) -> str:
+    """The server trusts us, and ignores the password; nobody else should see it."""
+    return conninfo.make_conninfo(dsn, password="top-secret")
+
+
+def until(condition: Callable[[], Any], seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def failed(attempt: Callable[[], Any]) -> str:
+    """Return what Spark says of an action that must fail."""
+    from pyspark.errors import PySparkException
+
+    with pytest.raises(PySparkException) as raised:
+        attempt()
+    return str(raised.value)
+
+
+def test_a_frame_is_written_once_in_order_and_read_back(
+    spark: Any, secret_dsn: str, keeping: Queue, connect: Connect
+) -> None:
+    from pyspark import TaskContext
+    from pyspark.sql import functions as f
+
+    rows = spark.range(0, 3000, 1, 3)
+
+    def fails_at_first(batches: Iterator[Any]) -> Iterator[Any]:
+        """The task is repeated after it has sent its rows."""
+        yield from batches
+        context = TaskContext.get()
+        if context is not None and context.partitionId() == 1 and context.attemptNumber() == 0:
+            raise RuntimeError("this attempt fails")
+
+    frame = rows.mapInArrow(fails_at_first, rows.schema).select(
+        f.lit("acme").alias("channel"),
+        f.struct("id").alias("content"),
+        f.col("id").cast("string").alias("key"),
+    )
+    for _ in range(2):
+        frame.write.format("lonnymq").options(dsn=secret_dsn, job="nightly").mode("append").save()
+    assert keeping.status().waiting == 3000
+    live = (
+        spark.read.format("lonnymq").options(dsn=secret_dsn, table="message", columns="key, content").load()
+    )
+    assert live.count() == 3000
+    assert [message.payload["id"] for message in keeping.dequeue(500)] == list(range(500))
+    connect().execute("update lease set unlock_at = 0")
+    work(keeping)
+    history = spark.read.format("lonnymq").options(dsn=secret_dsn, rows_per_partition=1000).load()
+    assert history.rdd.getNumPartitions() == 4
+    by_outcome = {row["outcome"]: row["count"] for row in history.groupBy("outcome").count().collect()}
+    assert by_outcome == {"completed": 3000, "expired": 500}
+    one = history.where("outcome = 'completed'").orderBy("message_id").first()
+    assert one["created_at"] <= one["leased_at"] <= one["ended_at"]
+    assert bytes(one["content"]) == b'{"id":0}'
+    plans = history._jdf.queryExecution().toString()
+    assert "lonnymq" in plans
+    assert "top-secret" not in plans
+
+
+def test_what_is_wrong_is_told_in_one_sentence_and_changes_nothing(
+    spark: Any, secret_dsn: str, queue: Queue, connect: Connect
+) -> None:
+    frame = spark.createDataFrame([("a", "x"), ("", "y")], "channel string, content string")
+
+    def write(frame: Any, mode: str = "append", **more: str) -> Callable[[], None]:
+        return frame.write.format("lonnymq").options(dsn=secret_dsn, **more).mode(mode).save  # type: ignore[no-any-return]
+
+    reader = spark.read.format("lonnymq").option("dsn", secret_dsn)
+    told = {
+        "column channel is missing": failed(write(frame.drop("channel"))),
+        "jbo is not an option": failed(write(frame, jbo="x")),
+        "mode must be append": failed(write(frame, mode="overwrite")),
+        # Known only when it is published: Spark aborts, and nothing is left.
+        "channel must be 1 to 255 characters": failed(write(frame)),
+        "table must be one of": failed(lambda: reader.option("table", "turn").load()),
+        "has no queue in schema": failed(lambda: reader.options(table="history", schema="x").load().count()),
+    }
+    for words, message in told.items():
+        assert words in message
+        assert "top-secret" not in message
+    assert queue.status().waiting == 0
+    assert connect().execute("select count(*) from stage").fetchone() == (0,)
+
+
+def test_history_is_followed_to_its_end_and_on_from_there(
+    spark: Any, dsn: str, keeping: Queue, tmp_path: Path
+) -> None:
+    def feed(count: int) -> None:
+        keeping.enqueue_many([NewMessage(channel="a", payload=n) for n in range(count)])
+        work(keeping)
+
+    stream = spark.readStream.format("lonnymq").options(dsn=dsn, reader="lake", max_rows=400).load()
+    writing = stream.writeStream.format("parquet").options(
+        path=str(tmp_path / "lake"), checkpointLocation=str(tmp_path / "checkpoint")
+    )
+    feed(1000)
+    query = writing.trigger(availableNow=True).start()
+    query.awaitTermination(120)
+    assert [one["numInputRows"] for one in query.recentProgress][:3] == [400, 400, 200]
+    feed(300)
+    query = writing.trigger(processingTime="100 milliseconds").start()
+    until(lambda: spark.read.parquet(str(tmp_path / "lake")).count() >= 1300)
+    query.stop()
+    lake = spark.read.parquet(str(tmp_path / "lake"))
+    assert (lake.count(), lake.select("message_id").distinct().count()) == (1300, 1300)
+    assert [reader.name for reader in keeping.history.readers()] == ["lake"]
+
+
+def test_a_stream_is_written_once_whatever_its_checkpoint_has_forgotten(
+    spark: Any, dsn: str, queue: Queue, tmp_path: Path
+) -> None:
+    for number in range(3):
+        spark.range(number * 10, number * 10 + 10).selectExpr(
+            "'a' as channel", "cast(id as string) as content"
+        ).coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
+    checkpoint = tmp_path / "checkpoint"
+
+    def run() -> str | None:
+        stream = spark.readStream.schema("channel string, content string").option("maxFilesPerTrigger", 1)
+        writing = stream.parquet(str(tmp_path / "in")).writeStream.format("lonnymq").option("dsn", dsn)
+        query = writing.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+        try:
+            query.awaitTermination(120)
+        except Exception as error:  # noqa: BLE001
+            return str(error)
+        return None
+
+    assert run() is None
+    assert queue.status().waiting == 30
+    # As if the driver had been killed between publishing and its log.
+    for log in ("2", ".2.crc"):
+        (checkpoint / "commits" / log).unlink()
+    assert run() is None
+    assert queue.status().waiting == 30
+    # As if somebody had tidied up.
+    for folder in ("offsets", "commits", "sources"):
+        for path in sorted((checkpoint / folder).rglob("*"), reverse=True):
+            path.rmdir() if path.is_dir() else path.unlink()
+    assert "has come to batch 2, and batch 0 is sent again" in (run() or "")
+    assert queue.status().waiting == 30
+    assert sorted(message.payload for message in queue.dequeue(100)) == list(range(30))
+
+
+def test_two_queries_and_three_workers_share_a_queue(
+    spark: Any, dsn: str, keeping: Queue, tmp_path: Path
+) -> None:
+    keeping.channel("capped").set(max_concurrency=2)
+    for channel in ("a", "b", "c", "capped"):
+        keeping.enqueue_many([NewMessage(channel=channel, payload=n) for n in range(60)])
+    upserted: list[set[int]] = [set(), set()]
+
+    def consume(number: int) -> Any:
+        stream = spark.readStream.format("lonnymq").options(dsn=dsn, mode="consume", max_messages=20)
+        return (
+            stream.load()
+            .writeStream.foreachBatch(
+                lambda frame, _: upserted[number].update(row["message_id"] for row in frame.collect())
+            )
+            .option("checkpointLocation", str(tmp_path / f"checkpoint {number}"))
+            .start()
+        )
+
+    queries = [consume(0), consume(1)]
+    until(lambda: all(query.lastProgress for query in queries))
+    stopping = threading.Event()
+
+    def serve() -> None:
+        with Queue(dsn) as worker:
+            while not stopping.is_set():
+                for message in worker.dequeue(3, wait=0.2):
+                    message.complete()
+
+    workers = [threading.Thread(target=serve) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    try:
+        until(lambda: (status := keeping.status()).waiting == 0 and status.leased == 0)
+    finally:
+        stopping.set()
+        for query in queries:
+            query.stop()
+        for worker in workers:
+            worker.join(30)
+    history = spark.read.format("lonnymq").option("dsn", dsn).load().collect()
+    completed = [row for row in history if row["outcome"] == "completed"]
+    assert len(completed) == len({row["message_id"] for row in completed}) == len(history) == 240
+    assert all(upserted)
+    assert not upserted[0] & upserted[1]
+    capped = [row for row in completed if row["channel"] == "capped"]
+    for row in capped:
+        running = [one for one in capped if one["leased_at"] <= row["leased_at"] < one["ended_at"]]
+        assert len(running) <= 2

@@ -1,0 +1,97 @@
+"""The driver is killed with SIGKILL, everywhere at once; another goes on, and each row is there once."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from lonnymq import NewMessage, Queue
+from tests.conftest import Connect
+from tests.spark import victim
+from tests.spark.conftest import environment
+
+pytestmark = [pytest.mark.slow, pytest.mark.fault]
+
+
+def value(connection: psycopg.Connection[Any], query: str) -> Any:
+    row = connection.execute(query.encode()).fetchone()
+    return None if row is None else row[0]
+
+
+def kill_when_all_is_under_way(dsn: str, home: Path, connection: psycopg.Connection[Any]) -> None:
+    """It has published a batch of its stream, is in the middle of another, and about to publish its job."""
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "tests.spark.victim", dsn, str(home)],
+        env=environment(),
+        cwd=environment()["PYTHONPATH"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        deadline = time.monotonic() + 240
+        waiting = (
+            "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+        )
+        while (
+            value(connection, waiting) is None
+            or value(connection, "select max(last_batch) from stream") is None
+        ):
+            assert driver.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        backend = value(connection, waiting)
+    finally:
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait(30)
+    # Nobody is left who could publish the job; PostgreSQL itself would, having heard all it needs.
+    connection.execute("select pg_terminate_backend(%s, 10000)", (backend,))
+
+
+def test_a_killed_driver_leaves_nothing_half_done(
+    spark: Any, dsn: str, keeping: Queue, connect: Connect, tmp_path: Path
+) -> None:
+    keeping.enqueue_many([NewMessage(channel="waiting", payload=n) for n in range(12)])
+    for number in range(6):
+        spark.range(number * 10, number * 10 + 10).selectExpr(
+            "'streamed' as channel", "cast(id as string) as content"
+        ).coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
+    connection, holder = connect(), connect()
+    holder.execute("begin")
+    holder.execute("insert into publication (name, created, duplicates) values ('nightly', 0, 0)")
+    kill_when_all_is_under_way(dsn, tmp_path, connection)
+    holder.execute("rollback")
+
+    # Nothing of the job is visible; the rows that it staged are nobody's.
+    assert value(connection, "select count(*) from message_status where channel = 'job'") == 0
+    for _ in range(2):
+        victim.numbers(spark).write.format("lonnymq").options(dsn=dsn, job="nightly").mode("append").save()
+    assert value(connection, "select count(*) from message_status where channel = 'job'") == 50
+    assert value(connection, "select count(*) from stage where publication = 'nightly'") == 0
+
+    query = victim.writing(spark, dsn, tmp_path).trigger(availableNow=True).start()
+    assert query.awaitTermination(120)
+    rows = connection.execute("select content from message_status where channel = 'streamed'").fetchall()
+    assert sorted(int(content) for (content,) in rows) == list(range(60))
+
+    taken: list[tuple[int, int]] = []
+    query = (
+        victim.consuming(spark, dsn, tmp_path)
+        .foreachBatch(
+            lambda frame, _: taken.extend((row["message_id"], row["attempt"]) for row in frame.collect())
+        )
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(120)
+    # What it was in the middle of came again to its successor, as the first attempt that it is.
+    assert len(taken) == len({message_id for message_id, _ in taken}) == 12 + 50 + 60
+    assert {attempt for _, attempt in taken} == {1}
+    outcomes = connection.execute("select outcome, count(*) from history group by outcome").fetchall()
+    assert outcomes == [("completed", 12 + 50 + 60)]
