@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-from psycopg import sql
 
 NESTED = {
     "client_min_messages": "notice",
@@ -31,12 +30,15 @@ class Plan:
 
 
 def explained(connection: psycopg.Connection[Any], statements: list[str]) -> Plan:
-    """Run the statements once, and roll back; inside functions, too, where auto_explain is to be had."""
+    """Run the statements, and return what they did; inside functions, too, where auto_explain exists."""
     pages, lines = 0, []
     nested: list[str] = []
-    with connection.transaction(force_rollback=True):
-        log_nested(connection)
-        connection.add_notice_handler(lambda notice: nested.append(notice.message_primary or ""))
+
+    def remember(notice: psycopg.errors.Diagnostic) -> None:
+        nested.append(notice.message_primary or "")
+
+    with logged_inside(connection), connection.transaction():
+        connection.add_notice_handler(remember)
         for statement in statements:
             nested.clear()
             explain = f"explain (analyze, buffers, timing off, format json) {statement}"
@@ -46,19 +48,22 @@ def explained(connection: psycopg.Connection[Any], statements: list[str]) -> Pla
             pages += pages_of(root)
             is_function = any(node["Node Type"] == "Function Scan" for _, node in nodes(root))
             lines += (function_lines(nested) if is_function else []) or lines_of(root)
+        connection.remove_notice_handler(remember)
     return Plan(pages, tuple(lines))
 
 
-def log_nested(connection: psycopg.Connection[Any]) -> None:
+@contextlib.contextmanager
+def logged_inside(connection: psycopg.Connection[Any]) -> Iterator[None]:
     """Have the plans of statements inside functions sent as notices, where that is to be had."""
-    # Not every server has auto_explain, and not every role may load it.
-    with contextlib.suppress(psycopg.Error):
-        with connection.transaction():
-            connection.execute("load 'auto_explain'")
-            for name, value in NESTED.items():
-                connection.execute(
-                    sql.SQL("set local {} = {}").format(sql.Identifier(*name.split(".")), sql.Literal(value))
-                )
+    try:
+        connection.execute("load 'auto_explain'")
+    except psycopg.Error:
+        yield  # not every server has it, and not every role may load it
+        return
+    for name, value in NESTED.items():
+        connection.execute("select set_config(%s, %s, false)", (name, value))
+    yield
+    connection.execute("select set_config('auto_explain.log_min_duration', '-1', false)")
 
 
 def function_lines(messages: list[str]) -> list[str]:

@@ -1,0 +1,75 @@
+"""Makes the charts, and the parts of pages that show them, from the JSON in benchmarks/results."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from benchmarks.charts import designs, scale, simulation
+from benchmarks.charts.pages import Made, filled
+from benchmarks.options import RESULTS
+
+ROOT = RESULTS.parents[1]
+# Each has a FILE, the COMMAND that makes it, the PARTS it can make, and make().
+MAKERS: tuple[ModuleType, ...] = (designs, scale, simulation)
+PAGES = ("README.md", "docs/explanation/benchmarks.md", "docs/explanation/scale.md")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.charts", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="change nothing; fail if something would change")
+    chosen = parser.parse_args(arguments)
+    changed = [path for path, text in everything(RESULTS, ROOT).items() if not is_written(path, text)]
+    for path in changed:
+        print(f"{'would write' if chosen.check else 'writes'} {path.relative_to(ROOT)}")
+    if not chosen.check:
+        for path, text in everything(RESULTS, ROOT).items():
+            path.write_text(text, encoding="utf-8")
+    return 1 if chosen.check and changed else 0
+
+
+def everything(results: Path, root: Path) -> dict[Path, str]:
+    """Return what each file must say."""
+    made = Made()
+    for maker in MAKERS:
+        made |= made_by(maker, results)
+    files = {results / name: content for name, content in made.charts.items()}
+    for name in PAGES:
+        page = root / name
+        files[page] = filled(page, page.read_text(encoding="utf-8"), made, results)
+    return files
+
+
+def made_by(maker: ModuleType, results: Path) -> Made:
+    path = results / maker.FILE
+    if not path.exists():
+        absent = f"*No run on a quiet machine has been recorded yet; `{maker.COMMAND}` makes one.*"
+        return Made(parts=dict.fromkeys((*maker.PARTS, f"{path.stem}-measured"), absent))
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    made: Made = maker.make(document)
+    return made | Made(parts={f"{path.stem}-measured": circumstances(document, maker.COMMAND)})
+
+
+def circumstances(document: dict[str, Any], command: str) -> str:
+    """Return one sentence about when, where and how; nothing measured is shown without."""
+    if "machine" not in document:
+        return f"`{command}`; seed {document['seed']}, the same on every machine."
+    machine, versions, settings = document["machine"], document["versions"], document["settings"]
+    busy = ""
+    if machine["load"] > machine["cores"]:
+        busy = f" **The machine was busy with other work: load {machine['load']:.1f}.**"
+    return (
+        f"`{command}`, {document['date'][:10]}, {settings['effort']} run, {machine['cores']} cores "
+        f"({machine['cpu']}), PostgreSQL {versions['postgresql'].split()[0]}, Python {versions['python']}, "
+        f"fsync {settings['fsync']}, contents of {settings['payload_bytes']} bytes.{busy} {document['note']}"
+    )
+
+
+def is_written(path: Path, text: str) -> bool:
+    return path.exists() and path.read_text(encoding="utf-8") == text
+
+
+if __name__ == "__main__":
+    sys.exit(main())

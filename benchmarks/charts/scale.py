@@ -1,0 +1,126 @@
+"""What results/scale.json shows: what a message, a connection, a channel and a day of history cost."""
+
+from typing import Any
+
+from benchmarks.charts import lines
+from benchmarks.charts.axis import Axis, count, log_axis, short, size
+from benchmarks.charts.lines import Line, LineChart
+from benchmarks.charts.pages import Made, image, table
+
+FILE = "scale.json"
+COMMAND = "make bench-scale"
+PARTS = ("scale-message", "scale-connections", "scale-channels", "scale-history", "scale-limits")
+DAY_S = 86_400
+RATES = (100, 1_000, 10_000)
+# Of which a part is left for everything else that the server does.
+BUSY = 0.5
+CORES = (4, 16, 64)
+Json = dict[str, Any]
+
+
+def make(document: Json) -> Made:
+    made = Made(parts=dict.fromkeys(PARTS, "*Not part of the recorded run.*"))
+    if "message" in document:
+        made |= Made(parts={"scale-message": message(document), "scale-limits": limits(document)})
+    if "connections" in document:
+        made |= connections(document)
+    if "channels" in document:
+        made |= channels(document)
+    if "history" in document:
+        made |= Made(parts={"scale-history": history(document)})
+    return made
+
+
+def message(document: Json) -> str:
+    rows = [
+        [
+            f"history {row['history']}, batches of {row['batch']}",
+            "-" if row["server_cpu_s_per_million"] is None else f"{row['server_cpu_s_per_million']:,.0f}",
+            f"{row['wal_bytes_per_message']:,.0f}",
+        ]
+        for row in document["message"]
+    ]
+    return table(["", "CPU seconds of the server per million messages", "bytes of WAL per message"], rows)
+
+
+def limits(document: Json) -> str:
+    """How many messages so many cores carry, if half of their time may go to the queue."""
+    rows = []
+    for row in document["message"]:
+        if row["server_cpu_s_per_million"] and row["history"] == "off":
+            per_core = 1e6 / row["server_cpu_s_per_million"]
+            cells = []
+            for cores in CORES:
+                rate = cores * BUSY * per_core
+                cells.append(f"{short(rate)}/s, {size(rate * row['wal_bytes_per_message'])}/s of WAL")
+            rows.append([f"batches of {row['batch']}", *cells])
+    return table(["half of the time of", *(f"{cores} cores" for cores in CORES)], rows)
+
+
+def connections(document: Json) -> Made:
+    found = document["connections"]
+    title = "Messages per second by connections"
+    points = tuple((row["connections"], row["messages_per_s"]) for row in found)
+    top = max(rate for _, rate in points)
+    step = 10 ** (len(str(int(top))) - 1)
+    ticks = tuple((float(value), f"{value:,}") for value in range(0, int(top) + 2 * step, step))
+    chart = lines.render(
+        LineChart(
+            title=title,
+            x_title="connections that create, dequeue and complete",
+            y_title="messages per second, batches of 10, 100 channels; higher is better",
+            x=Axis(points[0][0], max(points[-1][0], 2), tuple((float(x), f"{x:g}") for x, _ in points)),
+            y=Axis(0.0, ticks[-1][0], ticks, is_log=False),
+            lines=(Line("LonnyMQ", points, is_ours=True),),
+            description="; ".join(f"{x} connections: {rate:,.0f}" for x, rate in points),
+        )
+    )
+    return Made(
+        {"scale-connections.svg": chart}, {"scale-connections": image(title, "scale-connections.svg")}
+    )
+
+
+def channels(document: Json) -> Made:
+    found = document["channels"]
+    title = "Messages per second by channels"
+    rates = tuple((row["channels"], row["messages_per_s"]) for row in found)
+    first = tuple((row["channels"], row["first_turns_per_s"]) for row in found)
+    every = [rate for _, rate in (*rates, *first)]
+    chart = lines.render(
+        LineChart(
+            title=title,
+            x_title="channels, of which 1,000 have work",
+            y_title="per second, both axes logarithmic; higher is better",
+            x=log_axis([x for x, _ in rates], count),
+            y=log_axis(every, count),
+            lines=(
+                Line("dequeue and complete", rates, is_ours=True),
+                Line("first turn of a new channel", first),
+            ),
+        )
+    )
+    rows = [
+        [
+            f"{row['channels']:,}",
+            f"{row['messages_per_s']:,.0f}",
+            f"{row['first_turns_per_s']:,.0f}",
+            size(row["bytes_per_channel"] * row["channels"]),
+        ]
+        for row in found
+    ]
+    heading = ["channels", "messages/s of 1,000 active ones", "first turns/s", "space of all channels"]
+    text = f"{image(title, 'scale-channels.svg')}\n\n{table(heading, rows, numbers_from=0)}"
+    return Made({"scale-channels.svg": chart}, {"scale-channels": text})
+
+
+def history(document: Json) -> str:
+    rows = [
+        [
+            row["mode"],
+            f"{row['bytes_per_attempt']:,.0f}",
+            *(size(row["bytes_per_attempt"] * rate * DAY_S) for rate in RATES),
+        ]
+        for row in document["history"]
+    ]
+    heading = ["history", "bytes per attempt", *(f"a day at {rate:,}/s" for rate in RATES)]
+    return table(heading, rows)

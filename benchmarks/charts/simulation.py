@@ -1,0 +1,141 @@
+"""What results/simulation.json shows: how long tenants wait, by policy and by their size."""
+
+from typing import Any
+
+from benchmarks.charts import lines
+from benchmarks.charts.axis import log_axis, milliseconds, named_axis, seconds
+from benchmarks.charts.lines import Line, LineChart
+from benchmarks.charts.pages import Made, image, table
+
+FILE = "simulation.json"
+COMMAND = "make simulate"
+PARTS = ("simulation-world", "simulation-tenants", "simulation-sizes", "simulation-weights")
+NAMES = {
+    "fifo": "FIFO",
+    "turns": "LonnyMQ: turns",
+    "weights": "weights",
+    "caps": "caps",
+    "rates": "rate limits",
+}
+# No wait is shorter than what the simulation can tell.
+LEAST_S = 0.001
+Json = dict[str, Any]
+
+
+def make(document: Json) -> Made:
+    return (
+        Made(parts={"simulation-world": world(document)})
+        | tenants(document)
+        | sizes(document)
+        | weights(document)
+    )
+
+
+def world(document: Json) -> str:
+    of = document["world"]
+    rows = [
+        [group["name"], f"{group['tenants']:,}", f"{group['messages']:,}"] for group in document["groups"]
+    ]
+    return (
+        f"{of['tenants']:,} tenants, of whom {document['active']:,} send {document['messages']:,} messages "
+        f"within {of['duration_s'] // 60} minutes. Tenants with {of['burst_from']} messages or more send "
+        f"them within a second. {of['slots']} messages are worked at a time; one takes {of['work_ms']} ms, "
+        f"those of {of['slow_tenants']} large tenants {of['slow_work_ms'] / 1000:g} s.\n\n"
+        + table(["messages per tenant", "tenants", "messages"], rows)
+    )
+
+
+def tenants(document: Json) -> Made:
+    """How long a tenant's messages wait on average: the median tenant, and the unlucky ones."""
+    names = [f"{100 - percent:g} %" if percent > 50 else "half" for percent in document["percentiles"]]
+    drawn = [line(policy, policy["all"]) for policy in document["policies"] if policy["name"] != "weights"]
+    title = "Waiting time of tenants"
+    chart = wait_chart(
+        title, "so many tenants wait longer than that", "mean wait of a tenant's messages", names, drawn
+    )
+    rows = [
+        [
+            policy["title"],
+            *(seconds(max(wait, LEAST_S)) for wait in policy["all"]),
+            f"{policy['most_in_flight']:,}",
+            milliseconds(policy["all_done_after_s"] * 1000),
+            f"{policy['idle_share']:.0%}",
+        ]
+        for policy in document["policies"]
+    ]
+    heading = [
+        "",
+        *names,
+        "most of one tenant at a time",
+        "all done after",
+        "of the fleet, free while something waited",
+    ]
+    text = f"{image(title, 'simulation.svg')}\n\n{table(heading, rows)}"
+    return Made({"simulation.svg": chart}, {"simulation-tenants": text})
+
+
+def sizes(document: Json) -> Made:
+    names = [group["name"] for group in document["groups"]]
+    drawn = [
+        line(policy, [group["p50"] for group in policy["groups"]])
+        for policy in document["policies"]
+        if policy["name"] != "weights"
+    ]
+    title = "Waiting time by how much a tenant has"
+    chart = wait_chart(
+        title, "messages of the tenant", "mean wait, the median tenant of its size", names, drawn
+    )
+    return Made({"simulation-sizes.svg": chart}, {"simulation-sizes": image(title, "simulation-sizes.svg")})
+
+
+def weights(document: Json) -> Made:
+    policies = {policy["name"]: policy["groups"] for policy in document["policies"]}
+    names = [
+        group["name"]
+        for group, paying in zip(policies["turns"], policies["weights"], strict=True)
+        if paying["p50_paying"] is not None
+    ]
+    chosen = {
+        name: [group for group in groups if group["name"] in names] for name, groups in policies.items()
+    }
+    drawn = [
+        Line("everybody has weight 1", spots([group["p50_paying"] for group in chosen["turns"]])),
+        Line(
+            "LonnyMQ: the same, weight 10",
+            spots([group["p50_paying"] for group in chosen["weights"]]),
+            is_ours=True,
+        ),
+        Line("the others beside them", spots([group["p50"] for group in chosen["weights"]])),
+    ]
+    title = "What a weight buys"
+    chart = wait_chart(
+        title, "messages of the tenant", "mean wait, the median tenant of its size", names, drawn
+    )
+    return Made(
+        {"simulation-weights.svg": chart}, {"simulation-weights": image(title, "simulation-weights.svg")}
+    )
+
+
+def line(policy: Json, waits: list[float | None]) -> Line:
+    return Line(NAMES[policy["name"]], spots(waits), is_ours=policy["name"] == "turns")
+
+
+def spots(waits: list[float | None]) -> tuple[tuple[float, float], ...]:
+    return tuple((float(number), max(wait, LEAST_S)) for number, wait in enumerate(waits) if wait is not None)
+
+
+def wait_chart(title: str, x_title: str, y_title: str, names: list[str], drawn: list[Line]) -> str:
+    return lines.render(
+        LineChart(
+            title=title,
+            x_title=x_title,
+            y_title=f"{y_title}, logarithmic; lower is better",
+            x=named_axis(names),
+            y=log_axis([y for line in drawn for _, y in line.points], seconds),
+            lines=tuple(drawn),
+            description="; ".join(
+                f"{line.name}: {', '.join(f'{seconds(y)} ({names[int(x)]})' for x, y in line.points)}"
+                for line in drawn
+            ),
+        )
+    )

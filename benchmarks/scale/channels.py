@@ -1,0 +1,60 @@
+"""Many channels: their first turn, their space, and what they cost those that have work."""
+
+import time
+from collections.abc import Callable
+
+import psycopg
+
+from benchmarks.contenders.ours import Ours, OursSession
+from benchmarks.load import channel_names, drained
+from benchmarks.results import rounded
+from benchmarks.scale.effort import Effort
+from benchmarks.server import Server
+
+ACTIVE = 1_000
+FIRST_BATCH = 500
+BATCH = 100
+WORKERS = 4
+SPACE = """
+    select pg_total_relation_size('lonnymq.channel') + pg_total_relation_size('lonnymq.turn')"""
+Json = dict[str, object]
+
+
+def run(server: Server, effort: Effort, progress: Callable[[str], None]) -> list[Json]:
+    found = []
+    for count in effort.channels:
+        found.append(measure(server, effort, count))
+        progress(f"  channels: {found[-1]}")
+    return found
+
+
+def measure(server: Server, effort: Effort, count: int) -> Json:
+    contender, channels = Ours(), channel_names(count)
+    active = channels[:: max(1, count // ACTIVE)]
+    with server.database() as dsn:
+        contender.install(dsn)
+        contender.fill(dsn, channels, count)
+        first_s = first_turns(contender.session(dsn), count)
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute("vacuum analyze")
+            [(space,)] = connection.execute(SPACE).fetchall()
+        contender.fill(dsn, active, max(10_000, int(effort.window_s * 60_000)))
+        rate = drained(contender, dsn, workers=WORKERS, batch=BATCH, window_s=effort.window_s)
+    return {
+        "channels": count,
+        "first_turns_per_s": rounded(count / first_s),
+        "messages_per_s": rounded(rate),
+        "bytes_per_channel": rounded(int(space) / count),
+    }
+
+
+def first_turns(session: OursSession, count: int) -> float:
+    """Return the seconds in which one connection leases and completes the first message of each channel."""
+    began_at = time.monotonic()
+    while count > 0:
+        leases = session.dequeue(FIRST_BATCH)
+        if leases:
+            session.complete(leases)
+            count -= len(leases)
+    session.close()
+    return time.monotonic() - began_at

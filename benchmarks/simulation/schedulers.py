@@ -1,0 +1,136 @@
+"""Who is released next: the queue's rotation, and FIFO, which knows no tenants."""
+
+import heapq
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from benchmarks.simulation.rules import Policy, shares
+
+Release = tuple[int, int]
+
+
+class Scheduler(Protocol):
+    """One queue. A message is its tenant and when it came; times are microseconds."""
+
+    def create(self, tenant: int, at: int) -> None: ...
+
+    def dequeue(self, limit: int, now: int) -> list[Release]:
+        """Return up to so many messages to be worked now: tenant, and when it came."""
+        ...
+
+    def complete(self, tenant: int) -> None: ...
+
+
+class Fifo:
+    """One line for everybody."""
+
+    def __init__(self) -> None:
+        self.line: deque[Release] = deque()
+
+    def create(self, tenant: int, at: int) -> None:
+        self.line.append((tenant, at))
+
+    def dequeue(self, limit: int, now: int) -> list[Release]:
+        return [self.line.popleft() for _ in range(min(limit, len(self.line)))]
+
+    def complete(self, tenant: int) -> None:
+        pass
+
+
+class Rotation:
+    """Turns, least recently served first, each with its share, within caps and rates."""
+
+    def __init__(self, tenants: int, policy_of: Callable[[int], Policy]) -> None:
+        self.policy_of = policy_of
+        self.waiting: dict[int, deque[int]] = {}
+        self.last_at = array("q", bytes(8 * tenants))
+        self.release_at = array("q", bytes(8 * tenants))
+        self.in_flight = array("l", bytes(array("l").itemsize * tenants))
+        # Turns that have a time, by that; each tenant at most once. Others are parked: empty, or full.
+        self.turns: list[tuple[int, int]] = []
+        self.has_turn = bytearray(tenants)
+
+    def create(self, tenant: int, at: int) -> None:
+        waiting = self.waiting.get(tenant)
+        if waiting is None:
+            waiting = self.waiting[tenant] = deque()
+        waiting.append(at)
+        if not self.has_turn[tenant] and not self.is_full(tenant):
+            self.look_at(tenant, max(self.last_at[tenant], at))
+
+    def complete(self, tenant: int) -> None:
+        was_full = self.is_full(tenant)
+        self.in_flight[tenant] -= 1
+        if was_full and tenant in self.waiting and not self.has_turn[tenant]:
+            # It comes back to the place that its last release gives it.
+            self.look_at(tenant, self.last_at[tenant])
+
+    def dequeue(self, limit: int, now: int) -> list[Release]:
+        ready, policies, wants = self.due(limit, now)
+        if not ready:
+            return []
+        given, is_ahead = shares(limit, [policy.weight for policy in policies], wants)
+        released: list[Release] = []
+        for place, (tenant, policy) in enumerate(zip(ready, policies, strict=True), start=1):
+            # Everybody keeps his place, those that got some of the rest behind the others.
+            behind = 0 if policy.interval else len(ready) * (1 if is_ahead[place - 1] else 2) - place
+            self.serve(tenant, policy, given[place - 1], now, now - behind, released)
+        return released
+
+    def due(self, limit: int, now: int) -> tuple[list[int], list[Policy], list[int]]:
+        """Take the turns that are due and may have something, at most one per message of the reply."""
+        ready: list[int] = []
+        policies: list[Policy] = []
+        wants: list[int] = []
+        for _ in range(limit):
+            if not self.turns or self.turns[0][0] > now:
+                break
+            _, tenant = heapq.heappop(self.turns)
+            self.has_turn[tenant] = 0
+            policy = self.policy_of(tenant)
+            waiting = len(self.waiting[tenant])
+            room = policy.room(self.in_flight[tenant], self.release_at[tenant], now)
+            if room == 0:
+                self.serve(tenant, policy, 0, now, now, [])
+                continue
+            ready.append(tenant)
+            policies.append(policy)
+            wants.append(waiting if room is None else min(room, waiting))
+        return ready, policies, wants
+
+    def serve(
+        self, tenant: int, policy: Policy, given: int, now: int, served_at: int, released: list[Release]
+    ) -> None:
+        waiting = self.waiting[tenant]
+        for _ in range(given):
+            released.append((tenant, waiting.popleft()))
+        if given:
+            self.last_at[tenant] = max(served_at, self.last_at[tenant])
+            self.in_flight[tenant] += given
+        next_at = self.last_at[tenant]
+        if policy.interval:
+            self.release_at[tenant] = policy.release_after(self.release_at[tenant], given, now)
+            next_at = max(next_at, policy.due_again(self.release_at[tenant]))
+        if not waiting:
+            del self.waiting[tenant]
+        elif not self.is_full(tenant):
+            self.look_at(tenant, max(next_at, waiting[0]))
+
+    def look_at(self, tenant: int, at: int) -> None:
+        self.has_turn[tenant] = 1
+        heapq.heappush(self.turns, (at, tenant))
+
+    def is_full(self, tenant: int) -> bool:
+        cap = self.policy_of(tenant).max_concurrency
+        return cap is not None and self.in_flight[tenant] >= cap
+
+
+def same_for_all(policy: Policy) -> Callable[[int], Policy]:
+    return lambda tenant: policy
+
+
+def some_of(tenants: Iterable[int], policy: Policy, others: Policy) -> Callable[[int], Policy]:
+    chosen = frozenset(tenants)
+    return lambda tenant: policy if tenant in chosen else others
