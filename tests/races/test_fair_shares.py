@@ -1,11 +1,14 @@
 """Invariant 5 and A21: tenants take turns, also with several workers, weights, caps and rates at once."""
 
+import random
 import threading
+import time
 from collections import Counter
 
 import pytest
 
 from tests.conftest import Connect
+from tests.races.hints import look_was_dear
 from tests.races.sessions import Leased, Session, complete, create, create_in, dequeue, drain, value
 
 pytestmark = pytest.mark.race
@@ -124,3 +127,55 @@ def test_a_burst_is_never_exceeded_by_workers_at_once(connect: Connect) -> None:
         assert last - first >= 20_000 - 1, "six releases within one interval"
     window = [last - first for first, last in zip(released, released[10:], strict=False)]
     assert min(window, default=10**9) >= 6 * 20_000 - 1
+
+
+def test_capped_channels_that_come_back_together_take_their_turns(connect: Connect) -> None:
+    """Their wakes have no time; those that get no share now must still be found by the next calls."""
+    producer, worker = connect(), connect()
+    capped = [f"capped {n}" for n in range(8)]
+    for name in capped:
+        producer.execute("""select channel_set(%s, '{"max_concurrency": 1}')""", [name])
+    create_in(producer, [*capped, "x", "y"] * 30)
+    first = [one for _ in range(10) for one in dequeue(worker)]
+    assert len({one.channel for one in first}) == 10
+    look_was_dear(worker, 0.125)
+    complete(producer, [one for one in first if one.channel in capped])
+    served: list[str] = []
+    for _ in range(30):
+        create_in(producer, ["x", "y"])
+        leased = dequeue(worker)
+        complete(producer, leased)
+        served += [one.channel for one in leased]
+    assert Counter(served).keys() == {*capped, "x", "y"}
+    assert max(Counter(served).values()) - min(Counter(served).values()) <= 1
+
+
+@pytest.mark.parametrize(("channels", "workers"), [(2, 1), (5, 1), (30, 1), (5, 3)])
+def test_whatever_the_limits_nobody_is_a_turn_ahead(connect: Connect, channels: int, workers: int) -> None:
+    """Scheduled messages, which count as waiting, take nothing from anybody."""
+    chance = random.Random(channels)
+    producer, sessions = connect(), [connect() for _ in range(workers)]
+    names = [f"tenant {n}" for n in range(channels)]
+    future = int(time.time() * 1000) + 3_600_000
+    for _ in range(10):
+        create_in(producer, names * 20)
+    create_in(producer, [name for name in names for _ in range(chance.choice([0, 0, 3, 300]))], at=future)
+    counts = Counter(dict.fromkeys(names, 0))
+    for _ in range(60):
+        limit = chance.choice([1, 1, 2, 3, 7, 10, channels, channels + 1, 2 * channels - 1])
+        leased = dequeue(chance.choice(sessions), limit)
+        assert len(leased) == limit
+        counts.update(one.channel for one in leased)
+        assert max(counts.values()) - min(counts.values()) <= 1
+
+
+@pytest.mark.broken_on_purpose
+@pytest.mark.parametrize("wrong", ["0", "-1000", "1000000000", "-waiting"])
+def test_wrong_counts_of_what_waits_stop_nobody(connect: Connect, wrong: str) -> None:
+    session = connect()
+    names = [f"tenant {n}" for n in range(5)]
+    create_in(session, names * 10)
+    assert len(dequeue(session, 5)) == 5
+    session.execute(f"update turn set waiting = {wrong} where channel_id % 2 = 0")
+    worked = drain(session)
+    assert Counter(one.channel for one in worked) == dict.fromkeys(names, 9)

@@ -193,3 +193,18 @@ def test_a_late_commit_is_served_although_more_wakes_come_than_are_read(connect:
         overload()
         calls += 1
         assert calls < 300
+
+
+def test_a_late_commit_comes_first_at_the_next_full_look_although_hundreds_came_since(
+    connect: Connect,
+) -> None:
+    """A session that goes by its hints, which may be for five seconds, does not see it sooner."""
+    late, session, worker = connect(), connect(), connect()
+    late.execute("begin")
+    ids = create(late, "a")
+    for _ in range(2):
+        for _ in range(200):
+            create(session, "a")
+        assert len(dequeue(worker, 50)) == 50
+    late.execute("commit")
+    assert [one.id for one in dequeue(connect())] == ids

@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 
 from tests.conftest import Connect
+from tests.races.barrier import StoppedDequeue, session_stopping_at
 from tests.races.sessions import Session, check, complete, create, dequeue, drain, value
 from tests.races.watching import Watch
 
@@ -148,3 +149,14 @@ def begin_together(*sessions: Session) -> None:
 
 def create_keyed(session: Session, channel: str, key: str) -> None:
     session.execute("select message_create(%s, 'x', p_key => %s)", [channel, key])
+
+
+@pytest.mark.broken_on_purpose
+def test_a_channel_deleted_between_its_wake_and_its_turn_leaves_no_trace(connect: Connect) -> None:
+    operator, barrier = connect(), connect()
+    operator.execute("select channel_set('a')")
+    with session_stopping_at(connect, "wake") as stopping:
+        with StoppedDequeue(stopping, barrier):
+            assert value(operator, "select channel_delete('a')") == "deleted"
+        assert check(operator) == []
+        assert value(operator, "select count(*) from turn") == 0

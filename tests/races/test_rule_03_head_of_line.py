@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 
 from tests.conftest import Connect
+from tests.races.hints import look_was_dear
 from tests.races.sessions import (
     Session,
     ask,
@@ -167,3 +168,21 @@ def publish(session: Session, channels: list[str]) -> None:
         session, "select created from message_publish(%s, array[%s], array[%s])", name, part, len(channels)
     )
     assert published == len(channels)
+
+
+def test_turns_that_are_early_do_not_hide_what_is_due(connect: Connect) -> None:
+    """Thirty channels were due at the same time, and all but the last one's messages were cancelled."""
+    producer, worker = connect(), connect()
+    at = value(producer, "select to_epoch(clock_timestamp())") + 1000
+    ids = [create(producer, f"channel {n}", at=at + n)[0] for n in range(30)]
+    while ask(worker, 100).outcome != "empty":
+        pass
+    producer.execute("select * from message_cancel(%s)", [ids[:-1]])
+    time.sleep(1.1)
+    look_was_dear(worker, 0.125)
+    for _ in range(10):
+        answer = ask(worker)
+        assert answer.outcome != "empty"
+        if answer.leased:
+            break
+    assert [one.id for one in answer.leased] == ids[-1:]

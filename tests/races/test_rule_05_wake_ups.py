@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.conftest import Connect
+from tests.races.hints import look_was_dear
 from tests.races.sessions import Leased, Session, ask, complete, create, dequeue, drain, end, value
 from tests.races.sleeper import Sleeper
 
@@ -172,3 +173,13 @@ def in_background(target: Callable[[], None]) -> Iterator[None]:
     thread.start()
     yield
     thread.join()
+
+
+def test_a_worker_whose_last_look_was_dear_does_not_sleep_through_what_is_scheduled(connect: Connect) -> None:
+    session = connect()
+    create(session, "a")
+    assert dequeue(session)
+    create(session, "scheduled", at=value(session, "select to_epoch(clock_timestamp())") + 400)
+    look_was_dear(session, 1)
+    answer = ask(session)
+    assert answer.outcome == "busy" or (answer.wait_ms or 0) <= 500

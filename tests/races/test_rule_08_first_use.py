@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from tests.conftest import Connect
-from tests.races.sessions import Leased, Session, complete, create, dequeue, drain, value
+from tests.races.sessions import Leased, Session, complete, create, create_in, dequeue, drain, value, wait_for
 
 pytestmark = pytest.mark.race
 
@@ -103,3 +103,60 @@ def test_two_names_with_the_same_id_are_both_served_under_their_names(connect: C
     create(session, "a", 2)
     create(session, "b", 2)
     assert sorted(one.channel for one in drain(session)) == ["a", "a", "b", "b"]
+
+
+def test_first_uses_do_not_fill_the_servers_lock_table(connect: Connect) -> None:
+    """It has room for 64 per connection, and when it is full everybody's calls fail: out of shared memory."""
+    session = connect()
+    create_in(session, [f"c{n}" for n in range(500)])
+    session.execute("begin")
+    leased = dequeue(session, 500)
+    held = value(
+        session, "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()"
+    )
+    session.execute("commit")
+    assert len(leased) >= 100
+    assert held <= 256
+    assert len(leased) + len(drain(session, 500)) == 500
+
+
+STOPPING_LOCK = """
+    alter function channel_lock rename to channel_lock_at_once;
+    create function channel_lock(p_channel_id bigint, p_row text default 'channel') returns boolean
+    language plpgsql as $$
+      begin
+        if current_setting('barrier.stops', true) = 'on' then
+          perform pg_advisory_xact_lock_shared(4711);
+        end if;
+        return channel_lock_at_once(p_channel_id, p_row);
+      end
+    $$;
+"""
+
+
+def test_a_channel_that_is_made_and_changed_meanwhile_keeps_nobody_waiting(connect: Connect) -> None:
+    """channel_set finds no row, and stands still; dequeue makes it, and another channel_set is left open."""
+    first, second, barrier = connect(), connect(), connect()
+    create(second, "a")
+    barrier.execute(STOPPING_LOCK)
+    first.execute("set barrier.stops = on")
+    barrier.execute("select pg_advisory_lock(4711)")
+    said: list[str] = []
+
+    def change() -> None:
+        said.append(value(first, """select channel_set('a', '{"weight": 2}')"""))
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    waiting = "select count(*) from pg_locks where locktype = 'advisory' and objid = 4711 and not granted"
+    wait_for(lambda: value(barrier, waiting) == 1)
+    assert len(dequeue(second)) == 1
+    second.execute("begin")
+    assert value(second, """select channel_set('a', '{"weight": 3}')""") == "set"
+    barrier.execute("select pg_advisory_unlock(4711)")
+    try:
+        wait_for(lambda: said, within_s=2)
+    finally:
+        second.execute("commit")
+        thread.join()
+    assert said == ["busy"]

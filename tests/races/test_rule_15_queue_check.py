@@ -114,3 +114,14 @@ def test_repairing_knows_a_deleted_channels_name_by_its_wakes(connect: Connect) 
     operator.execute("select count(*) from queue_check(true)")
     assert [one.channel for one in dequeue(operator)] == ["a"]
     assert value(operator, "select channel_set('a', '{}')") == "set"
+
+
+@pytest.mark.broken_on_purpose
+def test_repairing_after_the_clock_stepped_back_silences_nobody(connect: Connect) -> None:
+    session = connect()
+    create(session, "a", 3)
+    assert dequeue(session)
+    session.execute("update turn set last_at = last_at + 3600000000, next_at = next_at + 3600000000")
+    session.execute("select count(*) from queue_check(true)")
+    assert check(session) == []
+    assert dequeue(connect())

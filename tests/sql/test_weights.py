@@ -84,3 +84,12 @@ def test_a_changed_weight_counts_from_the_next_dequeue(queue: Session) -> None:
     assert Counter(one.channel for one in queue.look(8)) == {"a": 1, "b": 7}
     queue.set("b", weight=None)
     assert Counter(one.channel for one in queue.look(8)) == {"a": 4, "b": 4}
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 10])
+def test_over_many_calls_the_weights_hold_whatever_the_limit(queue: Session, limit: int) -> None:
+    weighted(queue, a=1, b=3)
+    counts: Counter[str] = Counter()
+    for _ in range(240 // limit):
+        counts += Counter(one.channel for one in queue.look(limit))
+    assert abs(counts["b"] - 3 * counts["a"]) <= 4 * limit

@@ -1,0 +1,106 @@
+"""Many turns settled at once obey the same rules as one: compared, call by call, with a small model.
+
+One session, channels with caps, rates and without, messages that come late, with a priority, scheduled,
+given back, deferred and cancelled. After each call the model says which messages of a channel could have
+come, and in which order.
+"""
+
+import random
+from collections import Counter, defaultdict
+
+import pytest
+
+from tests.conftest import Connect
+from tests.races.sessions import Leased, Session, check, create, dequeue, drain, end, value
+
+pytestmark = pytest.mark.race
+
+CAPS = {"capped 0": 2, "capped 1": 5, "capped 2": 5}
+NAMES = [*CAPS, *[f"free {n}" for n in range(4)]]
+FUTURE = 8_000_000_000_000
+
+
+class Model:
+    """What waits, by channel, as (dequeue_at, id); and what is leased."""
+
+    def __init__(self, session: Session, other: Session) -> None:
+        self.session, self.other = session, other
+        self.hidden: list[tuple[str, int]] = []
+        self.leased: list[Leased] = []
+
+    def waiting(self) -> dict[str, list[int]]:
+        """As the tables say; what is due and leased to nobody, in the order to release."""
+        found = defaultdict(list)
+        for name, id_ in self.session.execute(
+            "select c.name, m.id from message m join channel c on c.id = m.channel_id"
+            " where m.dequeue_at <= %s and not exists (select from lease l where l.message_id = m.id)"
+            " order by m.dequeue_at, m.id",
+            [value(self.session, "select to_epoch(clock_timestamp())")],
+        ):
+            found[name].append(id_)
+        return found
+
+    def dequeue(self, limit: int) -> None:
+        before = self.waiting()
+        room = {name: cap - sum(one.channel == name for one in self.leased) for name, cap in CAPS.items()}
+        leased = dequeue(self.session, limit)
+        given = Counter(one.channel for one in leased)
+        for name in given:
+            mine = [one.id for one in leased if one.channel == name]
+            assert mine == before[name][: len(mine)], name
+        could = {name: min(len(ids), room.get(name, limit)) for name, ids in before.items()}
+        assert all(given[name] <= room.get(name, limit) for name in given)
+        assert len(leased) == min(limit, sum(could.values()))
+        # Nobody has two more than somebody who could have had another.
+        for name, most in could.items():
+            if given[name] < most:
+                assert max(given.values()) <= given[name] + 1, (given, could)
+        self.leased += leased
+
+    def end(self, verb: str, count: int, chance: random.Random) -> None:
+        chance.shuffle(self.leased)
+        ended, self.leased = self.leased[:count], self.leased[count:]
+        if ended:
+            assert len(set(end(self.session, verb, ended))) == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_call_gives_what_the_tables_say_in_order_within_caps_and_fairly(
+    connect: Connect, seed: int
+) -> None:
+    chance = random.Random(seed)
+    session, late = connect(), connect()
+    model = Model(session, late)
+    for name in NAMES:
+        policy = f'{{"max_concurrency": {CAPS[name]}}}' if name in CAPS else "{}"
+        session.execute("select channel_set(%s, %s)", [name, policy])
+    dequeue(session)
+    for _ in range(150):
+        name, count = chance.choice(NAMES), chance.randrange(1, 6)
+        match chance.randrange(10):
+            case 0 | 1 | 2:
+                create(session, name, count)
+            case 3:
+                create(session, name, count, at=chance.randrange(-5, 5))
+            case 4:
+                create(session, name, count, at=FUTURE)
+            case 5:
+                late.execute("begin")
+                create(late, name, count)
+                model.dequeue(chance.randrange(1, 8))
+                late.execute("commit")
+            case 6:
+                waiting = model.waiting()[name][:count]
+                session.execute("select * from message_cancel(%s)", [waiting])
+            case _:
+                verb = chance.choice(["complete", "complete", "give_back", "defer"])
+                model.end(verb, chance.randrange(1, 8), chance)
+        model.dequeue(chance.choice([1, 2, 3, 5, 8, 13, 40]))
+        assert check(session) == []
+    end(session, "complete", model.leased)
+    session.execute(
+        "select * from message_cancel(array(select id from message where dequeue_at = %s))", [FUTURE]
+    )
+    left = sum(map(len, model.waiting().values()))
+    assert len(drain(session)) == left
+    assert value(session, "select count(*) from message") == 0
