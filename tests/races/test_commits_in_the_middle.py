@@ -1,4 +1,4 @@
-"""A dequeue stands still in one of its statements, and something commits: it sees it in the next one or later.
+"""A dequeue stands still in one of its statements, and something commits: it sees that in the next or later.
 
 What is folded, chosen and leased comes from different snapshots. Whatever happens between two of them, each
 message is served once, and the numbers are right.
