@@ -30,7 +30,7 @@ def run(bench: Bench) -> list[Row]:
     )
     note = (
         f"p50; one way of the NOTIFY alone: {statistics.median(one_ways):.0f} µs;"
-        f" the create, which must be on disk before anybody may hear of it: {statistics.median(creates):.0f} µs"
+        f" the create, which must be on disk before anybody hears of it: {statistics.median(creates):.0f} µs"
     )
     return [
         Row(
