@@ -1,4 +1,4 @@
-"""A Spark driver to be killed: it consumes in a batch that never ends, writes a stream, and writes a frame."""
+"""A Spark driver to be killed: it consumes in a batch without an end, writes a stream, writes a frame."""
 
 import sys
 import time
