@@ -1,39 +1,76 @@
-"""One Spark session for the whole run; all tests that need it are in one group, so there is one JVM."""
+"""The Spark session of the whole run, set up for tiny frames, and a browser."""
 
-import warnings
+import shutil
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-pyspark = pytest.importorskip("pyspark")
+from tests.conftest import ServerKind, server_kinds
+from tests.pipeline.browser import Browser
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from lonnymq.pipeline.lake import Lake
+
 # Frames are tiny here: compiling takes far longer than running.
 SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
-    "spark.default.parallelism": "2",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All that use the session go to one process, and there is one JVM."""
     for item in items:
-        if "tests/pipeline" in str(item.path):
+        if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator["SparkSession"]:
-    from lonnymq.pipeline.session import session
+def server_kind() -> ServerKind:
+    """What is tested here is what comes after the queue."""
+    return server_kinds()[-1]
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        spark = session("local[2]", SETTINGS)
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+    from pyspark.sql import SparkSession
+
+    from lonnymq.spark.java import use_java
+    from tests.spark.conftest import SPARK_CONF
+
+    use_java()
+    # Whoever comes first, these tests or the connector's: the session is the same.
+    builder = SparkSession.builder.appName("tests")
+    for name, value in SPARK_CONF.items():
+        builder = builder.config(name, value)
+    builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    for name, value in SETTINGS.items():
+        spark.conf.set(name, value)
     yield spark
-    spark.stop()
+    for name in SETTINGS:
+        spark.conf.unset(name)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> "Lake":
+    from lonnymq.pipeline.lake import Lake
+
+    return Lake(str(tmp_path / "lake"))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Debian's chromium, headless."""
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("chromium is not installed: apt-get install chromium")
+    with Browser(program) as browser:
+        yield browser

@@ -1,7 +1,6 @@
 """pipeline: from files to the queue, from history to the lake, and from there to a report."""
 
 import importlib.util
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -184,7 +183,7 @@ def analyse(
             spark, _lake(lake, form), window_s=int(window.total_seconds()), is_full=is_full, say=tell
         )
     if as_json:
-        emit(done)
+        emit({"days": [day.isoformat() for day in done.days], "windows": done.windows})
     else:
         say(f"{counted(len(done.days), 'day')} computed, {counted(done.windows, 'window')}")
 
@@ -217,24 +216,16 @@ def _session(master: str | None) -> Iterator[tuple["SparkSession", "Say"]]:
     if missing:
         warn(f"the pipeline needs {missing[0]}", 'pip install "lonnymq[spark]"')
         raise typer.Exit(Exit.USAGE)
-    from lonnymq.pipeline.session import session
+    from lonnymq.pipeline.session import borrowed
 
     to = console(is_error=True)
     if not to.is_terminal:
         # For logs: one line per step.
-        spark = session(master)
-        try:
+        with borrowed(master) as spark:
             yield spark, lambda line: to.print(line, soft_wrap=True)
-        finally:
-            spark.stop()
         return
-    with warnings.catch_warnings(), to.status("starting Spark") as status:
-        warnings.simplefilter("ignore")
-        spark = session(master)
-        try:
-            yield spark, lambda line: status.update(line)
-        finally:
-            spark.stop()
+    with to.status("starting Spark") as status, borrowed(master) as spark:
+        yield spark, status.update
 
 
 def _lake(path: str, form: LakeForm) -> "Lake":

@@ -101,9 +101,15 @@ def read(spark: SparkSession, paths: Sequence[str], form: FileFormat) -> DataFra
         rows = spark.read.parquet(*chosen).withColumn(CORRUPT, f.lit(None).cast("string"))
     elif form is FileFormat.CSV:
         # Words stay words: an id with leading zeros is not a number.
-        names = spark.read.option("header", True).csv(chosen).columns
+        # Quotes are doubled in quotes, as everybody but Spark has it.
+        options = {
+            "header": "true",
+            "escape": '"',
+            "mode": "PERMISSIVE",
+            "columnNameOfCorruptRecord": CORRUPT,
+        }
+        names = spark.read.options(**options).csv(chosen).columns
         fields = [StructField(name, StringType()) for name in (*names, CORRUPT)]
-        options = {"header": "true", "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
         rows = spark.read.schema(StructType(fields)).options(**options).csv(chosen)
     else:
         options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}

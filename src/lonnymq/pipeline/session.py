@@ -2,6 +2,8 @@
 
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
@@ -35,6 +37,18 @@ def session(master: str | None = None, settings: dict[str, str] | None = None) -
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+@contextmanager
+def borrowed(master: str | None = None) -> Iterator[SparkSession]:
+    """Lend a session for a while, and end it unless it was there before."""
+    is_ours = SparkSession.getActiveSession() is None
+    spark = session(master)
+    try:
+        yield spark
+    finally:
+        if is_ours:
+            spark.stop()
 
 
 def _is_submitted() -> bool:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Any
+from urllib.parse import unquote
 
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -46,7 +47,9 @@ class DeltaLakeTable:
                 table.load_as_version(version)
             except DeltaError:
                 return None
-        return frozenset(table.file_uris())
+        found = table.file_uris()
+        # Of a local directory the names come as in a URL, with %20 for a blank.
+        return frozenset(found if "://" in self.path else map(unquote, found))
 
     def read(self, spark: SparkSession, paths: Iterable[str] | None = None) -> DataFrame:
         """All rows, or those of some of its files."""

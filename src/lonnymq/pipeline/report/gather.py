@@ -6,6 +6,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from lonnymq.errors import LonnyError
 from lonnymq.pipeline.report import story
 from lonnymq.pipeline.report.story import Moment, Outlook, Reading, Story, Tenant
 
@@ -21,7 +22,7 @@ PEAKS = (
 )
 
 
-class NothingToReport(Exception):
+class NothingToReport(LonnyError):
     """The lake has no windows yet."""
 
 

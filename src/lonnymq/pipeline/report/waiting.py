@@ -27,10 +27,10 @@ def reasons(story: Story) -> str:
     for place, tenant in enumerate(tenants):
         y = 14 + 30 * place
         content.append(text(LEFT - 12, y + 15, draw.shortened(tenant.channel), "end", "name"))
-        x = float(LEFT)
+        x, whole = float(LEFT), sum(tenant.reasons.values()) or 1
         for number, reason in enumerate(REASONS):
             waited = tenant.reasons.get(reason, 0)
-            end = x + (right - LEFT) * waited / tenant.wait_total_ms
+            end = x + (right - LEFT) * waited / whole
             if end - x >= 0.3:
                 tip = f"{tenant.channel}: {draw.span(waited)} because of {reason}"
                 content.append(

@@ -1,0 +1,174 @@
+"""Figures that are brought up to date are those that would be computed anew; and the forecast."""
+
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lonnymq.errors import InvalidArgument
+from tests.pipeline.frames import policies_frame
+from tests.pipeline.straightforward import Policy
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lonnymq.pipeline.lake import Lake
+
+START = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def same(found: "DataFrame", expected: "DataFrame") -> bool:
+    """Row by row; a sum of fractions may differ in its last digits, by the order in which it was added."""
+    from pyspark.sql import functions as f
+
+    def rounded(frame: "DataFrame") -> "DataFrame":
+        return frame.select(
+            *(f.round(name, 6).alias(name) if kind == "double" else name for name, kind in frame.dtypes)
+        )
+
+    found, expected = rounded(found), rounded(expected)
+    return found.exceptAll(expected).isEmpty() and expected.exceptAll(found).isEmpty()
+
+
+@pytest.mark.timeout(600)
+def test_days_that_are_brought_up_to_date_equal_days_computed_anew(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    from pyspark.sql import functions as f
+
+    from lonnymq.pipeline.analyse import analyse
+    from lonnymq.pipeline.generate import Synthetic, generate, policies
+    from lonnymq.pipeline.lake import Batch, Lake
+
+    synthetic = Synthetic(rows=600, days=3, tenants=3)
+    history = generate(spark, synthetic).cache()
+    assert history.count() == 600
+    rules = policies(spark, synthetic)
+    later = policies_frame(spark, [Policy("noisy", weight=9), Policy("failing", 1, 1)], date(2030, 1, 2))
+    # Two parts of three arrive on time, and the rest when all days are over: rows of every day are late.
+    third = f.pmod(f.hash("id"), f.lit(3))
+    is_first = (third == 0) & (f.col("day") < "2030-01-03")
+    is_second = (third == 1) & (f.col("day") < "2030-01-02")
+    lake, anew = Lake(str(tmp_path / "lake")), Lake(str(tmp_path / "anew"))
+    lake.policies.append(rules, Batch("w", 0))
+    arrivals = [
+        (lake.attempts, history.where(is_first)),
+        (lake.attempts, history.where(is_second)),
+        (lake.policies, later),
+        (lake.attempts, history.where(~is_first & ~is_second)),
+    ]
+    computed = []
+    for number, (table, rows) in enumerate(arrivals, 1):
+        table.append(rows, Batch("w", number))
+        computed.append(analyse(spark, lake, window_s=3600).days)
+    assert date(2030, 1, 4) not in computed[1]
+    assert computed[2][0] == date(2030, 1, 2)
+    assert analyse(spark, lake, window_s=3600).days == ()
+    anew.policies.append(rules.unionByName(later), Batch("w", 0))
+    anew.attempts.append(history, Batch("w", 0))
+    analyse(spark, anew, window_s=3600)
+    assert lake.windows(3600).read(spark).count() > 100
+    assert same(lake.windows(3600).read(spark), anew.windows(3600).read(spark))
+    assert same(lake.fairness(3600).read(spark), anew.fairness(3600).read(spark))
+    assert same(lake.forecast.read(spark), anew.forecast.read(spark))
+    history.unpersist()
+
+
+def test_a_synthetic_history_is_the_same_for_the_same_seed_and_keeps_its_promises(
+    spark: "SparkSession",
+) -> None:
+    from pyspark.sql import functions as f
+
+    from lonnymq.pipeline import Synthetic, generate
+    from lonnymq.pipeline.generate import CAP, policies
+    from lonnymq.pipeline.windows import windows
+
+    synthetic = Synthetic(rows=2_000, days=1, tenants=4)
+    history = generate(spark, synthetic)
+    # However it is cut into partitions.
+    spark.conf.set("spark.sql.leafNodeDefaultParallelism", "5")
+    try:
+        again = generate(spark, synthetic).collect()
+    finally:
+        spark.conf.unset("spark.sql.leafNodeDefaultParallelism")
+    assert sorted(again) == sorted(history.collect())
+    assert len({row.id for row in again}) == 2_000
+    assert sorted(again) != sorted(
+        generate(spark, Synthetic(rows=2_000, days=1, tenants=4, seed=2)).collect()
+    )
+    limited = history.where(f.col("channel").isin("capped", "throttled"))
+    figures = (
+        windows(limited, policies(spark, synthetic), window_s=3600)
+        .groupBy("channel")
+        .agg(
+            f.sum("gaps_too_small").alias("soon"),
+            f.max("concurrency_peak").alias("most"),
+            f.min("gap_min_ms").alias("gap"),
+        )
+    )
+    by_channel = {row.channel: row for row in figures.collect()}
+    assert by_channel["throttled"].soon == 0
+    assert by_channel["throttled"].gap >= synthetic.release_interval_ms
+    assert by_channel["capped"].most <= CAP
+
+
+def test_a_forecast_counts_what_waits_still_and_goes_on_as_of_late(
+    spark: "SparkSession", lake: "Lake"
+) -> None:
+    from pyspark.sql import functions as f
+
+    from lonnymq.pipeline import forecast, schemas
+
+    until = START + timedelta(hours=5)
+    names = ("arrivals", "completed", "buried", "cancelled")
+    ended = [
+        ("a", START + timedelta(hours=1), 1_000, 0, 0, 0),
+        ("a", START + timedelta(hours=4), 100, 60, 5, 5),
+        ("a", START + timedelta(hours=4, minutes=30), 20, 30, 0, 0),
+        ("b", START + timedelta(hours=4), 50, 130, 0, 0),
+        ("c", until, 999, 999, 0, 0),
+    ]
+    windows = spark.createDataFrame(ended, ["channel", "window_start", *names])
+    waiting = spark.createDataFrame(
+        [
+            ("a", until - timedelta(minutes=10), 40, 10, until, until.date()),
+            ("b", START, 100, 0, until, until.date()),
+            ("b", until + timedelta(hours=1), 7, 0, until, until.date()),
+        ],
+        schemas.WAITING,
+    )
+    frame = forecast(windows, waiting, until=until).withColumn("until", f.unix_millis("until"))
+    a, b = sorted(frame.collect(), key=lambda row: row.channel)
+    # 100 + 20 that ended and 40 that did not arrived, 100 were served: 60 more an hour; 30 are not leased.
+    assert (a.arrived, a.served, a.backlog, a.backlog_in_1_hour, a.backlog_in_24_hours) == (
+        160,
+        100,
+        30,
+        90,
+        1_470,
+    )
+    assert a.empty_in_s is None
+    # 80 fewer an hour: 100 last for 75 minutes.
+    assert (b.arrived, b.served, b.backlog, b.backlog_in_1_hour, b.backlog_in_6_hours) == (
+        50,
+        130,
+        100,
+        20,
+        0,
+    )
+    assert (b.empty_in_s, b.until) == (4_500, round(until.timestamp() * 1000))
+    with pytest.raises(InvalidArgument, match="until must be a time with its time zone"):
+        forecast(windows, waiting, until=datetime(2030, 1, 1))
+
+
+def test_a_report_of_a_lake_without_figures_says_so(
+    spark: "SparkSession", lake: "Lake", tmp_path: Path
+) -> None:
+    from lonnymq.pipeline.report import NothingToReport
+    from lonnymq.pipeline.steps import analyse, report
+
+    assert analyse(spark, lake).days == ()
+    with pytest.raises(NothingToReport, match="no window was analysed"):
+        report(spark, lake, tmp_path / "report.html")
+    assert not (tmp_path / "report.html").exists()

@@ -1,0 +1,149 @@
+"""From a real queue to the lake: each attempt once, whatever dies; and nothing dropped before."""
+
+import shutil
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from lonnymq import NewMessage, Queue
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lonnymq.pipeline.lake import Lake
+
+OLD = timedelta(days=10)
+
+
+@pytest.fixture
+def queue(dsn: str) -> Any:
+    with Queue(dsn) as queue:
+        queue.set(history="full")
+        yield queue
+
+
+def work(queue: Queue, channel: str, messages: int) -> None:
+    """Complete all but the last, which is deferred, and stays."""
+    queue.enqueue_many(NewMessage(channel=channel, payload={"n": n}) for n in range(messages))
+    leased = queue.dequeue(limit=messages, worker="worker-1")
+    queue.complete(leased[:-1])
+    queue.defer(leased[-1:], delay=3600, error="not yet")
+
+
+def make_old(connect: Callable[..., psycopg.Connection[Any]]) -> None:
+    """Move all of history ten days back, as if it had been written then."""
+    columns = "id, xid, message_id, channel_id, channel, outcome, attempt, created_at, dequeue_at, leased_at"
+    ms = int(OLD.total_seconds() * 1000)
+    with connect(autocommit=False) as connection:
+        connection.execute(
+            f"with moved as (delete from history returning *)"
+            f" insert into history_overflow ({columns}, ended_at)"
+            f" select {columns}, ended_at - {ms} from moved".encode()
+        )
+        connection.execute("select history_prepare()")
+
+
+def archived_ids(spark: "SparkSession", lake: "Lake") -> list[int]:
+    return sorted(row.id for row in lake.attempts.read(spark).select("id").collect())
+
+
+def ids(connection: psycopg.Connection[Any]) -> list[int]:
+    return [row[0] for row in connection.execute("select id from history order by id")]
+
+
+def test_every_attempt_is_archived_once_as_it_was(
+    spark: "SparkSession",
+    lake: "Lake",
+    queue: Queue,
+    dsn: str,
+    connect: Callable[..., psycopg.Connection[Any]],
+) -> None:
+    from lonnymq.pipeline.steps import Source, archive
+
+    source = Source(dsn=dsn, max_rows=7)
+    assert dsn not in repr(source)
+    queue.channel("acme").set(weight=3, max_concurrency=30)
+    work(queue, "acme", 20)
+    said: list[str] = []
+    first = archive(spark, source, lake, say=said.append)
+    assert (first.rows, first.batches) == (20, 3)
+    assert said[-1] == "batch 2: 6 attempts, 20 in all"
+    assert archive(spark, source, lake).rows == 0
+    work(queue, "beta", 5)
+    assert archive(spark, source, lake).rows == 5
+    connection = connect()
+    assert archived_ids(spark, lake) == ids(connection)
+    names = "message_id, channel, outcome, attempt, worker, error, content_bytes, content"
+    expected = connection.execute(
+        f"select {names}, ended_at, leased_at from history order by id".encode()
+    ).fetchall()
+    found = lake.attempts.read(spark).orderBy("id").collect()
+    for row, (*values, ended_at, leased_at) in zip(found, expected, strict=True):
+        assert [row[name.strip()] for name in names.split(",")] == values
+        assert round(row.ended_at.timestamp() * 1000) == ended_at
+        assert round(row.leased_at.timestamp() * 1000) == leased_at
+    [acme, beta] = lake.policies.read(spark).orderBy("channel").collect()
+    assert (acme.weight, acme.max_concurrency, beta.weight) == (3, 30, 1)
+    # What was deferred for an hour is not due, and does not wait yet.
+    assert lake.waiting.read(spark).count() == 0
+    queue.enqueue_many(NewMessage(channel="beta", payload=n) for n in range(4))
+    archive(spark, source, lake)
+    assert [(row.channel, row.messages, row.leased) for row in lake.waiting.read(spark).collect()] == [
+        ("beta", 4, 0)
+    ]
+
+
+def test_a_crash_between_the_lakes_commit_and_sparks_brings_no_row_twice(
+    spark: "SparkSession",
+    lake: "Lake",
+    queue: Queue,
+    dsn: str,
+    connect: Callable[..., psycopg.Connection[Any]],
+) -> None:
+    from lonnymq.pipeline.archive import ArchiveFailed
+    from lonnymq.pipeline.steps import Source, archive
+
+    source = Source(dsn=dsn, max_rows=6)
+    work(queue, "acme", 10)
+    make_old(connect)
+
+    def die(line: str) -> None:
+        raise RuntimeError("the driver dies here: the lake has the batch, and Spark does not know")
+
+    with pytest.raises(ArchiveFailed):
+        archive(spark, source, lake, say=die)
+    assert len(archived_ids(spark, lake)) == 6
+    # Four are not archived, and Spark has not said of the six that they are: so nobody may drop them.
+    assert queue.history.prune(timedelta(days=1)) == []
+    said: list[str] = []
+    again = archive(spark, source, lake, say=said.append)
+    assert (again.rows, said[0]) == (4, "batch 0 was archived before")
+    connection = connect()
+    assert archived_ids(spark, lake) == ids(connection)
+    # The next run tells the database that the last batch is done, and then its days may go.
+    work(queue, "acme", 3)
+    archive(spark, source, lake)
+    kept = archived_ids(spark, lake)
+    assert archive(spark, source, lake, keep=timedelta(days=1)).pruned != ()
+    assert archived_ids(spark, lake) == kept
+    assert len(ids(connection)) == 3
+
+
+def test_another_checkpoint_is_an_error_and_not_all_rows_again(
+    spark: "SparkSession", lake: "Lake", queue: Queue, dsn: str, tmp_path: Path
+) -> None:
+    from lonnymq.pipeline.archive import ArchiveFailed
+    from lonnymq.pipeline.steps import Source, archive
+
+    source = Source(dsn=dsn)
+    work(queue, "acme", 4)
+    archive(spark, source, lake, checkpoint=str(tmp_path / "checkpoint"))
+    before = archived_ids(spark, lake)
+    shutil.rmtree(tmp_path / "checkpoint")
+    with pytest.raises(ArchiveFailed, match="was written by another stream"):
+        archive(spark, source, lake, checkpoint=str(tmp_path / "checkpoint"))
+    assert archived_ids(spark, lake) == before

@@ -1,0 +1,59 @@
+"""The steps from the command line and from spark-submit's door, one after the other on one lake."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lonnymq import NewMessage, Queue, cli
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_the_commands_lead_from_a_file_to_a_report(
+    spark: "SparkSession", queue: Queue, dsn: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake, report = str(tmp_path / "lake"), tmp_path / "report.html"
+    orders = tmp_path / "orders.json"
+    orders.write_text('{"channel": "acme", "n": 1}\n{"channel": null, "n": 2}\n', encoding="utf-8")
+
+    def run(*arguments: str) -> str:
+        assert cli.main(["pipeline", *arguments, "--lake", lake]) == 0
+        return capsys.readouterr().out
+
+    out = run("ingest", str(orders), "--dsn", dsn, "--json")
+    assert {"accepted": 1, "rejected": 1}.items() <= json.loads(out).items()
+    queue.set(history="metadata")
+    queue.enqueue_many(NewMessage(channel="beta", payload=n) for n in range(9))
+    queue.complete(queue.dequeue(limit=10))
+    assert run("archive", "--dsn", dsn) == "10 attempts archived\n"
+    assert run("archive", "--dsn", dsn) == "0 attempts archived\n"
+    assert json.loads(run("analyse", "--window", "1h", "--json"))["windows"] >= 2
+    assert run("analyse", "--window", "1h").startswith("0 days computed")
+    assert run("report", "--window", "1h", "-o", str(report)) == f"the report is at {report}\n"
+    text = report.read_text(encoding="utf-8")
+    assert "acme" in text
+    assert "beta" in text
+    assert cli.main(["pipeline", "analyse", "--lake", lake, "--window", "7s"]) == 2
+    assert "divides a day" in capsys.readouterr().err
+
+
+def test_spark_submits_door_runs_the_same_steps(
+    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from lonnymq.pipeline import submit
+
+    lake = str(tmp_path / "lake")
+    assert submit.main(["--where"]) == 0
+    assert Path(capsys.readouterr().out.strip()).samefile(submit.__file__)
+    assert submit.main(["generate", "--lake", lake, "--rows", "100", "--days", "1"]) == 0
+    assert capsys.readouterr().out == "100 attempts added\n"
+    assert submit.main(["generate", "--lake", lake, "--rows", "100", "--days", "1"]) == 0
+    assert capsys.readouterr().out == "0 attempts added\n"
+    assert submit.main(["report", "--lake", lake, "--output", str(tmp_path / "report.html")]) == 1
+    assert "no window was analysed" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        submit.main(["archive", "--lake", lake, "--keep", "soon"])
+    assert "is not a duration such as 90s" in capsys.readouterr().err

@@ -1,0 +1,132 @@
+"""From files to the queue: all or none, once, and what is refused is kept with its reason."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lonnymq import Queue
+from lonnymq.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lonnymq.pipeline.lake import Lake
+
+LINES: list[dict[str, Any]] = [
+    {"tenant": "acme", "order": 1, "wait": "5"},
+    {"tenant": "beta", "order": 2, "wait": None},
+    {"tenant": "", "order": 3, "wait": None},
+    {"tenant": "x" * 256, "order": 4, "wait": None},
+    {"tenant": "a\tb", "order": 5, "wait": None},
+    {"tenant": "acme", "order": 6, "wait": "soon"},
+    {"tenant": None, "order": 7, "wait": "-1"},
+    {"tenant": "acme", "order": 8, "wait": "-1"},
+]
+REASONS = {
+    3: "the channel is empty",
+    4: "the channel is longer than 255 characters",
+    5: "the channel has a control character",
+    6: "delay_ms cannot be read",
+    7: "the channel is empty",
+    8: "delay_ms is negative",
+}
+
+
+def write_json(path: Path, lines: list[dict[str, Any]], *more: str) -> str:
+    path.write_text("\n".join([*(json.dumps(line) for line in lines), *more]) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def waiting(queue: Queue) -> list[tuple[str, Any]]:
+    found = [(message.channel, message.payload) for message in queue.dequeue(limit=100)]
+    return sorted(found, key=str)
+
+
+def test_rows_become_messages_once_and_others_are_kept_with_their_reason(
+    spark: "SparkSession", lake: "Lake", queue: Queue, dsn: str, tmp_path: Path
+) -> None:
+    from lonnymq.pipeline.steps import Mapping, Source, ingest
+
+    path = write_json(tmp_path / "orders.json", LINES, "{not json")
+    mapping = Mapping(channel="tenant", delay_ms="wait")
+    first = ingest(spark, [path], Source(dsn=dsn), lake, mapping=mapping)
+    assert (first.accepted, first.rejected) == (2, 7)
+    again = ingest(spark, [path], Source(dsn=dsn), lake, mapping=mapping)
+    assert again == first
+    rejected = lake.rejected.read(spark).collect()
+    assert len(rejected) == 7
+    found = {json.loads(row.record)["order"]: row.reason for row in rejected if row.record != "{not json"}
+    assert found == REASONS
+    [unread] = [row for row in rejected if row.record == "{not json"]
+    assert unread.reason == "the line cannot be parsed"
+    assert {row.job for row in rejected} == {first.job}
+    assert all(row.source_file.endswith("orders.json") for row in rejected)
+    status = queue.status()
+    assert status.waiting == 2
+    # The same name with other content is another job.
+    write_json(tmp_path / "orders.json", [{"tenant": "acme", "order": 9, "wait": None}])
+    assert ingest(spark, [path], Source(dsn=dsn), lake, mapping=mapping).job != first.job
+    assert queue.status().waiting == 3
+    assert ("acme", {"order": 9}) in waiting(queue)
+
+
+def test_csv_and_parquet_are_read_too(
+    spark: "SparkSession", lake: "Lake", queue: Queue, dsn: str, tmp_path: Path
+) -> None:
+    from lonnymq.pipeline.steps import Mapping, Source, ingest
+
+    table = tmp_path / "rows.csv"
+    table.write_text(
+        'channel,body,key\nacme,"{""id"": ""007""}",k1\nacme,one,two,three\nacme,,k3\n', encoding="utf-8"
+    )
+    mapping = Mapping(content="body", key="key")
+    done = ingest(spark, [str(table)], Source(dsn=dsn), lake, mapping=mapping, job="csv")
+    assert (done.job, done.accepted, done.rejected) == ("csv", 1, 2)
+    assert sorted(row.reason for row in lake.rejected.read(spark).collect()) == [
+        "the content is empty",
+        "the line cannot be parsed",
+    ]
+    frame = spark.createDataFrame(
+        [("beta", 1.5, ["x"]), ("beta", None, [])], "who string, price double, tags array<string>"
+    )
+    frame.write.parquet(str(tmp_path / "rows.parquet"))
+    done = ingest(
+        spark,
+        [str(tmp_path / "rows.parquet")],
+        Source(dsn=dsn),
+        lake,
+        mapping=Mapping(to_channel="all"),
+        job="parquet",
+    )
+    assert (done.accepted, done.rejected) == (2, 0)
+    assert waiting(queue) == [
+        ("acme", {"id": "007"}),
+        ("all", {"price": 1.5, "tags": ["x"], "who": "beta"}),
+        ("all", {"price": None, "tags": [], "who": "beta"}),
+    ]
+
+
+def test_a_column_or_kind_of_file_that_is_not_there_is_one_clear_error(
+    spark: "SparkSession", lake: "Lake", dsn: str, tmp_path: Path
+) -> None:
+    from lonnymq.pipeline.steps import Mapping, Source, ingest
+
+    path = write_json(tmp_path / "orders.json", LINES[:1])
+    with pytest.raises(
+        InvalidArgument, match=r"channel is to come from 'who'.*there are order, tenant, wait"
+    ):
+        ingest(spark, [path], Source(dsn=dsn), lake, mapping=Mapping(channel="who"))
+    with pytest.raises(InvalidArgument, match="paths must be files of one kind"):
+        ingest(spark, ["orders.xml"], Source(dsn=dsn), lake)
+    assert lake.rejected.version is None
+
+
+def test_names_may_be_as_long_here_as_in_the_queue() -> None:
+    from lonnymq.calls import argument
+    from lonnymq.pipeline.ingest import LONGEST_NAME
+
+    assert argument.channel("x" * LONGEST_NAME)
+    with pytest.raises(InvalidArgument):
+        argument.channel("x" * (LONGEST_NAME + 1))

@@ -1,0 +1,208 @@
+"""The report, looked at by a real browser; and its drawing, by hand."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from lonnymq.pipeline.report import draw
+from lonnymq.pipeline.report.gather import stretch
+from lonnymq.pipeline.report.page import page
+from lonnymq.pipeline.report.story import REASONS, Moment, Outlook, Reading, Story, Tenant
+from tests.pipeline.browser import Browser
+
+BEGIN = datetime(2030, 1, 1, tzinfo=UTC)
+EVIL = "<script>alert(1)</script>\"'&<img src=x onerror=alert(2)>"
+SECTIONS = ["who", "when", "shares", "limits", "noisy", "work", "outlook", "tenants"]
+
+IS_EVERY_CHART_TALL = """
+[...document.querySelectorAll('svg')].every(svg => svg.getBoundingClientRect().height > 40)
+"""
+# Marks outside their picture.
+OUTSIDE = """
+[...document.querySelectorAll('svg')].flatMap(svg => {
+  const a = svg.getBoundingClientRect();
+  return [...svg.querySelectorAll('rect, circle, text')].filter(mark => {
+    const b = mark.getBoundingClientRect();
+    return b.left < a.left - 2 || b.right > a.right + 2 || b.top < a.top - 2 || b.bottom > a.bottom + 2;
+  });
+}).map(mark => mark.outerHTML)
+"""
+# Words that lie on words.
+OVERLAPS = """
+[...document.querySelectorAll('svg')].flatMap(svg => {
+  const words = [...svg.querySelectorAll('text')]
+    .map(mark => [mark.getBoundingClientRect(), mark.textContent]);
+  return words.flatMap(([a, one], place) => words.slice(place + 1).filter(([b]) =>
+    a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 3 && b.top < a.bottom - 3
+  ).map(([b, other]) => one + ' | ' + other));
+})
+"""
+MIDDLE_OF_HEAT = """
+(box => [box.x + box.width / 2, box.y + box.height / 2])
+(document.querySelector('.heat').getBoundingClientRect())
+"""
+
+
+def story(tenants: int = 12, moments: int = 24) -> Story:
+    """One of everything, and a tenant whose name is meant to break the page."""
+    names = [EVIL, "capped", "throttled", *(f"tenant-{n:02}" for n in range(tenants - 3))]
+    made = [
+        Tenant(
+            channel=name,
+            arrivals=100,
+            releases=100 + place,
+            completed=90,
+            failures=10,
+            retries=8,
+            buried=2,
+            wait_total_ms=10 ** (8 - place // 2) if place < 14 else 5,
+            wait_p95_ms=1_000,
+            wait_max_ms=5_000,
+            backlog_peak=50,
+            share=1 / tenants,
+            entitled_share=1.5 / tenants,
+            concurrency_peak=5 if name == "capped" else 3,
+            max_concurrency=4 if name == "capped" else None,
+            windows_over_cap=3 if name == "capped" else 0,
+            gap_min_ms=600 if name == "throttled" else 4,
+            release_interval_ms=500 if name == "throttled" else None,
+            blame_ms=60_000.0 / (place + 1),
+            reasons={reason: 10**6 * (1 + (n + place) % 3) for n, reason in enumerate(REASONS)},
+        )
+        for place, name in enumerate(names)
+    ]
+    times = [BEGIN + timedelta(hours=n) for n in range(moments)]
+    return Story(
+        begin=BEGIN,
+        end=BEGIN + timedelta(hours=moments),
+        window_s=60,
+        stretch_s=3600,
+        channels=tenants + 7,
+        tenants=tuple(made),
+        moments=tuple(
+            Moment(
+                start=time,
+                arrivals=50,
+                completed=100 + 10 * (n % 5),
+                deferred=n % 4,
+                expired=n % 2,
+                buried=n % 3,
+                retries=2,
+                jain_index=None if n % 3 else 0.9 + n / 1000,
+            )
+            for n, time in enumerate(times)
+        ),
+        readings=tuple(
+            Reading(name, time, None if (n + place) % 7 == 0 else 10 * 3 ** ((n + place) % 9), 20, 0.3, 40)
+            for place, name in enumerate(names)
+            for n, time in enumerate(times)
+        ),
+        outlooks=(
+            Outlook(EVIL, 900, 1_000.0, 1_300.0, 600, 0, 0, 10_800),
+            Outlook("growing", 10, 200.0, 100.0, 110, 610, 2_410, None),
+        ),
+        until=BEGIN + timedelta(hours=moments),
+        made_at=BEGIN,
+        releases=1_266,
+        completed=1_080,
+        failures=120,
+        buried=24,
+        retries=96,
+        wait_total_ms=10**8,
+        caps_broken=1,
+        rates_held=1,
+    )
+
+
+@pytest.mark.parametrize(("width", "is_dark"), [(1200, False), (1200, True), (390, False)])
+def test_a_browser_shows_every_part_without_a_complaint_or_a_request(
+    tmp_path: Path, browser: Browser, width: int, is_dark: bool
+) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(page(story()), encoding="utf-8")
+    browser.open(path, width=width, is_dark=is_dark)
+    assert browser.evaluate("[...document.querySelectorAll('section')].map(s => s.id)") == SECTIONS
+    # Nothing sticks out sideways: what is wide scrolls inside its own frame.
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert browser.evaluate(IS_EVERY_CHART_TALL)
+    assert browser.evaluate(OUTSIDE) == []
+    assert browser.evaluate(OVERLAPS) == []
+    assert not browser.evaluate("/NaN|undefined|None|inf/.test(document.querySelector('main').innerHTML)")
+    paper = browser.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert paper == ("rgb(18, 21, 27)" if is_dark else "rgb(251, 250, 248)")
+    assert len(browser.screenshot()) > 20_000
+    assert browser.problems == []
+    assert [url for url in browser.requests if not url.startswith(("file://", "data:"))] == []
+
+
+def test_names_of_tenants_are_shown_and_never_run(tmp_path: Path, browser: Browser) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(page(story()), encoding="utf-8")
+    browser.open(path)
+    assert browser.evaluate("document.querySelectorAll('script').length") == 1
+    assert browser.evaluate("document.querySelectorAll('img').length") == 0
+    assert EVIL in browser.evaluate(
+        "[...document.querySelectorAll('td:first-child')].map(t => t.textContent)"
+    )
+    assert browser.problems == []
+
+
+def test_pointing_at_a_mark_tells_what_it_is_and_a_heading_sorts(tmp_path: Path, browser: Browser) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(page(story()), encoding="utf-8")
+    browser.open(path)
+    browser.evaluate("document.getElementById('when').scrollIntoView()")
+    box = browser.evaluate(MIDDLE_OF_HEAT)
+    browser.point(*box)
+    assert browser.evaluate("document.getElementById('tip').className") == "is-shown"
+    assert "95 % within" in browser.evaluate("document.getElementById('tip').textContent")
+    column = "[...document.querySelectorAll('#tenants tbody tr')].map(r => Number(r.cells[1].dataset.value))"
+    browser.evaluate("document.querySelectorAll('#tenants th')[1].click()")
+    first = browser.evaluate(column)
+    browser.evaluate("document.querySelectorAll('#tenants th')[1].click()")
+    assert first == sorted(first, reverse=True) == browser.evaluate(column)[::-1]
+
+
+def test_a_story_in_which_nothing_happened_is_a_page_too(tmp_path: Path, browser: Browser) -> None:
+    quiet = replace(
+        story(), tenants=(Tenant(channel="a"),), moments=(), readings=(), outlooks=(), until=None, channels=1,
+        releases=0, completed=0, failures=0, buried=0, wait_total_ms=0, caps_broken=0, rates_held=0,
+    )  # fmt: skip
+    path = tmp_path / "report.html"
+    path.write_text(page(quiet), encoding="utf-8")
+    browser.open(path)
+    assert "Nobody waited." in browser.evaluate("document.body.innerText")
+    assert not browser.evaluate("/NaN|undefined|None/.test(document.querySelector('main').innerHTML)")
+    assert browser.problems == []
+
+
+@pytest.mark.parametrize(
+    ("ms", "words"),
+    [
+        *((0, "0 ms"), (999, "999 ms"), (1_500, "1.5 s"), (59_000, "59 s"), (59_999, "1.0 min")),
+        *((90_000, "1.5 min"), (7.2e6, "2.0 h"), (86_400_000 * 30, "30 days")),
+    ],
+)
+def test_a_duration_is_told_in_the_unit_that_suits_it(ms: float, words: str) -> None:
+    assert draw.span(ms) == words
+
+
+def test_ticks_are_round_and_reach_the_highest() -> None:
+    assert draw.ticks(7) == [0, 2, 4, 6, 8]
+    assert draw.ticks(3) == [0, 1, 2, 3]
+    assert draw.ticks(1_000) == [0, 250, 500, 750, 1_000]
+    assert draw.ticks(0) == [0, 1]
+    assert [words for _, words in draw.time_ticks(BEGIN, BEGIN + timedelta(hours=24))][:3] == [
+        "1 Jan",
+        "03:00",
+        "06:00",
+    ]
+    assert len(draw.time_ticks(BEGIN, BEGIN + timedelta(days=400))) <= 9
+
+
+def test_a_long_time_is_shown_in_stretches_of_whole_windows() -> None:
+    assert stretch(0, 60) == 60
+    assert stretch(119 * 60_000, 60) == 60
+    assert stretch(7 * 86_400_000, 60) == 60 * 85
