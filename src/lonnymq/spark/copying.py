@@ -51,8 +51,6 @@ class Copying:
 
     def __enter__(self) -> Self:
         self._connection = self._stack.enter_context(self._queue.caller.source.dedicated())
-        path = sql.SQL("set search_path to {}, pg_temp").format(sql.Identifier(self._queue.schema))
-        self._connection.execute(path)
         return self
 
     def __exit__(
@@ -68,6 +66,10 @@ class Copying:
             self._stack.close()
 
     def _begin(self) -> None:
+        self._connection.execute("begin")
+        # Of this transaction only: the next one may be on another server connection, behind a pooler.
+        path = sql.SQL("set local search_path to {}, pg_temp").format(sql.Identifier(self._queue.schema))
+        self._connection.execute(path)
         self._context = self._connection.cursor().copy(cast("Any", files.read("copy.sql").text))
         self._copy = self._context.__enter__()
         self._copy.write(stage.HEADER)
@@ -77,6 +79,7 @@ class Copying:
         if self._copy is not None:
             self._copy.write(stage.TRAILER)
             self._context.__exit__(None, None, None)
+            self._connection.execute("commit")
             self._copy = None
 
     def _translated(self, error: psycopg.Error) -> Exception:
