@@ -55,6 +55,12 @@ def test_csv_is_loaded_by_its_header(lonnymq: Run, queue: Queue, tmp_path: Path)
     assert queue.peek("b")[0].dequeue_at == -4
 
 
+def test_a_cell_may_be_as_large_as_a_message(lonnymq: Run, queue: Queue) -> None:
+    large = "x" * 200_000
+    assert lonnymq("load", "--format", "csv", given=f'channel,payload\na,"""{large}"""\n').code == 0
+    assert queue.peek("a", preview_bytes=None)[0].content == f'"{large}"'.encode()
+
+
 def test_with_a_channel_whole_rows_are_payloads(lonnymq: Run, queue: Queue) -> None:
     assert lonnymq("load", "--channel", "a", given='{"x": 1}\n[2]\n"three"\n').code == 0
     assert lonnymq("load", "-", "--channel", "b", "--format", "csv", given="id,name\n7,Ann\n").code == 0

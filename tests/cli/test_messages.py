@@ -1,10 +1,14 @@
 """enqueue, message cancel, dead: messages by hand."""
 
+import shlex
+import subprocess
+import sys
+
 import pytest
 
 from lonnymq import NewMessage, Queue
 from lonnymq.cli.exits import Exit
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, environment
 
 
 def test_a_message_is_enqueued_as_json_text_or_bytes(lonnymq: Run, queue: Queue) -> None:
@@ -114,3 +118,18 @@ def test_dead_letters_are_looked_at_tried_again_and_thrown_away(lonnymq: Run, qu
         ["purge", "1", "--older-than", "1h"],
     ):
         assert lonnymq("dead", *command, "--yes").code == Exit.USAGE
+
+
+def test_what_a_stream_cannot_take_is_escaped(shell: Run, queue: Queue) -> None:
+    queue.enqueue("münchen \U0001f600", b'"\\ud800"')
+    for encoding in ("utf-8", "ascii"):
+        shown = shell("peek", "--json", PYTHONIOENCODING=encoding).json
+        assert (shown[0]["channel"], shown[0]["content"]) == ("münchen \U0001f600", "\ud800")
+    ended = shell("peek", PYTHONIOENCODING="ascii")
+    assert (ended.code, "m\\xfcnchen" in ended.out) == (0, True)
+
+
+def test_a_closed_stdout_is_no_bug(dsn: str) -> None:
+    command = shlex.join([sys.executable, "-m", "lonnymq", "status"])
+    ended = subprocess.run(["sh", "-c", f"{command} >&-"], env=environment(dsn), check=False)
+    assert ended.returncode == 0

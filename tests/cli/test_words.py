@@ -68,6 +68,10 @@ def test_a_size_is_told(count: int, text: str) -> None:
         (b"plain", "plain", "plain"),
         (b"\xff\x00", {"base64": "/wA="}, "0xff00"),
         ("preview ü".encode()[:-1], {"base64": "cHJldmlldyDD"}, "preview "),
+        # Python would take these for JSON; nobody else does.
+        (b"[NaN]", "[NaN]", "[NaN]"),
+        (b"-Infinity", "-Infinity", "-Infinity"),
+        (b"1e999", "1e999", "1e999"),
         (None, None, None),
     ],
 )

@@ -137,14 +137,16 @@ def test_whatever_a_handler_raises_ends_its_attempt_only(dsn: str) -> None:
                     raise StopIteration
                 case 5:
                     raise TimeoutError
+                case 6:
+                    raise GeneratorExit
 
     def in_thread(message: Message) -> None:
         on_loop(message).send(None)  # type: ignore[arg-type]
 
-    assert work(dsn, retrying(on_loop), *range(7)).counts == {"deferred": 6, "completed": 7}
+    assert work(dsn, retrying(on_loop), *range(8)).counts == {"deferred": 7, "completed": 8}
     # Here the end of the coroutine is an error of its own, in every attempt.
-    worked = work(dsn, retrying(in_thread, max_attempts=2), *range(7))
-    assert worked.counts == {"deferred": 7, "buried": 7}
+    worked = work(dsn, retrying(in_thread, max_attempts=2), *range(8))
+    assert worked.counts == {"deferred": 8, "buried": 8}
 
 
 def test_time_limits_end_an_attempt(dsn: str) -> None:

@@ -81,3 +81,46 @@ def test_a_state_that_cannot_be_kept_is_an_error_of_the_attempt() -> None:
     assert verdict.word is Word.DEFER
     assert verdict.delay_ms == 2000
     assert "state must be" in (verdict.error or "")
+
+
+class Bare(Defer):
+    """Does not tell its parent anything."""
+
+    def __init__(self) -> None:
+        pass
+
+
+class Hopeless(Retry):
+    def delay_s(self, attempt: int, random: Random) -> float:
+        return attempt / 0
+
+
+UNSHOWABLE = SyntaxError("x", ("file", "a", "b", 5))  # type: ignore[arg-type]
+
+
+def nested(depth: int) -> list[object]:
+    made: list[object] = []
+    for _ in range(depth):
+        made = [made]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("handler", "error", "shown"),
+    [
+        (HANDLER, Bare(), "AttributeError"),
+        (HANDLER, Defer(state=nested(100_000)), "RecursionError"),
+        (HANDLER, UNSHOWABLE, "SyntaxError, which cannot be shown"),
+        (Handler(call=print, retry=Hopeless()), ERROR, "ZeroDivisionError"),
+    ],
+)
+def test_what_cannot_be_judged_is_tried_again(handler: Handler, error: Exception, shown: str) -> None:
+    verdict = JUDGE.verdict(handler, 1, error, None)
+    assert verdict.word is Word.DEFER
+    assert shown in str(verdict.error)
+
+
+@pytest.mark.parametrize("handler", [HANDLER, LAST])
+def test_what_a_defer_says_can_be_stored(handler: Handler) -> None:
+    for error, kept in (("a\0b", "a\\x00b"), ("\ud800", "\\ud800"), (ERROR, "full")):
+        assert JUDGE.verdict(handler, 3, Defer(error=error), None).error == kept  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 """The command line: one file per command, `app.py` is their table of contents."""
 
+import io
 import sys
 from collections.abc import Sequence
 
@@ -13,6 +14,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(f'lonnymq: the command line needs {error.name}: pip install "lonnymq[cli]"', file=sys.stderr)
         return 2
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # What a terminal of another encoding cannot show is no reason to fail.
+            stream.reconfigure(errors="backslashreplace")
     try:
         app(None if arguments is None else list(arguments), prog_name="lonnymq")
     except SystemExit as end:

@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from lonnymq import InvalidArgument, NewMessage
+from lonnymq.calls.argument import MAX_CONTENT_BYTES
 from lonnymq.cli import parse
 
 REQUIRED = ("channel", "payload")
@@ -67,6 +68,8 @@ class Reader:
 
     def _csv_rows(self) -> Iterator[dict[str, str]]:
         header: list[str] | None = None
+        # A cell may be as large as a message, and quotes are doubled in it.
+        csv.field_size_limit(2 * MAX_CONTENT_BYTES)
         try:
             for cells in csv.reader(self._texts(), strict=True):
                 if not cells:

@@ -20,13 +20,19 @@ Cell = str | Text | int | None
 
 def console(*, is_error: bool = False) -> Console:
     stream = sys.stderr if is_error else sys.stdout
-    width = None if stream.isatty() else ENDLESS
+    # Whoever starts it may have closed them.
+    width = None if stream is not None and stream.isatty() else ENDLESS
     return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
 
 
 def emit(value: Any) -> None:
-    """Print one JSON document on one line."""
-    print(json.dumps(plain(value), ensure_ascii=False), flush=True)
+    """Print one JSON document on one line; what the stream cannot take is escaped."""
+    text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(json.loads(text))
+    print(text, flush=True)
 
 
 def say(text: str | Text = "") -> None:

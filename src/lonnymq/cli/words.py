@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -100,9 +101,18 @@ def content(data: bytes | None) -> Any:
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(data).decode("ascii")}
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_refused, parse_float=_finite)
     except (ValueError, RecursionError):
         return text
+
+
+def _refused(constant: str) -> float:
+    """NaN and its kin: Python reads and writes them, JSON does not know them."""
+    raise ValueError(constant)
+
+
+def _finite(text: str) -> float:
+    return number if math.isfinite(number := float(text)) else _refused(text)
 
 
 def content_text(data: bytes | None) -> str | None:

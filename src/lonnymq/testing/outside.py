@@ -7,7 +7,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
 
-from lonnymq.worker.threads import Threads
+from lonnymq.worker.threads import Threads, awaitable
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,8 @@ class Job:
                 self.future.set_result(result)
 
     def _fail(self, error: BaseException) -> None:
-        if isinstance(error, StopIteration):
-            error = RuntimeError("the handler raised StopIteration")
         if not self.future.done():
-            self.future.set_exception(error)
+            self.future.set_exception(awaitable(error))
 
 
 class Outside(Threads):

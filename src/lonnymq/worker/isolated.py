@@ -20,6 +20,11 @@ def isolated(coroutine: Coroutine[Any, Any, Result]) -> Generator[Any, Any, Resu
         except StopIteration as end:
             result: Result = end.value
             return result
+        except GeneratorExit as error:
+            if isinstance(value, GeneratorExit):
+                raise
+            # Nobody closes this coroutine: it is an error as any other.
+            raise RuntimeError("the handler raised GeneratorExit") from error
         try:
             value = yield awaited
             step = coroutine.send

@@ -58,7 +58,12 @@ def _answer(future: "asyncio.Future[Any]", result: Any, error: BaseException | N
         return
     if error is None:
         future.set_result(result)
-    elif isinstance(error, StopIteration):
-        future.set_exception(RuntimeError("the handler raised StopIteration"))
     else:
-        future.set_exception(error)
+        future.set_exception(awaitable(error))
+
+
+def awaitable(error: BaseException) -> BaseException:
+    """Return the error, or another in place of one that has a meaning of its own to those who await."""
+    if isinstance(error, StopIteration | GeneratorExit):
+        return RuntimeError(f"the handler raised {type(error).__name__}")
+    return error

@@ -10,6 +10,7 @@ from lonnymq.calls import argument
 from lonnymq.calls.codec import Codec, encoded
 from lonnymq.errors import InvalidArgument
 from lonnymq.worker.handler import Bury, Defer, Handler
+from lonnymq.worker.retry import Retry
 
 HERE = str(Path(__file__).parent)
 # Of a traceback that is too long its beginning and its end say most.
@@ -63,6 +64,15 @@ class Judge:
         self, handler: Handler, attempt: int, error: BaseException | None, why: Interruption | None
     ) -> Verdict:
         """Judge an attempt, counted from 1, that ended with this error, or none, interrupted or not."""
+        try:
+            return self._judged(handler, attempt, error, why)
+        except Exception as failure:  # noqa: BLE001
+            # Of a user's own Retry, codec or Defer: no message may break the worker.
+            return self._failed(described(failure), handler, attempt, Retry())
+
+    def _judged(
+        self, handler: Handler, attempt: int, error: BaseException | None, why: Interruption | None
+    ) -> Verdict:
         if why is Interruption.LOST:
             return NOTHING
         if why is Interruption.CANCELLED:
@@ -77,32 +87,39 @@ class Judge:
             error = late.with_traceback(error.__traceback__)
         if isinstance(error, Bury):
             return Verdict(Word.BURY, error=error.reason)
-        if handler.max_attempts is not None and attempt >= handler.max_attempts:
-            return Verdict(Word.BURY, error=described(error))
-        if isinstance(error, Defer):
+        if isinstance(error, Defer) and not _is_last(handler, attempt):
             return self._deferred(error, handler, attempt)
-        return self._retried(error, handler, attempt)
+        return self._failed(described(error), handler, attempt, handler.retry)
 
     def _deferred(self, wish: Defer, handler: Handler, attempt: int) -> Verdict:
         try:
             state = None if wish.state is None else encoded("state", wish.state, self.codec)
         except InvalidArgument as error:
-            return self._retried(error, handler, attempt)
-        return Verdict(Word.DEFER, wish.delay_ms, state, wish.error)
+            return self._failed(described(error), handler, attempt, handler.retry)
+        return Verdict(Word.DEFER, wish.delay_ms, state, argument.error_text(wish.error))
 
-    def _retried(self, error: BaseException, handler: Handler, attempt: int) -> Verdict:
-        delay_ms = argument.delay_ms("delay", handler.retry.delay_s(attempt, self.random))
-        return Verdict(Word.DEFER, delay_ms, error=described(error))
+    def _failed(self, error: str, handler: Handler, attempt: int, retry: Retry) -> Verdict:
+        if _is_last(handler, attempt):
+            return Verdict(Word.BURY, error=error)
+        delay_ms = argument.delay_ms("delay", retry.delay_s(attempt, self.random))
+        return Verdict(Word.DEFER, delay_ms, error=error)
+
+
+def _is_last(handler: Handler, attempt: int) -> bool:
+    return handler.max_attempts is not None and attempt >= handler.max_attempts
 
 
 def described(error: BaseException) -> str:
     """Return the traceback as it is kept with the message: from the handler's own frame on."""
     if isinstance(error, Defer):
-        return error.error or str(error)
+        return argument.error_text(error.error or error) or ""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(HERE):
         trace = trace.tb_next
-    text = "".join(traceback.format_exception(type(error), error, trace)).rstrip()
+    try:
+        text = "".join(traceback.format_exception(type(error), error, trace)).rstrip()
+    except Exception as failure:  # noqa: BLE001 - it has fields that nobody expects
+        text = f"{type(error).__name__}, which cannot be shown: {type(failure).__name__}"
     if len(text) > MAX_ERROR_CHARACTERS:
         half = MAX_ERROR_CHARACTERS // 2
         text = f"{text[:half]}\n... {len(text) - 2 * half} characters ...\n{text[-half:]}"
