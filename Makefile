@@ -8,10 +8,10 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv check test demo bench-core format clean
+.PHONY: help venv check test demo bench-core bench-designs bench-scale bench-charts simulate format clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 venv: $(STAMP) ## create .venv with the pinned development tools
 
@@ -40,6 +40,18 @@ demo: $(STAMP) ## watch tenants take turns, on a PostgreSQL that starts itself
 
 bench-core: $(STAMP) ## measure the queue's core
 	$(BIN)/python -m benchmarks.core
+
+bench-designs: $(STAMP) ## measure the designs that this queue grew from, and ours
+	$(BIN)/python -m benchmarks.designs
+
+bench-scale: $(STAMP) ## measure where one PostgreSQL ends
+	$(BIN)/python -m benchmarks.scale
+
+simulate: $(STAMP) ## let a million tenants wait, by our rules and by FIFO
+	$(BIN)/python -m benchmarks.simulation
+
+bench-charts: $(STAMP) ## make charts and pages from what was measured
+	$(BIN)/python -m benchmarks.charts
 
 format: $(STAMP) ## regenerate the sync client, fix what can be fixed, format
 	$(BIN)/python tools/unasync.py

@@ -10,8 +10,8 @@ from lonnymq import ChannelDeleteOutcome, CreateOutcome, NewMessage, Queue
 
 MESSAGES = 400
 TENANT = "acme"
-# After a change of place nobody may still be about to use the old one. Here a lock sees to that; a fleet waits as
-# long as its producers may remember a place.
+# After a change of place nobody may still be about to use the old one. Here a lock sees to that; a fleet
+# waits as long as its producers may remember a place.
 placing = threading.Lock()
 
 

@@ -21,11 +21,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.charts", description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; fail if something would change")
     chosen = parser.parse_args(arguments)
-    changed = [path for path, text in everything(RESULTS, ROOT).items() if not is_written(path, text)]
-    for path in changed:
+    changed = {path: text for path, text in everything(RESULTS, ROOT).items() if not is_written(path, text)}
+    for path, text in changed.items():
         print(f"{'would write' if chosen.check else 'writes'} {path.relative_to(ROOT)}")
-    if not chosen.check:
-        for path, text in everything(RESULTS, ROOT).items():
+        if not chosen.check:
             path.write_text(text, encoding="utf-8")
     return 1 if chosen.check and changed else 0
 

@@ -42,23 +42,49 @@ class Policy:
         return release_at - (self.release_burst - 1) * self.interval
 
 
-def shares(limit: int, weights: Sequence[int], wants: Sequence[int]) -> tuple[list[int], list[bool]]:
-    """Return what each of the ready gets of a reply, in the order of waiting, and who got some of the rest.
+@dataclass
+class Turn:
+    """One ready channel's part in a reply."""
 
-    Whole rounds by weight for everybody that wants more, then what is left in order of waiting.
+    tenant: int
+    policy: Policy
+    # Since when it has been waiting.
+    due_at: int
+    # How many it could have, by what waits and by its policy.
+    want: int
+    # What it has had of a turn that was cut by the end of an earlier reply.
+    taken: int = 0
+    given: int = 0
+    # It got some of what was left after whole rounds.
+    is_ahead: bool = False
+    # The end of this reply cuts its turn: it keeps its place.
+    is_cut: bool = False
+
+
+def share(limit: int, turns: Sequence[Turn]) -> None:
+    """Give a reply's messages to those that are ready, in the order of waiting.
+
+    Whole rounds by weight for everybody that wants more, then a turn each of what is left.
     """
-    given = [0] * len(wants)
-    is_ahead = [False] * len(wants)
     left = limit
     while left > 0:
-        weight = sum(weight for weight, want, got in zip(weights, wants, given, strict=True) if want > got)
-        if weight == 0:
+        wanting = [turn for turn in turns if turn.want > turn.given]
+        if not wanting:
             break
-        rounds = left // weight
-        for place, want in enumerate(wants):
-            if want > given[place] and left > 0:
-                more = min(want - given[place], left, weights[place] * max(rounds, 1))
-                given[place] += more
-                left -= more
-                is_ahead[place] = rounds == 0
-    return given, is_ahead
+        rounds = left // sum(turn.policy.weight for turn in wanting)
+        for turn in wanting:
+            if left == 0:
+                break
+            due = max(turn.policy.weight * max(rounds, 1) - turn.taken, 1)
+            more = min(turn.want - turn.given, left, due)
+            turn.given += more
+            left -= more
+            turn.is_ahead = rounds == 0
+            turn.is_cut = is_cut(turn, more, left, rounds)
+            turn.taken = turn.taken + more if turn.is_cut else 0
+
+
+def is_cut(turn: Turn, more: int, left: int, rounds: int) -> bool:
+    """Whether the reply ends in the middle of its turn; a rate limit has times instead of places."""
+    is_short = turn.taken + more < turn.policy.weight and turn.want > turn.given
+    return left == 0 and rounds == 0 and is_short and not turn.policy.interval

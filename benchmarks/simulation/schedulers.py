@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from benchmarks.simulation.rules import Policy, shares
+from benchmarks.simulation.rules import Policy, Turn, share
 
 Release = tuple[int, int]
 
@@ -48,6 +48,7 @@ class Rotation:
         self.last_at = array("q", bytes(8 * tenants))
         self.release_at = array("q", bytes(8 * tenants))
         self.in_flight = array("l", bytes(array("l").itemsize * tenants))
+        self.taken: dict[int, int] = {}
         # Turns that have a time, by that; each tenant at most once. Others are parked: empty, or full.
         self.turns: list[tuple[int, int]] = []
         self.has_turn = bytearray(tenants)
@@ -68,55 +69,53 @@ class Rotation:
             self.look_at(tenant, self.last_at[tenant])
 
     def dequeue(self, limit: int, now: int) -> list[Release]:
-        ready, policies, wants = self.due(limit, now)
-        if not ready:
-            return []
-        given, is_ahead = shares(limit, [policy.weight for policy in policies], wants)
+        ready = self.due(limit, now)
+        share(limit, ready)
         released: list[Release] = []
-        for place, (tenant, policy) in enumerate(zip(ready, policies, strict=True), start=1):
+        for place, turn in enumerate(ready, start=1):
             # Everybody keeps his place, those that got some of the rest behind the others.
-            behind = 0 if policy.interval else len(ready) * (1 if is_ahead[place - 1] else 2) - place
-            self.serve(tenant, policy, given[place - 1], now, now - behind, released)
+            behind = 0 if turn.policy.interval else len(ready) * (1 if turn.is_ahead else 2) - place
+            self.serve(turn, now, turn.due_at if turn.is_cut else now - behind, released)
         return released
 
-    def due(self, limit: int, now: int) -> tuple[list[int], list[Policy], list[int]]:
+    def due(self, limit: int, now: int) -> list[Turn]:
         """Take the turns that are due and may have something, at most one per message of the reply."""
-        ready: list[int] = []
-        policies: list[Policy] = []
-        wants: list[int] = []
+        ready: list[Turn] = []
         for _ in range(limit):
             if not self.turns or self.turns[0][0] > now:
                 break
-            _, tenant = heapq.heappop(self.turns)
+            due_at, tenant = heapq.heappop(self.turns)
             self.has_turn[tenant] = 0
             policy = self.policy_of(tenant)
-            waiting = len(self.waiting[tenant])
+            want = len(self.waiting[tenant])
             room = policy.room(self.in_flight[tenant], self.release_at[tenant], now)
-            if room == 0:
-                self.serve(tenant, policy, 0, now, now, [])
-                continue
-            ready.append(tenant)
-            policies.append(policy)
-            wants.append(waiting if room is None else min(room, waiting))
-        return ready, policies, wants
+            if room is not None:
+                want = min(want, room)
+            turn = Turn(tenant, policy, due_at, want, self.taken.pop(tenant, 0))
+            if want:
+                ready.append(turn)
+            else:
+                self.serve(turn, now, due_at, [])
+        return ready
 
-    def serve(
-        self, tenant: int, policy: Policy, given: int, now: int, served_at: int, released: list[Release]
-    ) -> None:
+    def serve(self, turn: Turn, now: int, served_at: int, released: list[Release]) -> None:
+        """Release what it was given, and say when to look at it again."""
+        tenant, policy, given = turn.tenant, turn.policy, turn.given
         waiting = self.waiting[tenant]
         for _ in range(given):
             released.append((tenant, waiting.popleft()))
         if given:
             self.last_at[tenant] = max(served_at, self.last_at[tenant])
             self.in_flight[tenant] += given
-        next_at = self.last_at[tenant]
-        if policy.interval:
-            self.release_at[tenant] = policy.release_after(self.release_at[tenant], given, now)
-            next_at = max(next_at, policy.due_again(self.release_at[tenant]))
+            if policy.interval:
+                self.release_at[tenant] = policy.release_after(self.release_at[tenant], given, now)
+        if turn.taken:
+            self.taken[tenant] = turn.taken
         if not waiting:
             del self.waiting[tenant]
         elif not self.is_full(tenant):
-            self.look_at(tenant, max(next_at, waiting[0]))
+            next_at = max(self.last_at[tenant], waiting[0]) if given else turn.due_at
+            self.look_at(tenant, max(next_at, policy.due_again(self.release_at[tenant])))
 
     def look_at(self, tenant: int, at: int) -> None:
         self.has_turn[tenant] = 1

@@ -1,0 +1,134 @@
+"""Charts are readable SVG, and pages say what the results say."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from xml.etree import ElementTree
+
+import pytest
+
+from benchmarks.charts import __main__ as maker
+from benchmarks.charts import axis, bars, lines, pages
+from benchmarks.charts.bars import Bar, BarChart
+from benchmarks.charts.lines import Line, LineChart
+from benchmarks.charts.pages import Made, UnknownPart
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def chart(*drawn: Line) -> ElementTree.Element:
+    every = [point for line in drawn for point in line.points]
+    return ElementTree.fromstring(
+        lines.render(
+            LineChart(
+                title="a < b",
+                x_title="rows",
+                y_title="ms",
+                x=axis.log_axis([x for x, _ in every], axis.count),
+                y=axis.log_axis([y for _, y in every], axis.milliseconds),
+                lines=drawn,
+            )
+        )
+    )
+
+
+def texts(root: ElementTree.Element) -> list[str]:
+    return [node.text or "" for node in root.iter(f"{SVG}text")]
+
+
+def test_the_pages_and_charts_are_what_the_results_make() -> None:
+    assert maker.main(["--check"]) == 0, "run make bench-charts"
+
+
+def test_a_line_chart_names_its_lines_and_its_decades() -> None:
+    root = chart(
+        Line("theirs", ((1e4, 1.0), (1e7, 2000.0))), Line("ours", ((1e4, 0.4), (1e7, 0.5)), is_ours=True)
+    )
+    assert {"a < b", "theirs", "ours", "10k", "10M", "0.1 ms", "10 s"} <= set(texts(root))
+    assert root.find(f"{SVG}title") is not None
+    assert root.find(f"{SVG}desc") is not None
+
+
+def test_a_chart_follows_the_readers_scheme() -> None:
+    style = chart(Line("one", ((1.0, 1.0), (10.0, 2.0)))).find(f"{SVG}style")
+    assert style is not None
+    assert "prefers-color-scheme:dark" in (style.text or "")
+
+
+def test_ours_is_drawn_last() -> None:
+    root = chart(Line("ours", ((1, 1), (10, 2)), is_ours=True), Line("theirs", ((1, 3), (10, 4))))
+    assert [path.get("class") for path in root.iter(f"{SVG}path")] == ["c0", "ours"]
+
+
+def test_a_flat_line_and_a_single_point_have_a_place() -> None:
+    root = chart(Line("flat", ((10_000.0, 1.0),)))
+    assert root.find(f"{SVG}path") is not None
+
+
+def test_bars_are_as_long_as_their_figures() -> None:
+    root = ElementTree.fromstring(
+        bars.render(BarChart("t", "s", (Bar("a", 50.0, "50"), Bar("b", 100.0, "100", True, 80.0, 120.0))))
+    )
+    short, long = (float(bar.get("width", "0")) for bar in root.iter(f"{SVG}rect"))
+    assert long == pytest.approx(2 * short, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "wanted", [[10.0, 11.0, 12.0], [0.0, 100.0, 50.0], [100.0] * 5, [0.0, 0.0, 99.0, 100.0, 100.0]]
+)
+def test_names_keep_their_order_and_do_not_touch(wanted: list[float]) -> None:
+    places = lines.spread(wanted, 0.0, 100.0, gap=15.0)
+    ordered = [places[number] for number in sorted(range(len(wanted)), key=lambda one: wanted[one])]
+    assert all(later - earlier >= 15.0 - 1e-9 for earlier, later in pairwise(ordered))
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(0.2, "0.2 ms"), (35.4, "35 ms"), (4_500, "4.5 s"), (81_000, "81 s"), (600_000, "10 min")],
+)
+def test_times_are_written_as_people_say_them(value: float, written: str) -> None:
+    assert axis.milliseconds(value) == written
+
+
+@pytest.mark.parametrize(("value", "written"), [(10_000, "10k"), (1_000_000, "1M"), (20, "20"), (0, "0")])
+def test_counts_are_short(value: float, written: str) -> None:
+    assert axis.count(value) == written
+
+
+def test_what_stands_between_marks_is_made_anew_and_the_rest_is_left(tmp_path: Path) -> None:
+    page, results = tmp_path / "docs" / "page.md", tmp_path / "results"
+    text = "before\n<!-- made by make bench-charts: a-part -->\nold\n<!-- end -->\nafter\n"
+    made = Made(parts={"a-part": pages.image("t", "c.svg")})
+
+    once = pages.filled(page, text, made, results)
+
+    assert once == text.replace("old", "\n![t](../results/c.svg)\n")
+    assert pages.filled(page, once, made, results) == once
+
+
+def test_a_part_that_nobody_makes_is_refused(tmp_path: Path) -> None:
+    text = "<!-- made by make bench-charts: unknown -->\n<!-- end -->"
+    with pytest.raises(UnknownPart, match="unknown"):
+        pages.filled(tmp_path / "page.md", text, Made(), tmp_path)
+
+
+@pytest.mark.parametrize("module", maker.MAKERS, ids=lambda module: module.FILE)
+def test_without_results_a_page_says_how_to_get_them(module: ModuleType, tmp_path: Path) -> None:
+    made = maker.made_by(module, tmp_path)
+    assert set(module.PARTS) <= made.parts.keys()
+    assert all(module.COMMAND in part for part in made.parts.values())
+    assert not made.charts
+
+
+def test_a_busy_machine_is_not_kept_secret() -> None:
+    document = {
+        "date": "2030-01-01T00:00:00+00:00",
+        "machine": {"cpu": "x", "cores": 2, "system": "y", "load": 9.0},
+        "versions": {"postgresql": "15.1 (Debian)", "python": "3.11"},
+        "settings": {"effort": "quick", "fsync": "on", "payload_bytes": 100},
+        "note": "",
+    }
+    assert "load 9.0" in maker.circumstances(document, "make it")
+    document = json.loads(json.dumps(document).replace("9.0", "0.5"))
+    assert "load" not in maker.circumstances(document, "make it")

@@ -1,0 +1,122 @@
+"""Every reference design runs, in its worst case, and its pick picks; without a word about figures."""
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from benchmarks.bench import Bench
+from benchmarks.charts import designs as charts
+from benchmarks.contenders import ChannelRow
+from benchmarks.designs import __main__ as runner
+from benchmarks.designs import crowd, report
+from benchmarks.designs.design import FAMILIES, BadDesign, Design, catalogue, read, split
+from benchmarks.designs.measure import EFFORTS, Effort, Measurement, measure
+from benchmarks.designs.plan import Plan
+from benchmarks.designs.report import Series
+
+DESIGNS = catalogue()
+# A turn of each of 1,000 channels, half of the rest worked, and something left to pick.
+ROWS = 3_000
+EFFORT = Effort("smoke", (ROWS,), 1, 0.01, most_picks=2, least_picks=1)
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=lambda design: design.name)
+def test_a_design_is_loaded_worsened_and_picked_from(small_bench: Bench, design: Design) -> None:
+    measurement = measure(small_bench.server, design, ROWS, EFFORT, small_bench.progress)
+
+    assert measurement.rows == ROWS
+    assert measurement.pick_ms
+    assert all(rate > 0 for rate in measurement.load_rows_per_s)
+    assert measurement.table_bytes > ROWS * 100
+    assert measurement.index_bytes > 0
+    assert measurement.plan.pages > 0
+    assert measurement.plan.lines
+
+
+def test_every_family_has_a_reference_and_ours() -> None:
+    for family in FAMILIES:
+        members = [design for design in DESIGNS if family in design.families]
+        assert {design.is_ours for design in members} == {True, False}, family
+
+
+def test_designs_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert runner.main(["--list"]) == 0
+    listed = {line.split()[0] for line in capsys.readouterr().out.splitlines()}
+    assert listed == {design.name for design in DESIGNS}
+
+
+def test_a_run_writes_results_that_charts_and_tables_can_be_made_of(server: Any, tmp_path: Path) -> None:
+    path = tmp_path / "designs.json"
+    chosen = ["--design", "flag_partial", "--design", "lonnymq_priority"]
+
+    assert runner.main(["--smoke", "--dsn", server.dsn, "--output", str(path), *chosen]) == 0
+
+    written = json.loads(path.read_text())
+    assert {"machine", "versions", "date", "settings", "note", "designs", "flat", "crowd"} <= written.keys()
+    assert [design["name"] for design in written["designs"]] == ["flag_partial", "lonnymq_priority"]
+    for design in written["designs"]:
+        assert [size["rows"] for size in design["sizes"]] == list(EFFORTS["smoke"].sizes)
+    [flat] = written["flat"]
+    assert flat["at_most"] == 1.5
+    made = charts.make(written)
+    assert set(charts.PARTS) <= made.parts.keys()
+    for chart in made.charts.values():
+        assert ElementTree.fromstring(chart).tag.endswith("svg")
+
+
+def test_a_crowd_of_producers_and_consumers_is_counted(
+    small_bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crowd, "PRODUCERS", 2)
+    created, completed = crowd.measure(small_bench, ChannelRow(), 1)
+    assert created > 0
+    assert completed > 0
+
+
+def measured(rows: int, pick_ms: float) -> Measurement:
+    return Measurement(rows, (pick_ms,), (1.0,), 1, 1, Plan(4, ("Index Scan (1 row, 4 pages)",)))
+
+
+@pytest.mark.parametrize(("large_ms", "holds"), [(1.4, True), (1.6, False)])
+def test_ours_is_flat_if_the_largest_table_takes_at_most_half_as_long_again(
+    large_ms: float, holds: bool
+) -> None:
+    [ours] = [design for design in DESIGNS if design.name == "lonnymq_priority"]
+    sizes = {10_000: [measured(10_000, 1.0)] * 3, 10_000_000: [measured(10_000_000, large_ms)]}
+
+    [row] = report.flat_rows([Series(ours, sizes)])
+
+    assert row.holds is holds
+    assert row.is_certain
+
+
+def test_statements_end_with_semicolons_outside_of_bodies_and_comments() -> None:
+    script = "do $$ begin; end $$;\n-- not; here\nselect 1; select $x$;$x$;"
+    assert list(split(script)) == ["do $$ begin; end $$", "-- not; here\nselect 1", "select $x$;$x$"]
+    with pytest.raises(BadDesign, match="semicolon"):
+        list(split("select 1"))
+
+
+def test_numbers_are_put_in_and_casts_left_alone() -> None:
+    design = read(
+        "x", "-- x: y\n-- families: flag\n-- case: z\n-- [load]\nselect :last::int;\n-- [pick]\nselect 1;"
+    )
+    assert design.statements("load", rows=10) == ["select 10::int"]
+    assert design.statements("renew", rows=10) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("-- y: z\n-- families: flag\n-- case: c\n-- [load]\n;\n-- [pick]\n;", "must begin"),
+        ("-- x: z\n-- families: flags\n-- case: c\n-- [load]\n;\n-- [pick]\n;", "families"),
+        ("-- x: z\n-- families: flag\n-- case: c\n-- [load]\n;\n-- [take]\n;", "sections"),
+        ("-- x: z\n-- families: flag\n-- [load]\n;\n-- [pick]\n;", "case"),
+    ],
+)
+def test_a_design_that_leaves_something_out_is_refused(text: str, wrong: str) -> None:
+    with pytest.raises(BadDesign, match=wrong):
+        read("x", text)

@@ -1,0 +1,46 @@
+"""What a server carries can be measured: tiny versions of each scenario."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import costs
+from benchmarks.charts import scale as charts
+from benchmarks.scale import __main__ as runner
+from benchmarks.scale import effort, message
+
+TINY = effort.Effort("smoke", 1, 0.1, 100, (1, 2), (20, 40))
+
+
+def test_a_run_writes_results_that_charts_and_tables_can_be_made_of(
+    server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(effort.EFFORTS, "smoke", TINY)
+    monkeypatch.setattr(message, "HISTORIES", ("off", "metadata"))
+    monkeypatch.setattr(message, "BATCHES", (10,))
+    path = tmp_path / "scale.json"
+
+    assert runner.main(["--smoke", "--dsn", server.dsn, "--output", str(path)]) == 0
+
+    written = json.loads(path.read_text())
+    assert {"machine", "versions", "date", "settings", "note", *runner.SCENARIOS} <= written.keys()
+    assert all(row["wal_bytes_per_message"] > 100 for row in written["message"])
+    assert all(row["messages_per_s"] > 0 for row in (*written["connections"], *written["channels"]))
+    assert all(row["bytes_per_attempt"] > 0 for row in written["history"])
+    assert set(charts.make(written).parts) == set(charts.PARTS)
+
+
+def test_what_was_not_measured_is_said_to_be_missing() -> None:
+    assert all("Not part" in part for part in charts.make({}).parts.values())
+
+
+@pytest.mark.skipif(not costs.PROC.is_dir(), reason="needs /proc")
+def test_the_time_of_a_process_includes_that_of_children_that_ended() -> None:
+    own = costs.stat(os.getpid())
+    assert own is not None
+    assert own.parent == os.getppid()
+    assert own.own_s > 0
+    assert costs.stat(2**22 + 1) is None

@@ -1,0 +1,150 @@
+"""The simulation keeps the queue's promises, follows from its seed, and releases what the queue would."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from benchmarks.charts import simulation as charts
+from benchmarks.simulation import __main__ as runner
+from benchmarks.simulation.play import play
+from benchmarks.simulation.rules import SECOND, Policy, Turn, share
+from benchmarks.simulation.schedulers import Fifo, Rotation, same_for_all
+from benchmarks.simulation.traffic import Traffic, World, make
+from lonnymq import NewMessage, Queue
+
+SMALL = World(tenants=5_000, duration_s=30, slots=20, largest=3_000, burst_from=20, slow_tenants=1)
+
+
+@pytest.fixture(scope="module")
+def traffic() -> Traffic:
+    return make(SMALL)
+
+
+def test_the_same_seed_makes_the_same_traffic_and_another_another(traffic: Traffic) -> None:
+    again, other = make(SMALL), make(World(**{**vars(SMALL), "seed": 8}))
+    assert (again.at, again.tenant, again.slow, again.paying) == (
+        traffic.at,
+        traffic.tenant,
+        traffic.slow,
+        traffic.paying,
+    )
+    assert other.at != traffic.at
+
+
+def test_a_few_tenants_have_most_of_the_load(traffic: Traffic) -> None:
+    largest = sorted(traffic.messages_of, reverse=True)
+    assert sum(largest[: SMALL.tenants // 50]) > sum(largest) / 2
+
+
+def test_every_message_is_released_once_under_every_policy(traffic: Traffic) -> None:
+    for title, scheduler in runner.POLICIES.values():
+        assert play(traffic, scheduler(traffic)).released == traffic.messages_of, title
+
+
+def test_small_tenants_wait_less_by_turns_than_in_one_line(traffic: Traffic) -> None:
+    in_line, by_turns = play(traffic, Fifo()), play(traffic, Rotation(SMALL.tenants, same_for_all(Policy())))
+    small = [tenant for tenant, count in enumerate(traffic.messages_of) if count == 1]
+    assert sum(map(by_turns.mean, small)) < sum(map(in_line.mean, small)) / 5
+
+
+def test_a_cap_is_never_exceeded(traffic: Traffic) -> None:
+    waits = play(traffic, Rotation(SMALL.tenants, same_for_all(Policy(max_concurrency=3))))
+    assert max(waits.most_in_flight) == 3
+
+
+def test_a_rate_limit_spaces_releases() -> None:
+    queue = Rotation(1, same_for_all(Policy(release_interval_ms=100, release_burst=2)))
+    for _ in range(10):
+        queue.create(0, 0)
+    released_at = [now for now in range(0, SECOND, 10_000) for _ in queue.dequeue(5, now)]
+    assert released_at == [0, 0, *range(100_000, 900_000, 100_000)]
+
+
+@pytest.mark.parametrize(
+    ("limit", "weights", "wants", "given"),
+    [
+        (10, [1, 1, 1], [100, 100, 100], [4, 3, 3]),
+        (8, [3, 1], [100, 100], [6, 2]),
+        (10, [1, 1], [2, 100], [2, 8]),
+        (10, [1, 1], [1, 2], [1, 2]),
+        (4, [3, 3], [100, 100], [3, 1]),
+    ],
+)
+def test_a_share_is_whole_rounds_by_weight_and_then_a_turn_each(
+    limit: int, weights: list[int], wants: list[int], given: list[int]
+) -> None:
+    turns = [
+        Turn(tenant, Policy(weight=weight), 0, want)
+        for tenant, (weight, want) in enumerate(zip(weights, wants, strict=True))
+    ]
+    share(limit, turns)
+    assert [turn.given for turn in turns] == given
+
+
+def test_a_turn_that_the_reply_cuts_goes_on_in_the_next_one() -> None:
+    queue = Rotation(2, same_for_all(Policy(weight=3)))
+    for tenant in (0, 1):
+        for _ in range(10):
+            queue.create(tenant, tenant)
+    replies = [[tenant for tenant, _ in queue.dequeue(2, now)] for now in range(1_000, 7_000, 1_000)]
+    assert replies == [[0, 0], [0, 1], [1, 1], [0, 0], [0, 1], [1, 1]]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_real_queue_releases_as_much_of_each_tenant_in_each_reply(
+    queue: Queue, connect: Callable[..., Any], seed: int
+) -> None:
+    """The rules are written twice, in SQL and in the simulation: they must not part."""
+    chance = random.Random(seed)
+    # So long that no second release comes due within the test.
+    limited = Policy(release_interval_ms=3_600_000, release_burst=4), Policy(release_interval_ms=3_600_000)
+    weighted = Policy(weight=2), Policy(weight=5), Policy(weight=3, max_concurrency=7)
+    kinds = [Policy(), Policy(max_concurrency=2), *(limited if seed % 2 else weighted)]
+    policies = [chance.choice(kinds) for _ in range(8)]
+    simulated = Rotation(len(policies), lambda tenant: policies[tenant])
+    # One tenant after the other, so that both have the same order to begin with.
+    began = datetime.now(UTC) + timedelta(hours=1)
+    for tenant, policy in enumerate(policies):
+        at = began + timedelta(seconds=tenant)
+        queue.channel(str(tenant)).set(**vars(policy))
+        count = chance.choice([1, 3, 30])
+        queue.enqueue_many(NewMessage(channel=str(tenant), payload=None, at=at) for _ in range(count))
+        for _ in range(count):
+            simulated.create(tenant, int(at.timestamp() * SECOND) - 2 * 3600 * SECOND)
+    # What is new has been looked at before anything is due.
+    assert not queue.dequeue(100)
+    pass_two_hours(connect())
+
+    for limit in (3, 5, 10, 10, 1, 2, 40, 40):
+        batch = queue.dequeue(limit)
+        released = simulated.dequeue(limit, int(datetime.now(UTC).timestamp() * SECOND))
+        expected = Counter(tenant for tenant, _ in released)
+        assert Counter(int(message.channel) for message in batch) == expected
+        if chance.random() < 0.5:
+            queue.complete(batch)
+            for tenant, _ in released:
+                simulated.complete(tenant)
+
+
+def pass_two_hours(connection: Any) -> None:
+    """What was scheduled for later is due."""
+    connection.execute("update message set dequeue_at = dequeue_at - 7200000")
+    connection.execute("update turn set next_at = next_at - 7200000000")
+
+
+def test_a_run_writes_results_that_charts_and_tables_can_be_made_of(tmp_path: Path) -> None:
+    path = tmp_path / "simulation.json"
+    assert runner.main(["--tenants", "2000", "--output", str(path)]) == 0
+    written = json.loads(path.read_text())
+    assert [policy["name"] for policy in written["policies"]] == list(runner.POLICIES)
+    made = charts.make(written)
+    assert set(made.parts) == set(charts.PARTS)
+    for chart in made.charts.values():
+        assert ElementTree.fromstring(chart).tag.endswith("svg")
