@@ -16,7 +16,7 @@ from tests.conftest import Connect
 from tests.spark import victim
 from tests.spark.conftest import environment
 
-pytestmark = [pytest.mark.slow, pytest.mark.fault]
+pytestmark = [pytest.mark.slow, pytest.mark.fault, pytest.mark.timeout(600)]
 
 
 def value(connection: psycopg.Connection[Any], query: str) -> Any:

@@ -1,0 +1,119 @@
+"""A standalone cluster of two workers on the loopback address, whose Python knows nothing of this package."""
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import threading
+import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from lonnymq import Queue
+from lonnymq.spark.java import java_home
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.xdist_group("spark")]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@contextmanager
+def daemon(command: list[str], environment: dict[str, str], says: str) -> Iterator[str]:
+    """Run one of Spark's daemons; yield what it says once it is ready."""
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert process.stdout is not None
+    reading = threading.Thread(target=process.stdout.read)
+    try:
+        found = next((match for line in process.stdout if (match := re.search(says, line))), None)
+        assert found is not None
+        # Whatever else it says must not fill the pipe.
+        reading.start()
+        yield found[0]
+    finally:
+        process.terminate()
+        process.wait(60)
+        if reading.ident is not None:
+            reading.join(60)
+        process.stdout.close()
+
+
+def packed(path: Path) -> Path:
+    """Zip the two packages, as --py-files wants them."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for package in ("lonnymq", "pyspark_lonnymq"):
+            for file in sorted((ROOT / "src" / package).rglob("*")):
+                if file.is_file() and file.suffix != ".pyc":
+                    archive.write(file, file.relative_to(ROOT / "src"))
+    return path
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """The libraries are installed, the package is not: what leads to it is not read in PYTHONPATH."""
+    import pyspark
+
+    return {
+        **os.environ,
+        "JAVA_HOME": str(java_home()),
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "PYSPARK_PYTHON": getattr(sys, "_base_executable", sys.executable),
+        "PYTHONPATH": sysconfig.get_path("purelib"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
+    }
+
+
+def test_a_cluster_runs_it_with_the_package_shipped_as_a_zip(
+    dsn: str, queue: Queue, environment: dict[str, str], tmp_path: Path
+) -> None:
+    spark_class = f"{environment['SPARK_HOME']}/bin/spark-class"
+    deploy = "org.apache.spark.deploy"
+    with ExitStack() as stack:
+        master = [
+            spark_class,
+            f"{deploy}.master.Master",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--webui-port",
+            "0",
+        ]
+        url = stack.enter_context(daemon(master, environment, r"spark://127\.0\.0\.1:[1-9]\d*"))
+        for number in range(2):
+            worker = [spark_class, f"{deploy}.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0"]
+            worker += [
+                "--cores",
+                "1",
+                "--memory",
+                "1g",
+                "--work-dir",
+                str(tmp_path / f"worker {number}"),
+                url,
+            ]
+            stack.enter_context(daemon(worker, environment, "Successfully registered"))
+        submit = [
+            f"{environment['SPARK_HOME']}/bin/spark-submit",
+            "--master",
+            url,
+            "--executor-memory",
+            "512m",
+        ]
+        submit += ["--conf", "spark.ui.enabled=false", "--conf", "spark.driver.host=127.0.0.1"]
+        submit += ["--py-files", str(packed(tmp_path / "lonnymq.zip"))]
+        submit += [str(ROOT / "tests" / "spark" / "cluster_job.py"), dsn]
+        done = subprocess.run(
+            submit, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=500, check=False
+        )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert queue.status().waiting == 1000
+    assert "counted 1000 from" in done.stdout
+    assert "lonnymq.zip" in done.stdout
+    assert str(ROOT) not in done.stdout
