@@ -1,7 +1,7 @@
 """Tenants share a queue: a noisy, ten small, a capped, a throttled and a failing one; and a worker dies.
 
 Starts its own PostgreSQL and four worker processes, watches them from separate sessions, and compares what
-was promised with what was seen. Ends with 1 if they differ.
+was promised with what was seen. Ends with 1 if they differ. At last Spark tells the whole run on one page.
 """
 
 import os
@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 import lonnymq
-from examples.demo import tenants
+from examples.demo import pages, tenants
 from examples.demo.fleet import Fleet
 from examples.demo.promises import Finding, findings
 from examples.demo.watch import Watch
@@ -37,7 +37,9 @@ def main() -> int:
                 row = connection.execute(query, values).fetchone()
                 return row[0] if row else None
 
-            return report(list(findings(queue, ask, watch, fleet, abandoned)), watch.elapsed)
+            code = report(list(findings(queue, ask, watch, fleet, abandoned)), watch.elapsed)
+        pages.tell(server.dsn)
+        return code
 
 
 def run(fleet: Fleet, watch: Watch) -> set[int]:

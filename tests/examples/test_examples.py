@@ -45,7 +45,7 @@ def binaries_of_embedded() -> None:
 def test_an_example_runs_and_its_claims_hold(example: Path) -> None:
     program = [str(example)] if example.is_file() else ["-m", f"examples.{example.name}"]
     ended = subprocess.run(
-        [sys.executable, *program], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, *program], cwd=ROOT, capture_output=True, text=True, timeout=280, check=False
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert ended.stdout

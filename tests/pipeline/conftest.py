@@ -15,14 +15,6 @@ if TYPE_CHECKING:
 
     from lonnymq.pipeline.lake import Lake
 
-# Frames are tiny here: compiling takes far longer than running.
-SETTINGS = {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-}
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All that use the session go to one process, and there is one JVM."""
@@ -41,6 +33,7 @@ def server_kind() -> ServerKind:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     from pyspark.sql import SparkSession
 
+    from lonnymq.pipeline.session import SMALL
     from lonnymq.spark.java import use_java
     from tests.spark.conftest import SPARK_CONF
 
@@ -52,10 +45,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
-    for name, value in SETTINGS.items():
+    # Those that can be set while it runs.
+    settings = {name: value for name, value in SMALL.items() if name.startswith("spark.sql.")}
+    for name, value in settings.items():
         spark.conf.set(name, value)
     yield spark
-    for name in SETTINGS:
+    for name in settings:
         spark.conf.unset(name)
 
 

@@ -19,6 +19,15 @@ SETTINGS = {
     "spark.sql.execution.replaceHashWithSortAgg": "true",
 }
 
+# For little data: compiling a plan then takes longer than running it.
+SMALL = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
 
 def session(master: str | None = None, settings: dict[str, str] | None = None) -> SparkSession:
     """Return the active session, or start one; `master` is where, unless spark-submit has said so."""
@@ -40,10 +49,10 @@ def session(master: str | None = None, settings: dict[str, str] | None = None) -
 
 
 @contextmanager
-def borrowed(master: str | None = None) -> Iterator[SparkSession]:
+def borrowed(master: str | None = None, settings: dict[str, str] | None = None) -> Iterator[SparkSession]:
     """Lend a session for a while, and end it unless it was there before."""
     is_ours = SparkSession.getActiveSession() is None
-    spark = session(master)
+    spark = session(master, settings)
     try:
         yield spark
     finally:

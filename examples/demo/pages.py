@@ -1,0 +1,41 @@
+"""What the run was like, as a page: its history goes to a lake, is analysed there, and told."""
+
+import importlib.util
+import logging
+import tempfile
+from pathlib import Path
+
+# The demo lasts for seconds, so its windows do.
+WINDOW_S = 1
+
+
+def tell(dsn: str) -> Path | None:
+    """Archive, analyse and report; return where the page is, or None where there is no Spark."""
+    if importlib.util.find_spec("pyspark") is None:
+        print('\nno page about this run: pip install "lonnymq[spark,java]"')
+        return None
+    from lonnymq.pipeline.session import SMALL, borrowed
+    from lonnymq.pipeline.steps import Lake, Source, analyse, archive, report
+    from lonnymq.spark.java import JavaMissing
+
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    directory = Path(tempfile.mkdtemp(prefix="lonnymq-demo-"))
+    lake = Lake(str(directory / "lake"))
+    say("\nSpark starts, to look at what has happened")
+    try:
+        with borrowed(settings=SMALL) as spark:
+            done = archive(spark, Source(dsn=dsn), lake)
+            say(f"archived: {done.rows:,} attempts in {lake.attempts.path}")
+            figures = analyse(spark, lake, window_s=WINDOW_S)
+            say(f"analysed: {figures.windows:,} windows of {WINDOW_S} s")
+            title = "What the demo did: who waited, why, and for how long"
+            page = report(spark, lake, directory / "report.html", window_s=WINDOW_S, title=title)
+    except JavaMissing as error:
+        print(f"no page about this run: {error}")
+        return None
+    say(f"reported: {page.as_uri()}")
+    return page
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
