@@ -24,6 +24,7 @@ STATEMENTS = {
 }
 INTERNAL = {
     *("reject", "require_read_committed", "require_channel", "require_length", "require_batch", "to_epoch"),
+    "require_cron",
     *("from_epoch", "bytes_as_json", "channel_id", "channel_waiting", "channel_lock", "channel_birth"),
     *("channel_keep", "message_settle_one"),
     *("sleepers_notify", "history_rows", "history_record", "dead_insert", "lease_expire", "lease_hold"),
@@ -37,16 +38,18 @@ def described(connection: psycopg.Connection[Any], name: str) -> tuple[list[tupl
     row: Any = connection.execute(
         "select coalesce(p.proargnames, '{}'), p.proargmodes::text[],"
         " array(select format_type(t, null) from"
-        " unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) with ordinality u(t, n) order by n)"
+        " unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) with ordinality u(t, n) order by n),"
+        " array(select a.attname::text from pg_type t join pg_attribute a on a.attrelid = t.typrelid"
+        " where t.oid = p.prorettype and a.attnum > 0 order by a.attnum)"
         " from pg_proc p where p.proname = %s and p.pronamespace = 'lonnymq'::regnamespace",
         (name,),
     ).fetchone()
-    names, modes, types = row
+    names, modes, types, of_rows = row
     types = [kind.replace("timestamp with time zone", "timestamptz") for kind in types]
     together = list(zip(names, modes or ["i"] * len(names), types, strict=True))
     return (
         [(name, kind) for name, mode, kind in together if mode in "ib"],
-        [name for name, mode, _ in together if mode in "otb"],
+        [name for name, mode, _ in together if mode in "otb"] or of_rows,
     )
 
 
