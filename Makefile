@@ -8,7 +8,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv check test demo bench-core bench-designs bench-scale bench-charts simulate format clean
+.PHONY: help venv check test demo bench-core bench-peers bench-designs bench-scale bench-charts simulate format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -52,6 +52,9 @@ simulate: $(STAMP) ## let a million tenants wait, by our rules and by FIFO
 
 bench-charts: $(STAMP) ## make charts and pages from what was measured
 	$(BIN)/python -m benchmarks.charts
+
+bench-peers: $(STAMP) ## measure it beside its peers (BENCH_ARGS="--quick")
+	$(BIN)/python -m benchmarks.peers $(BENCH_ARGS)
 
 format: $(STAMP) ## regenerate the sync client, fix what can be fixed, format
 	$(BIN)/python tools/unasync.py

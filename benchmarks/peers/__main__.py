@@ -1,0 +1,107 @@
+"""This queue beside its peers: each in its own environment, at its best, doing the same work."""
+
+import argparse
+import contextlib
+import dataclasses
+import sys
+import time
+
+from benchmarks import options, results
+from benchmarks.peers import report, run
+from benchmarks.peers.adapters import OURS, PEERS
+from benchmarks.peers.peer import Peer, Service
+from benchmarks.peers.scenario import EFFORTS, Bench, Scenario
+from benchmarks.peers.scenarios import SCENARIOS
+from benchmarks.peers.services import Services
+from benchmarks.server import serve
+
+# What --quick measures if nothing is chosen.
+QUICK = ("enqueue-one", "enqueue-bulk", "drain", "latency", "fairness")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    chosen = parse(arguments)
+    if chosen.list:
+        show_all()
+        return 0
+    began_at = time.monotonic()
+    peers, scenarios = choose(chosen)
+    effort = EFFORTS[chosen.effort]
+    effort = dataclasses.replace(effort, rounds=chosen.rounds or effort.rounds)
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(serve(chosen.dsn, chosen.server, is_warmed=chosen.effort != "smoke"))
+        services = Services(server, stack)
+        sql_before = results.sql_digest()
+        environments, reasons = run.available(peers, services, progress)
+        present = [peer for peer in peers if peer.name in environments]
+        bench = Bench(services, effort, environments)
+        found = []
+        for scenario in scenarios:
+            outcomes = run.measured(bench, scenario, present, progress)
+            found.append((scenario, outcomes))
+            print(report.table(scenario, outcomes), flush=True)
+        head = results.circumstances(server, sql_before, {"effort": effort.name, "rounds": effort.rounds})
+    progress(f"  all took {time.monotonic() - began_at:.0f} s")
+    content = report.document(peers, reasons, found)
+    if not chosen.no_write:
+        print(f"written to {results.save(chosen.output, head | content)}")
+    is_missed = any(
+        report.metric_json(metric, outcomes)["holds"] is False
+        for scenario, outcomes in found
+        for metric in scenario.metrics
+    )
+    return 1 if chosen.strict and is_missed else 0
+
+
+def choose(chosen: argparse.Namespace) -> tuple[list[Peer], list[Scenario]]:
+    """Return what to measure: ours always, so that there is something to compare with."""
+    is_quick = chosen.effort == "quick"
+    peers = [
+        peer
+        for peer in PEERS
+        if peer is OURS
+        or (peer.name in chosen.peer if chosen.peer else not is_quick or peer.service is Service.POSTGRESQL)
+    ]
+    names = chosen.scenario or (QUICK if is_quick else [scenario.name for scenario in SCENARIOS])
+    return peers, [scenario for scenario in SCENARIOS if scenario.name in names]
+
+
+def show_all() -> None:
+    print("peers:")
+    for peer in PEERS:
+        print(f"  {peer.name:20} {' '.join(peer.packages) or 'this checkout'}, {peer.service}")
+    print("scenarios:")
+    for scenario in SCENARIOS:
+        print(f"  {scenario.name:20} {scenario.title}")
+
+
+def progress(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
+    peers = [peer.name for peer in PEERS]
+    scenarios = [scenario.name for scenario in SCENARIOS]
+    parser.add_argument(
+        "--peer", action="append", choices=peers, metavar="NAME", help="this and ours; repeatable"
+    )
+    parser.add_argument(
+        "--scenario", action="append", choices=scenarios, metavar="NAME", help="only this; repeatable"
+    )
+    parser.add_argument("--list", action="store_true", help="name peers and scenarios, and end")
+    options.add_shared(
+        parser,
+        "peers",
+        {
+            "quick": "the peers in PostgreSQL, the first scenarios: under 5 minutes once they are installed",
+            "full": "up to a million messages, five rounds",
+            "smoke": "seconds",
+        },
+    )
+    options.add_output(parser, "peers")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

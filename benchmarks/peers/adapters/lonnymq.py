@@ -1,0 +1,17 @@
+"""LonnyMQ itself."""
+
+from benchmarks.peers.peer import Feature, Peer, Runtime, Service
+
+PEER = Peer(
+    name="lonnymq",
+    title="LonnyMQ",
+    runtime=Runtime.HERE,
+    program="lonnymq",
+    packages=(),
+    service=Service.POSTGRESQL,
+    features=frozenset({Feature.TENANTS, Feature.RATE_LIMIT, Feature.CAP, Feature.RECOVERY}),
+    settings=(
+        "Worker with default settings; copy_in for bulk; a channel per tenant; "
+        "leases of 2 s where a worker is killed."
+    ),
+)

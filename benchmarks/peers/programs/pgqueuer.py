@@ -1,0 +1,56 @@
+"""pgqueuer: an entrypoint per tenant, asyncpg, uvloop, batches of 100."""
+
+import asyncio
+import json
+import signal
+from datetime import timedelta
+
+import asyncpg
+import uvloop
+from pgqueuer.db import AsyncpgDriver
+from pgqueuer.models import Job
+from pgqueuer.qm import QueueManager
+from pgqueuer.queries import Queries
+
+from benchmarks.peers.programs import kit
+from benchmarks.peers.programs.kit import Order, Payload
+
+BATCH = 100
+
+
+async def install(told: Order) -> None:
+    await Queries(AsyncpgDriver(await asyncpg.connect())).install()
+
+
+async def enqueue(told: Order) -> None:
+    queries = Queries(AsyncpgDriver(await asyncpg.connect()))
+
+    async def one(tenant: str, payload: Payload) -> None:
+        await queries.enqueue(tenant, kit.encoded(payload))
+
+    async def many(batch: list[tuple[str, Payload]]) -> None:
+        names = [tenant for tenant, _ in batch]
+        await queries.enqueue(names, [kit.encoded(payload) for _, payload in batch], [0] * len(batch))
+
+    await kit.send(told, one, many)
+
+
+async def work(told: Order) -> None:
+    manager = QueueManager(Queries(AsyncpgDriver(await asyncpg.connect())))
+
+    async def handle(job: Job) -> None:
+        assert job.payload is not None
+        await kit.handle(json.loads(job.payload))
+
+    for tenant, policy in told.tenants.items():
+        manager.entrypoint(tenant, concurrency_limit=policy.max_concurrency or 0)(handle)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, manager.shutdown.set)
+    kit.wait_for_go()
+    # What a dead worker had is found at the next look, and it looks whenever this is over.
+    patience = timedelta(seconds=told.lease_s or 30)
+    await manager.run(batch_size=told.batch or BATCH, dequeue_timeout=patience, heartbeat_timeout=patience)
+
+
+if __name__ == "__main__":
+    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+    kit.run(install=install, enqueue=enqueue, work=work)

@@ -1,0 +1,75 @@
+"""Measures all peers in turns, round by round, because the machine's mood changes."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from benchmarks.peers.environment import Environment, NotInstallable, installed
+from benchmarks.peers.peer import Peer
+from benchmarks.peers.scenario import Bench, Figures, Scenario
+from benchmarks.peers.services import Services
+from benchmarks.peers.stage import ProgramFailed
+
+Progress = Callable[[str], None]
+
+
+@dataclass
+class Outcome:
+    """One peer in one scenario: figures of each round, or why there are none."""
+
+    rounds: list[Figures] = field(default_factory=list)
+    absent: str = ""
+
+
+# By the peer's name.
+Outcomes = dict[str, Outcome]
+
+
+def available(
+    peers: Sequence[Peer], services: Services, progress: Progress
+) -> tuple[dict[str, Environment], dict[str, str]]:
+    """Return how to start those that can be installed, and of the others why not."""
+    environments, reasons = {}, {}
+    for peer in peers:
+        progress(f"  {peer.name}: {' '.join(peer.packages) or 'this checkout'}")
+        try:
+            services.need(peer.service)
+            environments[peer.name] = installed(peer)
+        except NotInstallable as error:
+            reasons[peer.name] = str(error)
+            progress(f"  {peer.name} is skipped: {error}")
+    return environments, reasons
+
+
+def measured(bench: Bench, scenario: Scenario, peers: Sequence[Peer], progress: Progress) -> Outcomes:
+    outcomes = {peer.name: Outcome(absent=lacking(scenario, peer)) for peer in peers}
+    for number in range(bench.effort.rounds):
+        for peer in peers:
+            outcome = outcomes[peer.name]
+            if outcome.absent:
+                continue
+            began_at = time.monotonic()
+            try:
+                figures = scenario.measure(bench, peer)
+            except ProgramFailed as error:
+                outcome.absent = f"failed: {str(error).strip().splitlines()[-1][:300]}"
+                progress(f"  {scenario.name} {peer.name} failed: {error}")
+                continue
+            outcome.rounds.append(figures)
+            took_s = time.monotonic() - began_at
+            said = ", ".join(f"{key} {shown(value)}" for key, value in figures.items())
+            progress(
+                f"  {scenario.name} {number + 1}/{bench.effort.rounds} {peer.name}: {said} ({took_s:.0f} s)"
+            )
+    return outcomes
+
+
+def lacking(scenario: Scenario, peer: Peer) -> str:
+    missing = sorted(scenario.needs - peer.offers)
+    return f"not offered: {', '.join(missing)}" if missing else ""
+
+
+def shown(value: float | None) -> str:
+    if value is None:
+        return "none in time"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.2f}"

@@ -1,0 +1,35 @@
+"""No-op messages, handled end to end by real worker processes."""
+
+from benchmarks.peers.peer import Peer
+from benchmarks.peers.scenario import Bench, Figures, Metric, Scenario
+
+PROCESSES = (1, 4)
+
+
+def measure(bench: Bench, peer: Peer) -> Figures:
+    return {f"processes-{processes}": drained(bench, peer, processes) for processes in PROCESSES}
+
+
+def drained(bench: Bench, peer: Peer, processes: int) -> float:
+    count = bench.effort.drained
+    with bench.stage(peer) as stage:
+        stage.enqueue(count)
+        with stage.crew(processes) as crew:
+            crew.wait(count, bench.effort.window_s)
+            return crew.meter.rate()
+
+
+SCENARIO = Scenario(
+    "drain",
+    "Drain no-op messages",
+    tuple(
+        Metric(
+            f"processes-{processes}",
+            f"drain, {processes} process{'es' * (processes > 1)}",
+            "messages/s",
+            True,
+        )
+        for processes in PROCESSES
+    ),
+    measure,
+)

@@ -1,0 +1,17 @@
+"""Many messages at once, by whatever the peer has for that."""
+
+from benchmarks.peers.peer import Peer
+from benchmarks.peers.scenario import Bench, Figures, Metric, Scenario
+
+
+def measure(bench: Bench, peer: Peer) -> Figures:
+    with bench.stage(peer) as stage:
+        return {"rate": stage.enqueue(bench.effort.bulk).per_s}
+
+
+SCENARIO = Scenario(
+    "enqueue-bulk",
+    "Bulk enqueue, one producer",
+    (Metric("rate", "bulk enqueue", "messages/s", True),),
+    measure,
+)

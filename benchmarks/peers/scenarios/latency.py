@@ -1,0 +1,29 @@
+"""From the call that enqueues to the handler's first line, in an idle worker, at 50 messages a second."""
+
+from benchmarks.peers.peer import Peer
+from benchmarks.peers.scenario import Bench, Figures, Metric, Scenario
+
+PER_S = 50.0
+WARM_UP = 25
+PERCENTILES = (50, 95, 99)
+
+
+def measure(bench: Bench, peer: Peer) -> Figures:
+    count = bench.effort.latencies
+    with bench.stage(peer) as stage, stage.crew(1, is_traced=True) as crew:
+        stage.enqueue(WARM_UP, how="paced", per_s=PER_S)
+        crew.wait(WARM_UP)
+        stage.enqueue(count, how="paced", per_s=PER_S)
+        crew.wait(WARM_UP + count)
+        # A message's tag is the moment at which its sender began.
+        begun = sorted(crew.meter.begun(), key=lambda event: int(event.tag))[WARM_UP:]
+    waits_ms = sorted((event.at_s - int(event.tag) / 1e9) * 1000 for event in begun)
+    return {f"p{part}": waits_ms[min(len(waits_ms) - 1, len(waits_ms) * part // 100)] for part in PERCENTILES}
+
+
+SCENARIO = Scenario(
+    "latency",
+    "Enqueue to start, 50 messages a second, one worker process",
+    tuple(Metric(f"p{part}", f"enqueue to start, p{part}", "ms", False) for part in PERCENTILES),
+    measure,
+)

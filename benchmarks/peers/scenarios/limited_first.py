@@ -1,0 +1,33 @@
+"""A tenant that may do one message a second has a thousand, and was first: do the others still flow?"""
+
+from benchmarks.peers.peer import Feature, Peer
+from benchmarks.peers.scenario import Bench, Figures, Metric, Policy, Scenario
+
+LIMITED = "limited"
+OTHERS = {f"other{number}": 100 for number in range(10)}
+WAITING = 1_000
+
+
+def measure(bench: Bench, peer: Peer) -> Figures:
+    tenants = {LIMITED: Policy(per_s=1)} | dict.fromkeys(OTHERS, Policy())
+    others = sum(OTHERS.values())
+    with bench.stage(peer, tenants) as stage:
+        stage.enqueue([(LIMITED, WAITING), *OTHERS.items()])
+        with stage.crew(1, is_traced=True) as crew:
+            crew.wait(others + WAITING, 2 * bench.effort.limited_s)
+            begun = crew.meter.begun()
+    flowed = [event for event in begun if event.tenant != LIMITED]
+    took_s = flowed[-1].at_s - begun[0].at_s if len(flowed) == others else None
+    return {"share": 100.0 * len(flowed) / others, "took": took_s}
+
+
+SCENARIO = Scenario(
+    "limited-first",
+    "A rate-limited tenant first in line, one process",
+    (
+        Metric("share", "of the others, handled in the time", "%", True),
+        Metric("took", "until the others are done", "s", False),
+    ),
+    measure,
+    needs=frozenset({Feature.RATE_LIMIT}),
+)
