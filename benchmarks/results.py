@@ -29,14 +29,18 @@ NOTE = (
 
 def line(row: Row) -> str:
     bound = f"≥ {row.at_least:g}" if row.at_least is not None else f"≤ {row.at_most:g}"
-    reference = f"{row.reference:,.0f}" if row.reference is not None else "-"
+    reference = figure(row.reference) if row.reference is not None else "-"
     ratio = f"{row.ratio:.2f}" if row.ratio is not None else "-"
     holds = ("yes" if row.holds else "NO") + ("" if row.is_certain else ", noisy")
     spread = f"{min(row.ratios):.2f} to {max(row.ratios):.2f}" if len(row.ratios) > 1 else ""
     return (
-        f"{row.case:28} {row.against or '-':12} {row.value:12,.0f} {reference:>12} {ratio:>8} {bound:>8}  "
-        f"{holds:9} {spread:12} {row.note}"
+        f"{row.case:28} {row.against or '-':12} {figure(row.value):>12} {reference:>12} {ratio:>8} "
+        f"{bound:>8}  {holds:9} {spread:12} {row.note}"
     ).rstrip()
+
+
+def figure(value: float) -> str:
+    return f"{value:,.2f}" if 0 < abs(value) < 10 else f"{value:,.0f}"
 
 
 def write(rows: list[Row], bench: Bench, sql_before: str, path: Path = PATH) -> Path:

@@ -6,7 +6,7 @@
 
 -- [load]
 insert into lonnymq.stage (publication, part, ordinal, channel, content)
-select 'load ' || :first, '00000000-0000-0000-0000-000000000001', i - :first, 'tenant-' || i % greatest(1, :rows / 10),
+select 'load ' || :first, '00000000-0000-0000-0000-000000000001', i - :first, 'tenant-' || i / 10,
   decode(repeat('a7', 100), 'hex')
 from generate_series(:first, :last) i;
 select * from lonnymq.message_publish('load ' || :first, '{00000000-0000-0000-0000-000000000001}', array[:last - :first + 1]);
