@@ -1,0 +1,28 @@
+"""The pages about the pipeline: what they show runs, and what there is is named."""
+
+import warnings
+
+import pytest
+
+from tests.examples.pages import ROOT
+from tests.examples.test_examples import run
+
+TUTORIAL = ROOT / "docs" / "tutorial" / "spark-pipeline.md"
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_tutorial_is_a_program() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", ResourceWarning)
+        run(TUTORIAL, {})
+
+
+def test_every_column_of_the_lake_is_in_its_reference() -> None:
+    from lonnymq.pipeline import schemas
+
+    text = (ROOT / "docs" / "reference" / "lake.md").read_text(encoding="utf-8")
+    tables = ("ATTEMPTS", "POLICIES", "WAITING", "WINDOWS", "FAIRNESS", "FORECAST", "REJECTED")
+    for name in tables:
+        part = text.partition(f"\n## {name.lower()}\n")[2].partition("\n## ")[0]
+        assert part, name
+        assert [column for column in getattr(schemas, name).names if f"`{column}`" not in part] == []
