@@ -106,10 +106,12 @@ class Bench:
     environments: Mapping[str, Environment]
 
     @contextlib.contextmanager
-    def stage(self, peer: Peer, tenants: dict[str, Policy] | None = None) -> Iterator[Stage]:
+    def stage(
+        self, peer: Peer, tenants: dict[str, Policy] | None = None, lease_s: int | None = None
+    ) -> Iterator[Stage]:
         """A fresh place with this peer in it."""
         with self.services.place(peer.service) as place:
-            with staged(peer, self.environments[peer.name], place, tenants or {}) as stage:
+            with staged(peer, self.environments[peer.name], place, tenants or {}, lease_s) as stage:
                 yield stage
 
 

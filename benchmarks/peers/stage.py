@@ -94,6 +94,8 @@ class Stage:
     tenants: dict[str, Policy]
     # Unlike any before.
     name: str
+    # Where a worker will be killed; some peers store it with each message.
+    lease_s: int | None
 
     def run(self, order: Order) -> str:
         """Run the program to its end, and return what it printed last."""
@@ -120,7 +122,7 @@ class Stage:
         """Have so many messages of each tenant enqueued, in that order."""
         if isinstance(groups, int):
             groups = [(EVERYBODY, groups)]
-        order = self._order("enqueue", groups=list(groups), how=how, per_s=per_s, sleep_ms=sleep_ms)
+        order = self.order("enqueue", groups=list(groups), how=how, per_s=per_s, sleep_ms=sleep_ms)
         said = json.loads(self.run(order))
         return Sent(sum(count for _, count in groups), said["took_s"], said["cpu_s"])
 
@@ -131,19 +133,17 @@ class Stage:
         *,
         batch: int | None = None,
         is_traced: bool = False,
-        lease_s: int | None = None,
         is_apart: bool = False,
     ) -> Iterator[Crew]:
         """So many worker processes, which have been told to go; apart: each can be killed for itself."""
         meter = Meter(self.folder / f"meter-{uuid.uuid4().hex[:8]}")
         crew = Crew(meter, self.folder / "workers.log")
         starts = 1 if self.peer.has_pool and not is_apart else processes
-        order = self._order(
+        order = self.order(
             "work",
             processes=processes // starts,
             batch=batch,
             is_traced=is_traced,
-            lease_s=lease_s,
             meter=str(meter.path),
         )
         try:
@@ -179,8 +179,8 @@ class Stage:
             start_new_session=True,
         )
 
-    def _order(self, do: str, **words: object) -> Order:
-        return Order(do=do, place=self.name, tenants=self.tenants, **words)  # type: ignore[arg-type]
+    def order(self, do: str, **words: object) -> Order:
+        return Order(do=do, place=self.name, tenants=self.tenants, lease_s=self.lease_s, **words)  # type: ignore[arg-type]
 
     def _environ(self, order: Order) -> dict[str, str]:
         told = {ORDER: json.dumps(dataclasses.asdict(order))}
@@ -188,12 +188,14 @@ class Stage:
 
 
 @contextlib.contextmanager
-def staged(peer: Peer, environment: Environment, place: Place, tenants: dict[str, Policy]) -> Iterator[Stage]:
+def staged(
+    peer: Peer, environment: Environment, place: Place, tenants: dict[str, Policy], lease_s: int | None
+) -> Iterator[Stage]:
     """A fresh place for one measurement, with the peer installed in it."""
     with tempfile.TemporaryDirectory(prefix="lonnymq-peers-") as folder:
         name = uuid.uuid4().hex[:12]
-        stage = Stage(peer, environment, place, Path(folder), tenants or {EVERYBODY: Policy()}, name)
-        stage.run(Order(do="install", place=name, tenants=stage.tenants))
+        stage = Stage(peer, environment, place, Path(folder), tenants or {EVERYBODY: Policy()}, name, lease_s)
+        stage.run(stage.order("install"))
         yield stage
 
 

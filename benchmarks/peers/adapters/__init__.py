@@ -1,7 +1,14 @@
 """The peers, one file each, in the order of the tables."""
 
-from benchmarks.peers.adapters import lonnymq, pgqueuer, procrastinate
+from benchmarks.peers.adapters import chancy, graphile_worker, lonnymq, pg_boss, pgqueuer, procrastinate
 from benchmarks.peers.peer import Peer
 
 OURS = lonnymq.PEER
-PEERS: tuple[Peer, ...] = (OURS, procrastinate.PEER, pgqueuer.PEER)
+PEERS: tuple[Peer, ...] = (
+    OURS,
+    graphile_worker.PEER,
+    pg_boss.PEER,
+    pgqueuer.PEER,
+    chancy.PEER,
+    procrastinate.PEER,
+)

@@ -1,6 +1,6 @@
 """procrastinate, from PyPI."""
 
-from benchmarks.peers.peer import Peer, Runtime, Service
+from benchmarks.peers.peer import Feature, Peer, Runtime, Service
 
 PEER = Peer(
     name="procrastinate",
@@ -9,7 +9,10 @@ PEER = Peer(
     program="procrastinate",
     packages=("procrastinate==3.10.0", "psycopg[binary]==3.3.8"),
     service=Service.POSTGRESQL,
-    # Its cap is a lock, which is a cap of one. Stalled jobs are for a periodic task of the user's to find.
-    features=frozenset(),
-    settings="concurrency 30, jobs deleted when done, LISTEN on; batch_defer for bulk; a queue per tenant.",
+    # A lock is a cap of one. Stalled jobs are for a periodic task of the user's to find.
+    features=frozenset({Feature.TENANTS}),
+    settings=(
+        "concurrency 30, jobs deleted when done, LISTEN on; batch_defer of 1,000 for bulk; "
+        "a queue and a lock per tenant."
+    ),
 )

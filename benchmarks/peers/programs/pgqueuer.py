@@ -16,6 +16,8 @@ from benchmarks.peers.programs import kit
 from benchmarks.peers.programs.kit import Order, Payload
 
 BATCH = 100
+# Of a tenant at a time, if nobody asks for less: a batch has room for all.
+SHARE = 10
 
 
 async def install(told: Order) -> None:
@@ -43,7 +45,8 @@ async def work(told: Order) -> None:
         await kit.handle(json.loads(job.payload))
 
     for tenant, policy in told.tenants.items():
-        manager.entrypoint(tenant, concurrency_limit=policy.max_concurrency or 0)(handle)
+        limit = policy.max_concurrency or (SHARE if told.is_tenanted else 0)
+        manager.entrypoint(tenant, concurrency_limit=limit)(handle)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, manager.shutdown.set)
     kit.wait_for_go()
     # What a dead worker had is found at the next look, and it looks whenever this is over.

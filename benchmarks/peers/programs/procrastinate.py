@@ -20,10 +20,8 @@ async def install(told: Order) -> None:
 
 
 def configured(told: Order, tenant: str) -> procrastinate.jobs.JobDeferrer:
-    policy = told.tenants.get(tenant, kit.Policy())
-    # Its cap is a lock: one job of a name at a time, no more and no less.
-    lock = tenant if policy.max_concurrency is not None else None
-    return handle.configure(queue=tenant, lock=lock)
+    # What it has for tenants is a lock: one job of a name at a time, no more and no less.
+    return handle.configure(queue=tenant, lock=tenant if told.is_tenanted else None)
 
 
 async def enqueue(told: Order) -> None:

@@ -11,9 +11,9 @@ LEASE_S = 2
 
 
 def measure(bench: Bench, peer: Peer) -> Figures:
-    with bench.stage(peer) as stage:
+    with bench.stage(peer, lease_s=LEASE_S) as stage:
         stage.enqueue(COUNT, sleep_ms=SLEEP_MS)
-        with stage.crew(2, is_traced=True, lease_s=LEASE_S, is_apart=True) as crew:
+        with stage.crew(2, is_traced=True, is_apart=True) as crew:
             crew.wait(COUNT // 4)
             killed_at = time.monotonic()
             crew.kill(0)
