@@ -1,13 +1,14 @@
 """load: files and pipes, all or none."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from lonnymq import Queue
 from lonnymq.cli.exits import Exit
-from tests.cli.conftest import Run
+from tests.cli.conftest import DEADLINE_S, Run, Start
 
 JSON_LINES = """
 {"channel": "a", "payload": {"n": 1}, "key": "k", "max_attempts": 3}
@@ -130,3 +131,12 @@ def test_a_dry_run_reads_everything_and_loads_nothing(lonnymq: Run, queue: Queue
 def test_a_missing_file_is_refused(lonnymq: Run, tmp_path: Path) -> None:
     for path in (tmp_path / "nothing.jsonl", tmp_path):
         assert lonnymq("load", str(path)).code == Exit.USAGE
+
+
+def test_a_pipe_is_a_file(start: Start, queue: Queue, tmp_path: Path) -> None:
+    pipe = tmp_path / "orders.jsonl"
+    os.mkfifo(pipe)
+    process = start("load", str(pipe), "--channel", "a")
+    pipe.write_text("1\n2\n", encoding="utf-8")
+    assert process.wait(DEADLINE_S) == Exit.DONE
+    assert contents(queue) == {"a": [b"1", b"2"]}

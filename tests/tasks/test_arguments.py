@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
@@ -86,6 +86,7 @@ ROUND_TRIPS: list[tuple[Any, Any]] = [
     *[(time, time(1, 2, 3)), (timedelta, timedelta(days=-1, microseconds=3)), (UUID, AN_ID)],
     *[(Decimal, Decimal("1.10")), (Decimal, Decimal("-0")), (Decimal, Decimal("1e400"))],
     *[(Colour, Colour.BLUE), (Size, Size.SMALL), (Literal["a", 1, None], 1), (UserId, UserId(5))],
+    *[(Literal[Colour.RED, "a"], Colour.RED), (Literal[Size.SMALL], Size.SMALL), (Literal[True, 1], 1)],
     *[(list[UUID], [AN_ID]), (list, [1, "a"]), (Sequence[date], [date(2026, 1, 2)])],
     *[(set[int], {1, 2}), (frozenset[Size], frozenset({Size.SMALL})), (tuple[int, ...], (1, 2, 3))],
     *[(tuple[int, UUID], (1, AN_ID)), (tuple[()], ())],
@@ -133,6 +134,9 @@ def test_a_datetime_keeps_its_instant_in_whatever_zone_it_was() -> None:
     assert (found.astimezone(UTC), found.utcoffset()) == (local.astimezone(UTC), local.utcoffset())
 
 
+NESTED_IN_ITSELF: list[Any] = []
+NESTED_IN_ITSELF.append(NESTED_IN_ITSELF)
+
 REFUSED: list[tuple[Any, Any, str]] = [
     (int, "7", "work: value must be an int, got '7'"),
     (int, 1.0, "must be an int"),
@@ -147,6 +151,8 @@ REFUSED: list[tuple[Any, Any, str]] = [
     (Decimal, 1.5, "must be a Decimal"),
     (Colour, 1, "must be a member of Colour"),
     (Literal["a", 1], True, "must be one of 'a', 1"),
+    (Literal["small", Size.SMALL], Size.SMALL, "must be distinct in JSON: this would come back as 'small'"),
+    (Any, NESTED_IN_ITSELF, "work: its arguments are nested too deep, or in themselves"),
     (list[int], (1,), "must be a list"),
     (list[int], [1, "x"], r"work: value\[1\] must be an int, got 'x'"),
     (Sequence[str], "abc", "must be a sequence"),
@@ -297,3 +303,16 @@ def test_a_name_that_comes_later_is_looked_up_on_first_use() -> None:
         assert carried(arguments, Line(Decimal(1))) == ((Line(Decimal(1)),), {})
     finally:
         del globals()["Later"]
+
+
+@dataclass
+class Salted:
+    value: int
+    salt: InitVar[int]
+
+
+def test_a_dataclass_that_its_fields_do_not_make_is_refused() -> None:
+    with pytest.raises(
+        InvalidArgument, match=r"Salted cannot be .* it is made with 'salt', which is no field"
+    ):
+        of(Salted)

@@ -18,6 +18,7 @@ from lonnymq import AsyncQueue, Cron, Queue
 from lonnymq.tasks import cron as ticker
 from tests.conftest import Connect
 from tests.tasks.test_cron import HOUR, MINUTE, created, set_
+from tests.worker.proxy import Proxy
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -77,6 +78,33 @@ def run_ticker(dsn: str, crons: list[Cron], until: Callable[[], bool]) -> None:
             await asyncio.gather(ticking, return_exceptions=True)
 
     asyncio.run(run())
+
+
+def test_a_ticker_does_not_wait_for_a_silent_connection(
+    dsn: str, connect: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(ticker, "TROUBLE_S", 0.05)
+    cron = Cron(name="a", expression="* * * * * *", channel="x", payload=1)
+
+    async def ticked(count: int) -> None:
+        async with asyncio.timeout(60):
+            while len(await asyncio.to_thread(created, connect)) < count:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+
+    async def scenario() -> None:
+        with Proxy(dsn) as proxy:
+            async with AsyncQueue(proxy.dsn) as queue:
+                ticking = asyncio.create_task(ticker.tick_forever(queue, [cron], patience_s=1.0))
+                await ticked(1)
+                proxy.hang()
+                await asyncio.sleep(2.0)
+                proxy.forget()
+                await ticked(4)
+                ticking.cancel()
+                await asyncio.wait({ticking})
+
+    asyncio.run(scenario())
+    assert "crons do not tick: no answer from the database within 1 s" in caplog.text
 
 
 def test_a_worker_without_the_library_leaves_crons_to_those_that_have_it(

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -87,3 +88,18 @@ def test_children_that_cannot_use_the_queue_end_their_parent(queue: Queue, start
     assert parent.ended() == ExitCode.UNUSABLE
     assert "run install()" in parent.said()
     queue.install()
+
+
+def test_a_signal_to_the_whole_group_before_they_have_begun_is_no_failure(start_worker: StartWorker) -> None:
+    parent = start_worker(processes=2)
+    children = eventually(lambda: children_of(parent.pid), "children")
+    parent.send(signal.SIGTERM)
+    for pid in children:
+        os.kill(pid, signal.SIGTERM)
+    assert parent.ended() == ExitCode.FINISHED
+
+
+def children_of(pid: int) -> list[int]:
+    """Its spawned workers; one of its other children keeps track of what they share."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    return [int(one) for one in children if b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes()]

@@ -110,3 +110,35 @@ def test_what_a_handler_says_itself_is_not_said_again(dsn: str, caplog: pytest.L
     assert worked.counts == {"completed": 3, "deferred": 1, "given_back": 1, "buried": 1}
     assert [letter.error for letter in worked.letters] == ["by hand"]
     assert "lease_lost" not in caplog.text
+
+
+def test_a_transaction_that_is_tried_again_keeps_its_lease(dsn: str, effects: Any) -> None:
+    """An acknowledgement that was rolled back is none: the lease is kept on."""
+
+    async def on_loop(message: AsyncMessage) -> None:
+        async with await psycopg.AsyncConnection.connect(dsn) as connection:
+            await message.complete(connection=connection)
+            await connection.rollback()
+            await asyncio.sleep(2.5)
+            await connection.execute(INSERT, [message.id, message.attempt])
+            assert await message.complete(connection=connection) is CompleteOutcome.COMPLETED
+
+    assert work(dsn, retrying(on_loop), "a", lease_ms=1000).counts == {"completed": 1}
+    assert [attempt for _, attempt in effects()] == [1]
+
+
+def test_a_lease_that_a_transaction_has_locked_holds_up_no_other(dsn: str) -> None:
+    locked = asyncio.Event()
+
+    async def on_loop(message: AsyncMessage) -> None:
+        if message.payload == "locked" and not locked.is_set():
+            async with await psycopg.AsyncConnection.connect(dsn) as connection:
+                await message.heartbeat(connection=connection)
+                locked.set()
+                await asyncio.sleep(3)
+        elif message.payload == "other":
+            await asyncio.sleep(3)
+
+    counts = work(dsn, retrying(on_loop), "locked", "other", "other", lease_ms=1500).counts
+    # Its own handler has kept the worker from knowing of its lease.
+    assert counts == {"completed": 3, "lease_lost": 1}

@@ -47,7 +47,8 @@ def load(
 
     lonnymq load orders.jsonl --publication orders-2030-01-31
     """
-    if file != STDIN and not file.is_file():
+    # A pipe is a file too: load <(zcat orders.gz).
+    if file != STDIN and (file.is_dir() or not file.exists()):
         raise typer.BadParameter(f"there is no file {str(file)!r}")
     form = form or (Format.CSV if file.suffix.lower() == ".csv" else Format.JSONL)
     with _lines(file) as lines:
@@ -93,7 +94,7 @@ def _lines(file: Path) -> Iterator[Iterator[bytes]]:
     columns = (TextColumn("loading"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
     is_stdin = file == STDIN
     with Progress(*columns, console=to, transient=True, disable=not to.is_terminal) as progress:
-        task = progress.add_task("loading", total=None if is_stdin else file.stat().st_size)
+        task = progress.add_task("loading", total=None if is_stdin else file.stat().st_size or None)
         source = sys.stdin.buffer if is_stdin else file.open("rb")
 
         def lines() -> Iterator[bytes]:

@@ -26,6 +26,11 @@ class Watch:
         # That was on a lent connection: its transaction may yet be rolled back.
         self.is_lent = False
 
+    @property
+    def is_told(self) -> bool:
+        """Whether the queue knows for good that the attempt has ended."""
+        return self.outcome is not None and not self.is_lent
+
     def note(self, outcome: str, is_lent: bool) -> None:
         if outcome in LOST:
             self.is_lost = True

@@ -1,6 +1,7 @@
 """From an annotation to how its values are written and read."""
 
 import dataclasses
+import inspect
 import sys
 from collections.abc import Mapping
 from enum import Enum
@@ -86,11 +87,22 @@ def _class(kind: Any, known: dict[Any, Record]) -> Converter | None:
             cast("type[Any]", kind), is_dict=False, required=frozenset(map(_required_name, fields)) - {""}
         )
         names = [one.name for one in fields]
+        _require_made_of(kind, names)
     else:
         return None
     hints = get_type_hints(kind)
     record.fields = {name: converter(hints[name], known) for name in names}
     return record
+
+
+def _require_made_of(kind: Any, names: list[str]) -> None:
+    """Refuse a dataclass that its fields are not enough for, as with an InitVar."""
+    for name, parameter in inspect.signature(kind).parameters.items():
+        if parameter.default is parameter.empty and name not in names:
+            raise InvalidArgument(
+                f"{kind.__qualname__} cannot be an argument of a task: it is made with {name!r}, which is no"
+                " field of it"
+            )
 
 
 def _required_name(field: "dataclasses.Field[Any]") -> str:

@@ -1,8 +1,8 @@
 """The arguments of a task: checked against its signature, written as JSON, read back in the worker."""
 
 import inspect
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, get_type_hints
@@ -40,7 +40,8 @@ class Arguments:
                 f"{self._task}{self._signature} must be given arguments that it takes: {error}"
             ) from None
         converters = self._resolved()
-        return {name: converters[name].to_json(self._place(name), value) for name, value in bound.items()}
+        with self._nesting():
+            return {name: converters[name].to_json(self._place(name), value) for name, value in bound.items()}
 
     def from_json(self, written: Any) -> inspect.BoundArguments:
         """Return the call that was meant, defaults included."""
@@ -52,13 +53,23 @@ class Arguments:
             raise InvalidArgument(f"{self._task}{self._signature} takes no {_listed(unknown)}")
         converters = self._resolved()
         bound = self._signature.bind_partial()
-        for name, value in written.items():
-            bound.arguments[name] = converters[name].from_json(self._place(name), value)
+        with self._nesting():
+            for name, value in written.items():
+                bound.arguments[name] = converters[name].from_json(self._place(name), value)
         bound.apply_defaults()
         return bound
 
     def _place(self, name: str) -> str:
         return f"{self._task}: {name}"
+
+    @contextmanager
+    def _nesting(self) -> Iterator[None]:
+        try:
+            yield
+        except RecursionError:
+            raise InvalidArgument(
+                f"{self._task}: its arguments are nested too deep, or in themselves"
+            ) from None
 
     def _resolved(self) -> dict[str, Converter]:
         try:

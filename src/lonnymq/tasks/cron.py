@@ -12,6 +12,7 @@ from lonnymq.calls import schedule
 from lonnymq.client.aio import AsyncQueue
 from lonnymq.errors import Busy, ConnectionLost, InvalidArgument, LonnyError, NotPermitted
 from lonnymq.model import Cron, CronTickOutcome, DueCron, LeasedMessage, Ticks
+from lonnymq.worker.patience import answered
 
 logger = logging.getLogger("lonnymq.cron")
 
@@ -23,21 +24,23 @@ LOOK_S = 5.0
 BUSY_S = 0.05
 # Until trying again what went wrong.
 TROUBLE_S = 5.0
+# How long a call may take until its connection is taken for dead.
+PATIENCE_S = 10.0
 # Until looking again at a cron that this worker cannot read.
 POSTPONED = timedelta(minutes=5)
 
 
-async def tick_forever(queue: AsyncQueue, crons: Sequence[Cron]) -> None:
+async def tick_forever(queue: AsyncQueue, crons: Sequence[Cron], patience_s: float = PATIENCE_S) -> None:
     """Declare these crons, then enqueue what is due, these and what others have set, until cancelled."""
     names = [cron.name for cron in crons]
     undeclared = list(crons)
     trouble = ""
     while True:
         try:
-            undeclared = await declare(queue, undeclared)
-            pause_s = min(await tick(queue, names), LOOK_S)
+            undeclared = await declare(queue, undeclared, patience_s)
+            pause_s = min(await tick(queue, names, patience_s=patience_s), LOOK_S)
             trouble = ""
-        except (LonnyError, psycopg.Error) as error:
+        except (LonnyError, psycopg.Error, OSError) as error:
             # Ticks that are missed meanwhile are caught up, as each cron says.
             if str(error) != trouble:
                 logger.warning("crons do not tick: %s", error)
@@ -46,12 +49,12 @@ async def tick_forever(queue: AsyncQueue, crons: Sequence[Cron]) -> None:
         await asyncio.sleep(pause_s)
 
 
-async def declare(queue: AsyncQueue, crons: Sequence[Cron]) -> list[Cron]:
+async def declare(queue: AsyncQueue, crons: Sequence[Cron], patience_s: float = PATIENCE_S) -> list[Cron]:
     """Say what the program declares; return what is to be said again, because somebody has it locked."""
     left = []
     for cron in crons:
         try:
-            await queue.cron.declare(cron)
+            await answered(queue.caller.source, patience_s, queue.cron.declare(cron))
         except Busy:
             left.append(cron)
         except NotPermitted as error:
@@ -62,18 +65,25 @@ async def declare(queue: AsyncQueue, crons: Sequence[Cron]) -> list[Cron]:
     return left
 
 
-async def tick(queue: AsyncQueue, names: Sequence[str] = (), *, now: datetime | None = None) -> float:
+async def tick(
+    queue: AsyncQueue,
+    names: Sequence[str] = (),
+    *,
+    now: datetime | None = None,
+    patience_s: float = PATIENCE_S,
+) -> float:
     """Enqueue what is due once; return in how many seconds to look again.
 
     `now` stands in for the database's clock where time is simulated.
     """
-    due = await queue.cron.due(names, now=now)
+    due = await answered(queue.caller.source, patience_s, queue.cron.due(names, now=now))
     if not due.crons:
         return LOOK_S if due.wait_ms is None else due.wait_ms / 1000
     # Not cron by cron: they would be put off for workers that have it.
     schedule.require_library()
     # Workers wake at the same instant: in different orders they share the work.
-    outcomes = [await _tick_one(queue, cron) for cron in random.sample(due.crons, len(due.crons))]
+    shuffled = random.sample(due.crons, len(due.crons))
+    outcomes = [await _tick_one(queue, cron, patience_s) for cron in shuffled]
     return 0.0 if CronTickOutcome.TICKED in outcomes else BUSY_S
 
 
@@ -86,16 +96,18 @@ def tick_of(message: LeasedMessage) -> datetime | None:
         return None
 
 
-async def _tick_one(queue: AsyncQueue, cron: DueCron) -> CronTickOutcome:
+async def _tick_one(queue: AsyncQueue, cron: DueCron, patience_s: float) -> CronTickOutcome:
+    source = queue.caller.source
     try:
         ticks = schedule.decide(cron)
-        outcome = await queue.cron.tick(cron, ticks)
-    except (ConnectionLost, psycopg.OperationalError):
+        outcome = await answered(source, patience_s, queue.cron.tick(cron, ticks))
+    except (ConnectionLost, psycopg.OperationalError, OSError):
         raise
     except Exception as error:  # noqa: BLE001 - one that cannot be ticked must not hold up the others
         logger.error("cron %s does not tick: %s", cron.name, error)
         later = max(cron.mark_at, cron.now_at) + POSTPONED
-        return await queue.cron.tick(cron, Ticks((), cron.mark_at, later))
+        put_off = queue.cron.tick(cron, Ticks((), cron.mark_at, later))
+        return await answered(source, patience_s, put_off)
     if outcome is CronTickOutcome.TICKED and ticks.ticks:
         latest = ticks.ticks[-1].isoformat()
         logger.info("cron %s: enqueued %d, the latest for %s", cron.name, len(ticks.ticks), latest)

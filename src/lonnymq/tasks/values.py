@@ -91,7 +91,7 @@ class Anything:
 
 @dataclass(frozen=True)
 class Choice:
-    """A Literal."""
+    """A Literal; members of an Enum in it are written as their values."""
 
     values: tuple[Any, ...]
 
@@ -100,11 +100,24 @@ class Choice:
         return f"one of {', '.join(map(repr, self.values))}"
 
     def to_json(self, place: str, value: Any) -> Any:
-        if not any(value == one and type(value) is type(one) for one in self.values):
+        if not any(_is_same(value, one) for one in self.values):
             raise invalid(place, value, self.expected)
-        return value
+        written = value.value if isinstance(value, Enum) else value
+        found = self.from_json(place, written)
+        if not _is_same(found, value):
+            raise invalid(place, value, f"distinct in JSON: this would come back as {found!r}")
+        return written
 
-    from_json = to_json
+    def from_json(self, place: str, value: Any) -> Any:
+        for one in self.values:
+            if _is_same(value, one.value if isinstance(one, Enum) else one):
+                return one
+        raise invalid(place, value, self.expected)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """1, True and a member of an IntEnum are equal, and not the same."""
+    return type(one) is type(other) and bool(one == other)
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,13 @@
 """Keeps the leases in hand: all heartbeats of the process in one call."""
 
 import asyncio
+import math
 import time
 from typing import TYPE_CHECKING
 
 from lonnymq.calls import message as calls
 from lonnymq.calls.statement import picked
+from lonnymq.client.aio.caller import MAX_BATCH
 from lonnymq.model import HeartbeatOutcome
 from lonnymq.worker.patience import PASSING, Pauses, answered
 from lonnymq.worker.report import LOG
@@ -49,7 +51,7 @@ class LeaseKeeper:
             await asyncio.sleep(pause_s)
             self._notice_a_blocked_loop(time.monotonic() - slept_at - pause_s)
             pause_s = self._interval_s
-            attempts = [one for one in self._hand.held if not (one.outcome or one.acknowledging)]
+            attempts = [one for one in self._hand.held if not (one.is_told or one.acknowledging)]
             try:
                 if attempts:
                     await self._beat(attempts)
@@ -62,17 +64,11 @@ class LeaseKeeper:
 
     async def _beat(self, attempts: "list[Attempt]") -> None:
         asked_at = time.monotonic()
-        soonest = min(attempt.kept_until for attempt in attempts)
+        soonest = min((one.kept_until for one in attempts if not one.outcome), default=math.inf)
         patience_s = min(self._interval_s, max(soonest - asked_at, self._interval_s / 10))
         ids = [attempt.message.id for attempt in attempts]
         tokens = [attempt.message.token for attempt in attempts]
-        answers = await answered(
-            self._caller.source,
-            patience_s,
-            self._caller.perform_each(
-                lambda p: calls.heartbeat(picked(ids, p), picked(tokens, p), self._lease_ms), len(ids)
-            ),
-        )
+        answers = await answered(self._caller.source, patience_s, self._extended(ids, tokens))
         for attempt, answer in zip(attempts, answers, strict=True):
             if answer is HeartbeatOutcome.EXTENDED:
                 attempt.kept_until = asked_at + self._lease_ms / 1000
@@ -80,6 +76,16 @@ class LeaseKeeper:
                 self._lose(attempt, Interruption.LOST)
             elif answer is HeartbeatOutcome.CANCELLED:
                 self._lose(attempt, Interruption.CANCELLED)
+
+    async def _extended(self, ids: list[int], tokens: list[int]) -> list[HeartbeatOutcome]:
+        """Ask once: a lease that a handler's transaction has locked must not hold up the others."""
+        answers: list[HeartbeatOutcome] = []
+        for start in range(0, len(ids), MAX_BATCH):
+            places = range(start, min(start + MAX_BATCH, len(ids)))
+            call = calls.heartbeat(picked(ids, places), picked(tokens, places), self._lease_ms)
+            some = await self._caller.perform(call)
+            answers.extend(some)
+        return answers
 
     def _lose_the_unkept(self) -> None:
         """Without an answer for as long as a lease, it has to be taken for lost."""
@@ -89,8 +95,8 @@ class LeaseKeeper:
 
     def _lose(self, attempt: "Attempt", why: Interruption) -> None:
         is_past = attempt.ended_at or attempt.outcome or attempt.acknowledging or attempt.interruption
-        if is_past:
-            # Whoever speaks to the queue about it hears the same.
+        if is_past or attempt not in self._hand.held:
+            # Whoever speaks to the queue about it hears the same, or has told.
             return
         attempt.is_lost, attempt.interruption, attempt.kept_until = True, why, 0.0
         self._report.lost(attempt, why)

@@ -107,6 +107,9 @@ class Supervisor:
             dead.orders.close()
             status = dead.process.exitcode
             code = ExitCode(status) if status in list(ExitCode) else ExitCode.FAILED
+            if self._asked and status == -signal.SIGTERM:
+                # As systemd sends it, to all of us: this one had not begun, or it would have listened.
+                code = ExitCode.FINISHED
             # Later on, a database that is away will come back.
             is_hopeless = code is ExitCode.UNUSABLE and time.monotonic() < self._began_at + HEALTHY_S
             if self._asked or is_hopeless:

@@ -60,7 +60,8 @@ class Shift:
         self._start(self._keeper.run())
         crons = getattr(self._worker.handler, "crons", None)
         if crons is not None:
-            self._start(importlib.import_module("lonnymq.tasks.cron").tick_forever(self._queue, crons))
+            ticking = importlib.import_module("lonnymq.tasks.cron")
+            self._start(ticking.tick_forever(self._queue, crons, self._settings.patience_s))
         self._report.tell(f"working as {self._report.worker}")
         return self
 
