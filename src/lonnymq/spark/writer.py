@@ -1,16 +1,18 @@
 """Writing: tasks stage by COPY, and the driver publishes what winning attempts staged, in one transaction."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import psycopg
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from lonnymq.calls import stage as stage_calls
 from lonnymq.calls import stream as calls
-from lonnymq.errors import LonnyError, NotPermitted
+from lonnymq.errors import LonnyError
 from lonnymq.spark.database import opened
 from lonnymq.spark.options import Connect, WriteOptions
 
@@ -115,10 +117,9 @@ def discard(connect: Connect, messages: Sequence[WriterCommitMessage | None]) ->
 
 def prune(queue: "Queue") -> None:
     """Remove what jobs that died have left behind, where the role may: a producer may not, a worker may."""
-    try:
+    # The job is published by now: nothing that fails here may make it look as if it were not.
+    with suppress(LonnyError, psycopg.Error):
         queue.caller.perform(stage_calls.prune(datetime.now(UTC) - STALE))
-    except (NotPermitted, LonnyError):
-        return
 
 
 def query_id() -> str:
