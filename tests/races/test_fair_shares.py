@@ -4,6 +4,7 @@ import random
 import threading
 import time
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -179,3 +180,18 @@ def test_wrong_counts_of_what_waits_stop_nobody(connect: Connect, wrong: str) ->
     session.execute(f"update turn set waiting = {wrong} where channel_id % 2 = 0")
     worked = drain(session)
     assert Counter(one.channel for one in worked) == dict.fromkeys(names, 9)
+
+
+def test_rates_of_many_channels_in_one_reply_are_exact_to_the_microsecond(connect: Connect) -> None:
+    session = connect()
+    names = [f"tenant {n}" for n in range(200)]
+    for name in names:
+        session.execute("""select channel_set(%s, '{"release_interval_ms": 40}')""", [name])
+    create_in(session, names * 6)
+    times: dict[str, list[int]] = {name: [] for name in names}
+    until = time.monotonic() + 20
+    while sum(map(len, times.values())) < 1200:
+        assert time.monotonic() < until
+        for one in dequeue(session, 500):
+            times[one.channel].append(one.leased_at)
+    assert min(b - a for stamps in times.values() for a, b in pairwise(stamps)) >= 40_000

@@ -47,10 +47,17 @@ def test_long_channel_names(connect: Connect, dsn: str) -> None:
     assert_tenants_go_on(connect(), dsn)
 
 
-def test_many_small_messages(connect: Connect, dsn: str) -> None:
+def test_a_long_name_of_a_single_channel(connect: Connect, dsn: str) -> None:
+    create(connect(), WIDE, 500)
+    assert_tenants_go_on(connect(), dsn)
+
+
+@pytest.mark.parametrize("size", [66, 79])
+def test_many_small_messages(connect: Connect, dsn: str, size: int) -> None:
+    """Of 66 bytes, 500 are just what fits: the largest reply there is."""
     connect().execute(
         "select count(*) from message_create_many(%s::text[], %s::bytea[])",
-        [TENANTS * 20, [b"x" * 79] * 1000],
+        [TENANTS * 20, [b"x" * size] * 1000],
     )
     assert_tenants_go_on(connect(), dsn)
 
@@ -61,6 +68,9 @@ def test_a_client_stopped_inside_its_own_transaction_is_cut_off_after_its_lease(
     session = connect()
     create(session, "a")
     with stopped(dsn, "begin", "select * from message_dequeue(1, 1000)") as client:
+        # Not only begun: it is in the same state between its two statements.
+        has_asked = "select query like '%%message_dequeue%%' from pg_stat_activity where pid = %s"
+        wait_for(lambda: value(session, has_asked, client.backend_pid))
         wait_for(lambda: state_of(session, client.backend_pid) == ("idle in transaction", "ClientRead"))
         assert dequeue(session) == []
         wait_for(lambda: state_of(session, client.backend_pid) is None, within_s=5)

@@ -186,3 +186,16 @@ def test_turns_that_are_early_do_not_hide_what_is_due(connect: Connect) -> None:
         if answer.leased:
             break
     assert [one.id for one in answer.leased] == ids[-1:]
+
+
+def test_wakes_of_many_locked_channels_hide_nobody(connect: Connect) -> None:
+    """More of them than a call for one message looks at."""
+    holder, producer, worker = connect(), connect(), connect()
+    names = [f"locked {n}" for n in range(100)]
+    create_in(producer, names)
+    holder.execute("begin")
+    assert len(dequeue(holder, 100)) == 100
+    create_in(producer, names)
+    ids = create(producer, "other")
+    assert [one.id for one in work_until(worker, lambda worked: len(worked) == 1)] == ids
+    holder.execute("rollback")

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from tests.conftest import Connect
-from tests.races.sessions import complete, create, dequeue, end
+from tests.races.sessions import complete, create, dequeue, end, value
 
 pytestmark = pytest.mark.race
 
@@ -76,3 +76,18 @@ def test_dequeue_outside_read_committed_raises(connect: Connect) -> None:
         dequeue(session)
     assert raised.value.sqlstate == "LQ002"
     session.execute("rollback")
+
+
+def test_completing_does_not_wait_although_the_session_would(connect: Connect) -> None:
+    """No lock_timeout of its own; the same worker's heartbeat is left open."""
+    worker, other = connect(), connect()
+    worker.execute("set lock_timeout = 0")
+    worker.execute("set statement_timeout = '2s'")
+    create(worker, "a", 2)
+    leased = dequeue(worker, 2)
+    other.execute("begin")
+    assert end(other, "heartbeat", leased[:1]) == ["extended"]
+    assert end(worker, "complete", leased) == ["busy", "completed"]
+    assert value(worker, "show lock_timeout") == "0"
+    other.execute("commit")
+    assert end(worker, "complete", leased[:1]) == ["completed"]

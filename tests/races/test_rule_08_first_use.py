@@ -5,7 +5,18 @@ import threading
 import pytest
 
 from tests.conftest import Connect
-from tests.races.sessions import Leased, Session, complete, create, create_in, dequeue, drain, value, wait_for
+from tests.races.sessions import (
+    Leased,
+    Session,
+    check,
+    complete,
+    create,
+    create_in,
+    dequeue,
+    drain,
+    value,
+    wait_for,
+)
 
 pytestmark = pytest.mark.race
 
@@ -160,3 +171,24 @@ def test_a_channel_that_is_made_and_changed_meanwhile_keeps_nobody_waiting(conne
         second.execute("commit")
         thread.join()
     assert said == ["busy"]
+
+
+@pytest.mark.parametrize("ends", ["commit", "rollback"])
+def test_open_policy_changes_of_several_new_channels_do_not_hide_their_names(
+    connect: Connect, ends: str
+) -> None:
+    """Their turns are settled together, while somebody else has the right to make the channels."""
+    operator, producer, worker = connect(), connect(), connect()
+    names = [f"channel {n}" for n in range(5)]
+    operator.execute("begin")
+    for name in names:
+        assert value(operator, "select channel_set(%s)", name) == "set"
+    create_in(producer, names * 3)
+    for _ in range(2):
+        assert {one.channel for one in dequeue(worker, 5)} == set(names)
+        assert check(producer) == []
+    operator.execute(ends)
+    session = connect()
+    assert sorted(one.channel for one in dequeue(session, 10)) == names
+    assert check(session) == []
+    assert [row[0] for row in session.execute("select name from channel order by name")] == names

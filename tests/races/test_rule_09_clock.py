@@ -143,3 +143,36 @@ def test_leases_of_a_dead_worker_expire_although_the_clock_stepped_back(connect:
     step_back(session, 3600)
     session.execute("update lease set leased_at = leased_at + 3600000000, unlock_at = unlock_at + 3600000000")
     assert len(work_until(session, lambda worked: len(worked) == 1)) == 1
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "b", "c"]], ids=["one turn", "three turns"])
+@pytest.mark.parametrize("delay_ms", [0, 3_600_000], ids=["by a message", "by a scheduled one"])
+def test_a_small_step_back_delays_nobody_who_wakes(connect: Connect, names: list[str], delay_ms: int) -> None:
+    """Smaller than what the sweep looks for: settling knows it by itself."""
+    session = connect()
+    for name in names:
+        create(session, name, 3)
+    assert len(dequeue(session, len(names))) == len(names)
+    session.execute("update turn set next_at = next_at + 900000, last_at = last_at + 900000")
+    for name in names:
+        session.execute("select message_create(%s, 'x', p_delay_ms => %s)", [name, delay_ms])
+    assert len(dequeue(connect(), 100)) == (3 if delay_ms == 0 else 2) * len(names)
+    now = "extract(epoch from clock_timestamp()) * 1000000"
+    assert value(session, f"select max(last_at) <= {now} from turn")
+
+
+def test_a_session_that_never_runs_dry_looks_at_everything_after_the_step(connect: Connect) -> None:
+    """Others' messages keep coming, so that it never runs out of hints; its last look is in the future."""
+    session = connect()
+    create(session, "old", 3)
+    assert len(work_until(session, lambda worked: len(worked) == 2)) == 2
+    step_back(session, 3600)
+    until = time.monotonic() + 5
+    served: set[str] = set()
+    while "old" not in served:
+        assert time.monotonic() < until
+        create(session, "other", 3)
+        leased = dequeue(session)
+        complete(session, leased)
+        served |= {one.channel for one in leased}
+    drain(session)

@@ -147,3 +147,48 @@ def assert_served(worker: Session, *, within_s: float = 2) -> None:
         if dequeue(worker):
             return
     raise AssertionError(f"nothing within {within_s} s")
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "b", "c"]], ids=["one turn", "three turns"])
+@pytest.mark.parametrize(
+    "policy", ['{"release_interval_ms": null}', '{"release_interval_ms": 1, "release_burst": 10}']
+)
+def test_a_higher_rate_takes_effect_at_once_for_several_channels(
+    connect: Connect, names: list[str], policy: str
+) -> None:
+    """Their turns were due in an hour."""
+    session = connect()
+    for name in names:
+        session.execute("""select channel_set(%s, '{"release_interval_ms": 3600000}')""", [name])
+        create(session, name, 4)
+    assert len(dequeue(session, 100)) == len(names)
+    time.sleep(0.02)
+    for name in names:
+        session.execute("select channel_set(%s, %s)", [name, policy])
+    assert len(dequeue(session, 100)) == 3 * len(names)
+
+
+NAMES = [["a"], ["a", "b", "c"]]
+
+
+@pytest.mark.parametrize("names", NAMES, ids=["one turn", "three turns"])
+def test_a_cap_that_comes_after_the_leases_counts_them_and_knows_when_they_end(
+    connect: Connect, names: list[str]
+) -> None:
+    """Nobody reports the end of a lease that was taken without a cap."""
+    session = connect()
+    for name in names:
+        create(session, name, 5)
+    leased = dequeue(session, 2 * len(names))
+    for name in names:
+        set_policy(session, '{"max_concurrency": 2}', name)
+    for _ in range(3):
+        assert dequeue(session, 100) == []
+    complete(session, leased)
+    taken: list[str] = []
+    until = time.monotonic() + 2
+    while len(taken) < 2 * len(names):
+        assert time.monotonic() < until
+        taken += [one.channel for one in dequeue(session, 100)]
+    assert sorted(taken) == sorted(names * 2)
+    assert dequeue(session, 100) == []

@@ -162,3 +162,30 @@ def deadlocks(session: Session) -> int:
     session.execute("select pg_stat_force_next_flush()")
     count: int = value(session, "select deadlocks from pg_stat_database where datname = current_database()")
     return count
+
+
+def test_a_redrive_and_a_create_stopped_half_way_do_not_deadlock(connect: Connect) -> None:
+    """The dead letters lie in the opposite order of their keys; a third session holds the middle one."""
+    holder, redriver, creator, watcher = connect(), connect(), connect(), connect()
+    for key in KEYS[::-1]:
+        create_many(watcher, ["a"], [key])
+        end(watcher, "bury", dequeue(watcher))
+    ids = [row[0] for row in watcher.execute("select message_id from dead order by 1").fetchall()]
+    holder.execute("begin")
+    holder.execute("select message_create('a', 'x', p_key => %s)", [KEYS[2]])
+    redrive = "select count(*) from dead_redrive(%s)"
+    threads = [
+        threading.Thread(target=redriver.execute, args=[redrive, [ids]]),
+        threading.Thread(target=create_many, args=[creator, ["a"] * 5, KEYS]),
+    ]
+    waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and pid = any(%s)"
+    for thread in threads:
+        thread.start()
+    pids = [redriver.info.backend_pid, creator.info.backend_pid]
+    wait_for(lambda: value(watcher, waiting, pids) == 2)
+    holder.execute("rollback")
+    for thread in threads:
+        thread.join()
+    assert deadlocks(watcher) == 0
+    assert value(watcher, "select count(*) from message") == 5
+    drain(watcher)

@@ -1,6 +1,8 @@
 """Rule 15: queue_check() reports every broken invariant, mends it, and is right while the queue is worked."""
 
 import threading
+import time
+from uuid import uuid4
 
 import pytest
 
@@ -125,3 +127,15 @@ def test_repairing_after_the_clock_stepped_back_silences_nobody(connect: Connect
     session.execute("select count(*) from queue_check(true)")
     assert check(session) == []
     assert dequeue(connect())
+
+
+def test_a_bulk_load_that_is_read_late_is_no_problem(connect: Connect) -> None:
+    session, part = connect(), uuid4()
+    columns = "publication, part, ordinal, channel, content"
+    with session.cursor().copy(f"copy stage ({columns}) from stdin") as copy:
+        for n in range(20):
+            copy.write_row(["load", part, n, f"bulk {n}", b"x"])
+    session.execute("select message_publish('load', array[%s], array[20])", [part])
+    time.sleep(1.5)
+    assert len(dequeue(session)) == 1
+    assert check(session) == []

@@ -260,3 +260,12 @@ def test_prune_forgets_old_rows_and_leftovers_of_published_ones(queue: Session) 
     queue.run("update stage set staged_at = now() - interval '2 days' where publication = 'old'")
     assert queue.ask("select stage_prune()") == 5
     assert queue.rows("select publication, count(*) from stage group by 1") == [("young", 4)]
+
+
+def test_many_new_channels_of_a_bulk_load_are_all_served_soon(queue: Session) -> None:
+    part = stage(queue, "p", [{"channel": f"c{n % 1000}", "content": b"x"} for n in range(10_000)])
+    publish(queue, "p", {part: 10_000})
+    served: set[str | None] = set()
+    for _ in range(20):
+        served |= {one.channel for one in queue.dequeue(500)}
+    assert len(served) == 1000

@@ -173,3 +173,15 @@ def test_a_defer_does_not_let_a_channel_jump_the_line(queue: Session) -> None:
         seen.append(leased.channel)
         queue.defer([leased], delay_ms=0)
     assert Counter(seen) == {"a": 3, "b": 3, "c": 3}
+
+
+def test_a_limited_channel_that_had_nothing_keeps_its_place(queue: Session) -> None:
+    """Twenty busy channels, and one that may have a message a millisecond and is looked at in every call."""
+    queue.set("limited", release_interval_ms=1)
+    for n in range(20):
+        queue.fill(f"c{n}", 100)
+    served: Counter[str] = Counter()
+    while served.total() < 400:
+        queue.create("limited")
+        served += Counter(one.channel for one in queue.dequeue(5))
+    assert served["limited"] >= served["c0"] / 2

@@ -178,6 +178,10 @@ begin
           v_found := case when not v_has_born then turn_birth(v_channels) end;
           if v_found is not null then
             v_has_born := true;
+            if cardinality(v_found) = 128 and v_lows[2] is null then
+              -- There may be more births in the bulk lane than one call makes: pass over it once more.
+              v_lows[2] := v_cursors[2];
+            end if;
             v_turns := coalesce(v_turns, '{}') || v_found;
             v_low := 0;
           end if;
@@ -291,7 +295,10 @@ begin
             when g.free <= g.given then case when g.has_uncapped then v_settled.settled_at + 200000 end
             when g.share > 0 and g.ats[g.given + 1] is null or g.due_at is null then null
             else greatest(case when g.share > 0 then g.ats[g.given + 1] * 1000 else g.due_at end,
-              case when g.given > 0 then g.served_at end, g.release_at + g.given * g.interval_us - g.spare_us)
+              case when g.given > 0 then g.served_at end,
+              -- Who could have had one and had none keeps his place.
+              case when g.given > 0 or g.release_at - g.spare_us > v_settled.settled_at
+                then g.release_at + g.given * g.interval_us - g.spare_us end)
           end,
           last_at = case when g.given > 0 then greatest(g.served_at, g.last_at) else g.last_at end,
           release_at = coalesce(g.release_at + g.given * g.interval_us, 0),

@@ -69,8 +69,10 @@ begin
       (h.head_id is not null and h.turns is not null and h.soon = 0 and h.next_at is null and not h.is_paused
         and (h.max_concurrency is null or h.leases < h.max_concurrency), 'parked although a message waits',
         format('message %s at %s', h.head_id, h.head_at)),
-      (h.head_id is not null and h.soon = 0 and (h.max_concurrency is null or h.leases < h.max_concurrency) and h.next_at > greatest(h.head_at * 1000, h.last_at)
-        + coalesce(h.release_interval_ms * h.release_burst * 1000, 0) + 1000000, 'the turn comes too late',
+      -- What a bulk load brought begins to wait when it is read: that is late, and not in the future.
+      (h.head_id is not null and h.soon = 0 and (h.max_concurrency is null or h.leases < h.max_concurrency)
+        and h.next_at > greatest(h.head_at * 1000, h.last_at, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
+          + coalesce(h.release_interval_ms * h.release_burst * 1000, 0) + 1000000, 'the turn comes too late',
         format('next_at %s, message %s at %s, last_at %s', h.next_at, h.head_id, h.head_at, h.last_at))
     ) p(is_broken, problem, detail)
     where p.is_broken
