@@ -90,13 +90,17 @@ def test_children_that_cannot_use_the_queue_end_their_parent(queue: Queue, start
     queue.install()
 
 
-def test_a_signal_to_the_whole_group_before_they_have_begun_is_no_failure(start_worker: StartWorker) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_the_whole_group_before_they_have_begun_is_no_failure(
+    start_worker: StartWorker, number: signal.Signals
+) -> None:
     parent = start_worker(processes=2)
     children = eventually(lambda: children_of(parent.pid), "children")
-    parent.send(signal.SIGTERM)
+    parent.send(number)
     for pid in children:
-        os.kill(pid, signal.SIGTERM)
+        os.kill(pid, number)
     assert parent.ended() == ExitCode.FINISHED
+    assert "Traceback" not in parent.said()
 
 
 def children_of(pid: int) -> list[int]:

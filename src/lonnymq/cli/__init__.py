@@ -9,6 +9,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command as the shell does, and return its exit code."""
     try:
         from lonnymq.cli.app import app
+    except KeyboardInterrupt:
+        return 130
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("typer", "rich"):
             raise

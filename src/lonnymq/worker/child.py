@@ -25,6 +25,7 @@ def main(recipe: "str | Callable[[], Worker]", orders: Connection, shutdown_s: f
     """Run a worker under the orders of the parent, and end with its exit code."""
     # A terminal sends it to the whole group; the parent decides.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     try:
         worker = made(recipe)
     except (LonnyError, ImportError) as error:

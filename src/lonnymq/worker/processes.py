@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import FrameType
@@ -93,10 +94,13 @@ class Supervisor:
     def _start_missing(self) -> None:
         if self._asked or time.monotonic() < self._start_at:
             return
+        # The first start would do this, and let signals through for a moment.
+        resource_tracker.ensure_running()
         while len(self._children) < self._processes:
             theirs, ours = SPAWN.Pipe(duplex=False)
             process = SPAWN.Process(target=child.main, args=(self._recipe, theirs, self._shutdown_s))
-            process.start()
+            with _control_c_held_back():
+                process.start()
             theirs.close()
             self._children.append(Child(process, ours))
 
@@ -167,3 +171,13 @@ class Supervisor:
                 signal.signal(one, before[one])
             os.close(readable)
             os.close(writable)
+
+
+@contextmanager
+def _control_c_held_back() -> Iterator[None]:
+    """Start children deaf to it, until they can ignore it; for us it comes a little later."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
