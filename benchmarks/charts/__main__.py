@@ -7,13 +7,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from benchmarks.charts import designs, scale, simulation
+from benchmarks.charts import core, designs, scale, simulation
 from benchmarks.charts.pages import Made, filled
 from benchmarks.options import RESULTS
 
 ROOT = RESULTS.parents[1]
 # Each has a FILE, the COMMAND that makes it, the PARTS it can make, and make().
-MAKERS: tuple[ModuleType, ...] = (designs, scale, simulation)
+MAKERS: tuple[ModuleType, ...] = (core, designs, scale, simulation)
 PAGES = ("README.md", "docs/explanation/benchmarks.md", "docs/explanation/scale.md")
 
 
