@@ -8,7 +8,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv check test demo bench-core bench-peers bench-designs bench-scale bench-charts simulate format clean
+.PHONY: help venv check test demo bench-core bench-peers bench-designs bench-scale bench-spark bench-charts simulate format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +49,9 @@ bench-scale: $(STAMP) ## measure where one PostgreSQL ends
 
 simulate: $(STAMP) ## let a million tenants wait, by our rules and by FIFO
 	$(BIN)/python -m benchmarks.simulation
+
+bench-spark: $(STAMP) ## measure Spark's doors, the archive and the analysis (BENCH_ARGS="--quick")
+	$(BIN)/python -m benchmarks.spark $(BENCH_ARGS)
 
 bench-charts: $(STAMP) ## make charts and pages from what was measured
 	$(BIN)/python -m benchmarks.charts
