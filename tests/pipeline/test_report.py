@@ -102,6 +102,7 @@ def story(tenants: int = 12, moments: int = 24) -> Story:
         outlooks=(
             Outlook(EVIL, 900, 1_000.0, 1_300.0, 600, 0, 0, 10_800),
             Outlook("growing", 10, 200.0, 100.0, 110, 610, 2_410, None),
+            *(Outlook(f"idle-{n}", 0, 5.0, 5.0 - n, n, 6 * n, 24 * n, 0) for n in range(4)),
         ),
         until=BEGIN + timedelta(hours=moments),
         made_at=BEGIN,

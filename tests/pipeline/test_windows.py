@@ -150,7 +150,7 @@ def test_jains_index_is_of_those_who_were_hungry_all_along(spark: "SparkSession"
     assert first.jain_index == pytest.approx(50**2 / (3 * (100 + 900 + 100)))
     assert (first.hungry_channels, first.channels, first.releases) == (3, 5, 63)
     # b had 30 of 63, and was entitled to 1 of 6. Not more than their share had a (10), c (20) and sated (2).
-    assert first.noisiest_channel == "b"
+    assert (first.noisiest_channel, first.noisiest_excess_share) == ("b", pytest.approx(30 / 63 - 1 / 6))
     waited = sum(n * 1_000 for n in range(10)) + sum(n * 1_000 for n in range(20)) + 2
     assert first.noisiest_blame_ms == pytest.approx((30 / 63 - 1 / 6) * waited)
 

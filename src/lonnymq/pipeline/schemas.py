@@ -120,6 +120,7 @@ FAIRNESS = _struct(
     ("hungry_channels", _LONG),
     ("jain_index", _REAL),
     ("noisiest_channel", _TEXT),
+    ("noisiest_excess_share", _REAL),
     ("noisiest_blame_ms", _REAL),
     ("day", DateType()),
 )

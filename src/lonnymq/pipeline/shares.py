@@ -39,7 +39,7 @@ def fairness(windows: DataFrame) -> DataFrame:
     served = f.when(is_hungry, f.col("releases") / f.col("weight"))
     squares = f.sum(served * served)
     hungry = f.count_if(is_hungry)
-    worst = f.max_by(f.struct("channel", "blame_ms"), f.struct("blame_ms", "channel"))
+    worst = f.max_by(f.struct("channel", "excess_share", "blame_ms"), f.struct("blame_ms", "channel"))
     frame = (
         windows.groupBy("day", "window_start", "window_s")
         .agg(
@@ -52,6 +52,7 @@ def fairness(windows: DataFrame) -> DataFrame:
             worst.alias("worst"),
         )
         .withColumn("noisiest_channel", f.when(f.col("worst.blame_ms") > 0, f.col("worst.channel")))
+        .withColumn("noisiest_excess_share", f.when(f.col("worst.blame_ms") > 0, f.col("worst.excess_share")))
         .withColumn("noisiest_blame_ms", f.col("worst.blame_ms"))
     )
     return schemas.conformed(frame, schemas.FAIRNESS)

@@ -37,7 +37,7 @@ def picture(width: int, height: int, name: str, content: Iterable[str]) -> str:
             viewBox=f"0 0 {width} {height}",
             role="img",
             aria_label=name,
-            style=f"min-width:{min(width, 620)}px",
+            style=f"min-width:{min(width - 140, 620)}px",
         ),
         class_="chart",
     )

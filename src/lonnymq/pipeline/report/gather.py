@@ -12,6 +12,8 @@ from lonnymq.pipeline.report.story import Moment, Outlook, Reading, Story, Tenan
 
 MOST_TENANTS = 40
 MOST_STRETCHES = 120
+# Of all service, beyond its share: less of it explains nobody's waiting.
+NOISY_SHARE = 0.25
 SUMS = (
     *("arrivals", "releases", "completed", "failures", "retries", "buried", "expired"),
     *("wait_total_ms", "run_total_ms", "gaps_too_small"),
@@ -63,7 +65,8 @@ def stretch(span_ms: int, window_s: int) -> int:
 
 
 def _tenants(windows: DataFrame, fairness: DataFrame) -> tuple[list[Tenant], dict[str, Any]]:
-    noisy = fairness.select("window_start", "noisiest_channel", f.col("releases").alias("all_releases"))
+    names = ("window_start", "noisiest_channel", "noisiest_excess_share")
+    noisy = fairness.select(*names, f.col("releases").alias("all_releases"))
     told = windows.join(noisy, "window_start", "left").withColumn("reason", _reason())
     sums = [f.sum(name).alias(name) for name in SUMS]
     peaks = [f.max(name).alias(name) for name in PEAKS]
@@ -109,11 +112,14 @@ def _reason() -> Column:
     """Why this window's messages had waited: what held them back first."""
     is_capped = f.col("concurrency_peak") >= f.col("max_concurrency")
     is_limited = f.col("gap_min_ms") < f.col("release_interval_ms") * 2
+    is_disturbed = (f.col("noisiest_channel") != f.col("channel")) & (
+        f.col("noisiest_excess_share") >= NOISY_SHARE
+    )
     return (
         f.when(is_capped, f.lit(story.CAP))
         .when(is_limited, f.lit(story.RATE))
         .when((f.col("excess_share") > 0) & (f.col("backlog_low") > 0), f.lit(story.BURST))
-        .when(f.col("noisiest_channel") != f.col("channel"), f.lit(story.NEIGHBOUR))
+        .when(is_disturbed, f.lit(story.NEIGHBOUR))
         .otherwise(f.lit(story.WORKERS))
     )
 

@@ -97,19 +97,15 @@ def outlook(story: Story) -> str:
             )
         )
         ends.append((up(one.in_24_hours), place, one))
-    # Names at the ends of the lines, moved apart where they would lie on each other.
+    # Names at the ends of the lines, moved apart where they would lie on each other, and not below the axis.
+    ends.sort(key=lambda end: (end[0], end[1]))
     y = 0.0
-    for at, place, one in sorted(ends, key=lambda end: (end[0], end[1])):
-        y = max(at, y + 17)
+    for rank, (at, place, one) in enumerate(ends):
+        y = min(max(at, y + 17), bottom - 17 * (len(ends) - 1 - rank))
+        words = f"{draw.shortened(one.channel, 16)}: {draw.number(one.in_24_hours)}"
         content += [
             tag("circle", cx=right + 12, cy=y - 4, r=4, class_=f"dot stroke{place}"),
-            text(
-                right + 22,
-                y,
-                f"{draw.shortened(one.channel, 16)}: {draw.number(one.in_24_hours)}",
-                "start",
-                "value",
-            ),
+            text(right + 22, y, words, "start", "value"),
         ]
-    height = max(bottom + 34, round(y) + 12)
+    height = bottom + 34
     return draw.picture(WIDTH, height, "What becomes of the backlogs", content)
