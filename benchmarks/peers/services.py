@@ -112,7 +112,7 @@ def rabbitmq() -> Iterator[tuple[str, int]]:
             "RABBITMQ_ENABLED_PLUGINS_FILE": f"{folder}/plugins",
         }
         with _running([str(binary)], folder, variables, port) as pid:
-            yield f"amqp://guest:guest@127.0.0.1:{port}//", pid
+            yield f"amqp://guest:guest@127.0.0.1:{port}/%2F", pid
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ from benchmarks.peers.programs.kit import ORDER, Order, Policy
 from benchmarks.peers.services import Place
 
 START_S = 90.0
-STOP_S = 15.0
+STOP_S = 10.0
 ENQUEUE_S = 1_800.0
 # Nothing for so long: it is stuck.
 SILENCE_S = 20.0
@@ -57,9 +57,10 @@ class Crew:
         """Return the CPU seconds of all processes until now."""
         return sum(cpu.of_group(process.pid) for process in self.processes)
 
-    def kill(self, number: int) -> None:
-        """Kill one, as the kernel does when memory is short, with all it has started."""
-        process = self.processes.pop(number)
+    def kill(self, pid: int) -> None:
+        """Kill a process, as the kernel does when memory is short, with all that were started with it."""
+        [process] = [one for one in self.processes if one.pid == os.getpgid(pid)]
+        self.processes.remove(process)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
@@ -193,7 +194,7 @@ def staged(
 ) -> Iterator[Stage]:
     """A fresh place for one measurement, with the peer installed in it."""
     with tempfile.TemporaryDirectory(prefix="lonnymq-peers-") as folder:
-        name = uuid.uuid4().hex[:12]
+        name = f"p{uuid.uuid4().hex[:12]}"
         stage = Stage(peer, environment, place, Path(folder), tenants or {EVERYBODY: Policy()}, name, lease_s)
         stage.run(stage.order("install"))
         yield stage

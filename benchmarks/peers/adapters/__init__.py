@@ -1,6 +1,15 @@
 """The peers, one file each, in the order of the tables."""
 
-from benchmarks.peers.adapters import chancy, graphile_worker, lonnymq, pg_boss, pgqueuer, procrastinate
+from benchmarks.peers.adapters import (
+    celery,
+    chancy,
+    dramatiq,
+    graphile_worker,
+    lonnymq,
+    pg_boss,
+    pgqueuer,
+    procrastinate,
+)
 from benchmarks.peers.peer import Peer
 
 OURS = lonnymq.PEER
@@ -11,4 +20,7 @@ PEERS: tuple[Peer, ...] = (
     pgqueuer.PEER,
     chancy.PEER,
     procrastinate.PEER,
+    celery.REDIS,
+    celery.RABBITMQ,
+    dramatiq.PEER,
 )

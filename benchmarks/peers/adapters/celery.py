@@ -1,0 +1,32 @@
+"""Celery, from PyPI, with Redis and with RabbitMQ."""
+
+from benchmarks.peers.peer import Feature, Peer, Runtime, Service
+
+SETTINGS = (
+    "prefork, 128 prefetched per process, no results, no gossip; a call per message, also in bulk; a queue and "
+    "a task per tenant, with its rate limit; acknowledged late where a worker is killed. "
+)
+
+REDIS = Peer(
+    name="celery-redis",
+    title="Celery, Redis",
+    runtime=Runtime.PYTHON,
+    program="celery",
+    packages=("celery[redis]==5.7.0", "redis==8.1.0"),
+    service=Service.REDIS,
+    # Its rate limit is per worker, of which there is one for all processes here.
+    features=frozenset({Feature.TENANTS, Feature.RATE_LIMIT, Feature.RECOVERY}),
+    settings=SETTINGS + "Redis as Debian has it, which can lose the last minutes in a crash.",
+    has_pool=True,
+)
+RABBITMQ = Peer(
+    name="celery-rabbitmq",
+    title="Celery, RabbitMQ",
+    runtime=Runtime.PYTHON,
+    program="celery",
+    packages=("celery==5.7.0",),
+    service=Service.RABBITMQ,
+    features=frozenset({Feature.TENANTS, Feature.RATE_LIMIT, Feature.RECOVERY}),
+    settings=SETTINGS + "RabbitMQ as Debian has it; it confirms each message, but not in bulk.",
+    has_pool=True,
+)
