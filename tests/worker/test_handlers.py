@@ -26,7 +26,7 @@ from lonnymq import (
     WorkerSettings,
     current_message,
 )
-from tests.worker.working import retrying, work
+from tests.worker.working import drained, retrying, work, working
 
 
 def test_a_return_completes_whatever_kind_of_function_handles(dsn: str) -> None:
@@ -374,5 +374,33 @@ def test_an_asyncio_pool_has_no_blocking_twin(dsn: str) -> None:
             await serving
             [letter] = await queue.dead().list()
             assert "make the queue from a connection string" in (letter.error or "")
+
+    asyncio.run(scenario())
+
+
+def test_a_handler_that_cancels_its_task_cancels_no_other(dsn: str) -> None:
+    """Slots are tasks for many messages: what is meant for one of them must not reach the next."""
+
+    async def on_loop(message: AsyncMessage) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        match message.payload:
+            case "at its end":
+                task.cancel()
+            case "after its end":
+                asyncio.get_running_loop().call_later(0.05, task.cancel)
+            case _:
+                await asyncio.sleep(0)
+
+    async def scenario() -> None:
+        async with AsyncQueue(dsn) as queue, working(queue, Handler(call=on_loop), concurrency=1) as worker:
+            for payload in ("at its end", "plain", "after its end"):
+                await queue.enqueue("a", payload)
+            await drained(queue)
+            await asyncio.sleep(0.2)
+            for _ in range(3):
+                await queue.enqueue("a", "plain")
+            await drained(queue)
+        assert worker.counts == {"completed": 6}
 
     asyncio.run(scenario())

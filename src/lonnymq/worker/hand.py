@@ -1,6 +1,7 @@
 """What one process has in hand: every lease it holds, from the dequeue to the queue's last answer."""
 
 import asyncio
+import contextlib
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -111,7 +112,13 @@ class Hand:
         """Wait until there may be something to work."""
         future = asyncio.get_running_loop().create_future()
         self._idle.append(future)
-        await future
+        try:
+            await future
+        except asyncio.CancelledError:
+            # Nobody would hear it.
+            with contextlib.suppress(ValueError):
+                self._idle.remove(future)
+            raise
 
     def begin(self, attempts: list[Attempt]) -> None:
         """A slot is taken."""

@@ -1,6 +1,7 @@
 """A place for one running handler: takes a message, has it worked, says how that ended, takes the next."""
 
 import asyncio
+import contextlib
 import time
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,16 @@ class Slot:
         await asyncio.wait({self.task}, timeout=1.0)
 
     async def _work(self) -> None:
+        while not self._is_closing:
+            try:
+                await self._work_on()
+            except asyncio.CancelledError:
+                if self._is_closing:
+                    raise
+                # By something that a handler has left behind: those after it have no part in that.
+                await self._rest()
+
+    async def _work_on(self) -> None:
         hand = self._hand
         resumed_at = time.monotonic()
         while not self._is_closing:
@@ -127,12 +138,18 @@ class Slot:
         finally:
             if timer is not None:
                 timer.cancel()
-        if self._why is not None:
-            while self.task.cancelling():
-                self.task.uncancel()
+        if self.task.cancelling():
+            await self._rest()
         self._end(error)
         self._handler = None
         self._hand.vacate()
+
+    async def _rest(self) -> None:
+        """Take back what was meant for a handler that has ended: the next one is not cancelled."""
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+        while self.task.cancelling():
+            self.task.uncancel()
 
     def _end(self, error: BaseException | None) -> None:
         """Judge each attempt, unless that was done when the handler was interrupted."""
