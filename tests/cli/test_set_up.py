@@ -75,7 +75,7 @@ def test_a_role_is_let_in_and_out(dsn: str, lonnymq: Run, connect: Connect) -> N
     try:
         refused = run("status")
         assert refused.code == Exit.NOT_PERMITTED
-        assert "lonnymq grant ROLE operator" in refused.trouble
+        assert "lonnymq grant ROLE KIND" in refused.trouble
         assert lonnymq("grant", role, "reader").out == f"{role} may use queue 'lonnymq' as reader\n"
         assert run("status").code == 0
         assert run("channels", "--order", "messages").code == 0

@@ -66,6 +66,12 @@ def test_a_newer_queue_says_what_to_do(database: Database) -> None:
     assert "is of a newer release (version 99), unknown to this one" in shown.out
 
 
+def test_a_host_that_cannot_be_one_is_told_as_unreachable(lonnymq: Run) -> None:
+    ended = lonnymq("status", LONNYMQ_DSN="postgresql://...")
+    assert ended.code == Exit.UNREACHABLE
+    assert "no connection to the database" in ended.trouble
+
+
 def test_options_go_before_the_environment(dsn: str, lonnymq: Run, database: Database) -> None:
     other = database()
     with Queue(other) as queue:

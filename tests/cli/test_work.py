@@ -154,3 +154,9 @@ def test_a_queue_that_cannot_be_reached_ends_the_worker(shell: Run, shop: Path) 
     assert ended.code == Exit.UNREACHABLE
     assert "the queue cannot be used" in ended.err
     assert "Traceback" not in ended.err
+
+
+def test_a_queue_is_not_given_twice(shell: Run, shop: Path, dsn: str) -> None:
+    ended = shell("work", "shop:app", "--dsn", dsn, cwd=shop)
+    assert ended.code == Exit.USAGE
+    assert "a queue of its own" in " ".join(ended.err.split())

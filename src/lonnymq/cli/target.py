@@ -47,7 +47,9 @@ def _failure(name: str, error: Exception) -> str:
     if isinstance(error, SyntaxError):
         place = f"{error.filename}, line {error.lineno}"
     else:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [one for one in frames if Path(one.filename).is_relative_to(Path.cwd())]
+        frame = (own or frames)[-1]
         place = f"{frame.filename}, line {frame.lineno}"
     return f"importing {name!r} failed: {type(error).__name__}: {error} ({place})"
 

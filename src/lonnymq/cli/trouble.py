@@ -46,7 +46,7 @@ REMEDIES: tuple[tuple[type[BaseException], Remedy], ...] = (
         errors.NotPermitted,
         Remedy(
             Exit.NOT_PERMITTED,
-            "the queue's owner can let a role in: `lonnymq grant ROLE operator`\n"
+            "the queue's owner can let a role in: `lonnymq grant ROLE KIND`, as producer, worker, …\n"
             "`lonnymq doctor` says what this role may do",
         ),
     ),

@@ -38,6 +38,7 @@ class Job:
 
 
 def work(
+    context: typer.Context,
     target: Annotated[
         str,
         typer.Argument(
@@ -89,9 +90,22 @@ def work(
         "name": name,
     }
     settings = {key: value for key, value in given.items() if value is not None}
+    if isinstance(found(target), App | Worker):
+        refuse_to_override(context, target)
     job = Job(target, dsn, schema, settings, log_level.value, log_format)
     worker = worker_for(job)
     raise typer.Exit(_run(worker, job))
+
+
+def refuse_to_override(context: typer.Context, target: str) -> None:
+    """An App goes by the queue that its program gave it; one given here would be ignored."""
+    for name in ("dsn", "schema"):
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise typer.BadParameter(
+                f"--{name} cannot be given with {target}, which has a queue of its own; set it there, for"
+                ' example with lonnymq.Queue(os.environ["LONNYMQ_DSN"])'
+            )
 
 
 def worker_for(job: Job) -> Worker:

@@ -43,7 +43,8 @@ async def tick_forever(queue: AsyncQueue, crons: Sequence[Cron], patience_s: flo
         except (LonnyError, psycopg.Error, OSError) as error:
             # Ticks that are missed meanwhile are caught up, as each cron says.
             if str(error) != trouble:
-                logger.warning("crons do not tick: %s", error)
+                # Without crons of its own, a worker only helps out: its other parts say what is wrong.
+                logger.log(logging.WARNING if names else logging.DEBUG, "crons do not tick: %s", error)
             trouble = str(error)
             pause_s = TROUBLE_S
         await asyncio.sleep(pause_s)

@@ -119,7 +119,7 @@ def schema(facts: Examination) -> Iterator[Finding]:
             yield Finding(
                 Level.PROBLEM,
                 "schema",
-                f"{shown} is of another release (version {found.version}, this one brings {found.latest})",
+                f"{shown} is of another release, or made by hand: version {found.version} of {found.latest}",
                 "lonnymq migrate; messages stay and workers go on",
             )
         case SchemaState.NEWER:

@@ -122,7 +122,8 @@ class AsyncSource:
         assert self._connect is not None
         try:
             return await self._connect()
-        except psycopg.OperationalError as error:
+        except (psycopg.OperationalError, UnicodeError) as error:
+            # UnicodeError: a host that cannot be one, such as a placeholder.
             raise _unreachable(error) from error
 
     def _pool_of(

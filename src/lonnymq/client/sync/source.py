@@ -124,7 +124,8 @@ class Source:
         assert self._connect is not None
         try:
             return self._connect()
-        except psycopg.OperationalError as error:
+        except (psycopg.OperationalError, UnicodeError) as error:
+            # UnicodeError: a host that cannot be one, such as a placeholder.
             raise _unreachable(error) from error
 
     def _pool_of(self, connection_class: type[Connection[Any]], dsn: str, options: dict[str, Any]) -> Pool:
