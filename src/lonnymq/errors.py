@@ -131,7 +131,11 @@ SQLSTATES_OF_MISSING_SCHEMA = frozenset({"42883", "42P01", "42703", "3F000"})
 
 def invalid(argument: str, value: Any, expected: str) -> InvalidArgument:
     """Return the error for a wrong argument, in the words that the database uses too."""
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except (RecursionError, ValueError):
+        # Nested in itself or too deep, or a number of thousands of digits.
+        shown = f"a value of type {type(value).__name__} that cannot be shown"
     if len(shown) > 100:
         shown = shown[:97] + "..."
     return InvalidArgument(f"{argument} must be {expected}, got {shown}")

@@ -15,6 +15,7 @@ from lonnymq.calls.codec import JSON, encoded
 from lonnymq.calls.draft import Draft, draft
 from lonnymq.calls.statement import array, dump
 from lonnymq.client.backoff import pauses
+from lonnymq.errors import invalid
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -114,3 +115,10 @@ def test_a_malformed_dsn_is_refused_without_showing_its_password(dsn: str) -> No
         Queue(dsn)
     assert "s3cret" not in str(caught.value)
     assert caught.value.__suppress_context__
+
+
+def test_a_wrong_value_that_cannot_be_shown_is_refused_all_the_same() -> None:
+    assert (
+        str(invalid("limit", 10**5000, "small"))
+        == "limit must be small, got a value of type int that cannot be shown"
+    )

@@ -12,7 +12,8 @@ as $$
       -- Those that no worker has seen yet are known by their wakes only.
       + (select count(distinct w.channel_id) from wake w
         where w.channel_name is not null and not exists (select from channel c where c.id = w.channel_id)),
-    (select coalesce(sum(t.waiting), 0) from turn t) + (select coalesce(sum(w.waiting), 0) from wake w),
+    -- Messages less leases; a message that was cancelled while it is leased is neither.
+    greatest(0, (select coalesce(sum(t.waiting), 0) from turn t) + (select coalesce(sum(w.waiting), 0) from wake w)),
     (select count(*) from lease),
     (select count(*) from lease l where l.unlock_at < extract(epoch from clock_timestamp()) * 1000000),
     (select count(*) from dead), (select count(*) from wake),
