@@ -5,6 +5,8 @@ import logging
 import tempfile
 from pathlib import Path
 
+from lonnymq import LonnyError
+
 # The demo lasts for seconds, so its windows do.
 WINDOW_S = 1
 
@@ -16,7 +18,6 @@ def tell(dsn: str) -> Path | None:
         return None
     from lonnymq.pipeline.session import SMALL, borrowed
     from lonnymq.pipeline.steps import Lake, Source, analyse, archive, report
-    from lonnymq.spark.java import JavaMissing
 
     logging.getLogger("py4j").setLevel(logging.ERROR)
     directory = Path(tempfile.mkdtemp(prefix="lonnymq-demo-"))
@@ -30,7 +31,7 @@ def tell(dsn: str) -> Path | None:
             say(f"analysed: {figures.windows:,} windows of {WINDOW_S} s")
             title = "What the demo did: who waited, why, and for how long"
             page = report(spark, lake, directory / "report.html", window_s=WINDOW_S, title=title)
-    except JavaMissing as error:
+    except LonnyError as error:
         print(f"no page about this run: {error}")
         return None
     say(f"reported: {page.as_uri()}")

@@ -25,6 +25,11 @@ WRITER = "archive"
 STREAM = "archive stream"
 RULES = ("channel", "weight", "max_concurrency", "release_interval_ms", "release_burst", "is_paused")
 
+# Spark gives the process that reads ten seconds to start, which a busy machine may exceed; a run may be
+# repeated.
+LATE_WORKER = "Python worker failed to connect back"
+RETRIES = 3
+
 
 class ArchiveFailed(LonnyError):
     """The stream ended with an error; what was archived before stays, and the next run goes on."""
@@ -72,17 +77,22 @@ def _follow(spark: SparkSession, source: Source, lake: Lake, checkpoint: str, sa
 
     options = source.options(table="history", reader=source.reader, max_rows=str(source.max_rows))
     history = spark.readStream.format("lonnymq").options(**options).load()
-    query = (
-        history.writeStream.foreachBatch(add)
-        .queryName("lonnymq archive")
-        .option("checkpointLocation", checkpoint)
-        .trigger(availableNow=True)
-        .start()
-    )
-    try:
-        query.awaitTermination()
-    except StreamingQueryException as error:
-        raise ArchiveFailed(f"the archive stopped: {_first_words(error)}") from error
+    for is_last in (*(False,) * RETRIES, True):
+        query = (
+            history.writeStream.foreachBatch(add)
+            .queryName("lonnymq archive")
+            .option("checkpointLocation", checkpoint)
+            .trigger(availableNow=True)
+            .start()
+        )
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            if is_last or LATE_WORKER not in str(error):
+                raise ArchiveFailed(f"the archive stopped: {_first_words(error)}") from error
+            say("a Python process was slow to start; once more")
+        else:
+            break
     return written
 
 
