@@ -7,14 +7,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from benchmarks.charts import core, designs, scale, simulation
+from benchmarks.charts import core, designs, peers, scale, simulation
 from benchmarks.charts.pages import Made, filled
 from benchmarks.options import RESULTS
 
 ROOT = RESULTS.parents[1]
 # Each has a FILE, the COMMAND that makes it, the PARTS it can make, and make().
-MAKERS: tuple[ModuleType, ...] = (core, designs, scale, simulation)
-PAGES = ("README.md", "docs/explanation/benchmarks.md", "docs/explanation/scale.md")
+MAKERS: tuple[ModuleType, ...] = (core, designs, peers, scale, simulation)
+EXPLANATION = "docs/explanation"
+PAGES = ("README.md", *(f"{EXPLANATION}/{name}.md" for name in ("benchmarks", "peers", "scale")))
 
 
 def main(arguments: list[str] | None = None) -> int:

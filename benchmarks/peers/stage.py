@@ -77,6 +77,8 @@ class Crew:
             _signal(process, signal.SIGTERM)
         ends_at = time.monotonic() + STOP_S
         for process in self.processes:
+            if process.stdin is not None:
+                process.stdin.close()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.1, ends_at - time.monotonic()))
             # Also what it has left behind.

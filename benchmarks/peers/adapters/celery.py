@@ -3,8 +3,8 @@
 from benchmarks.peers.peer import Feature, Peer, Runtime, Service
 
 SETTINGS = (
-    "prefork, 128 prefetched per process, no results, no gossip; a call per message, also in bulk; a queue and "
-    "a task per tenant, with its rate limit; acknowledged late where a worker is killed. "
+    "prefork, 128 prefetched per process, no results, no gossip; a call per message, also in bulk; a queue "
+    "and a task per tenant, with its rate limit; acknowledged late where a worker is killed. "
 )
 
 REDIS = Peer(

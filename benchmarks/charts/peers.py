@@ -1,0 +1,131 @@
+"""What results/peers.json shows: this queue beside what a reader would use instead."""
+
+from typing import Any
+
+from benchmarks.charts import bars
+from benchmarks.charts.axis import short
+from benchmarks.charts.bars import Bar, BarChart
+from benchmarks.charts.pages import Made, image, table
+
+FILE = "peers.json"
+COMMAND = "make bench-peers"
+PARTS = ("peers-verdicts", "peers-scenarios", "peers-settings")
+Json = dict[str, Any]
+
+
+def make(document: Json) -> Made:
+    titles = {peer["name"]: peer["title"] for peer in document["peers"]}
+    made = Made(
+        parts={"peers-verdicts": verdicts(document, titles), "peers-settings": settings(document["peers"])}
+    )
+    texts = []
+    for scenario in document["scenarios"]:
+        charts = {
+            file_name(scenario, metric): drawn
+            for metric in scenario["metrics"]
+            if (drawn := chart(scenario, metric, titles))
+        }
+        made |= Made(charts=charts)
+        texts.append(scenario_text(scenario, titles))
+    return made | Made(parts={"peers-scenarios": "\n\n".join(texts)})
+
+
+def verdicts(document: Json, titles: dict[str, str]) -> str:
+    """Return one line per figure: ours, the best of the others, and whether what we promise holds."""
+    rows = []
+    for scenario in document["scenarios"]:
+        for metric in scenario["metrics"]:
+            ours = next((one for one in metric["results"] if one["peer"] == "lonnymq"), None)
+            best = next((one for one in metric["results"] if one["peer"] == metric["best_peer"]), None)
+            if metric["bound"] is None or ours is None or best is None:
+                continue
+            sign = "≥" if metric["is_higher_better"] else "≤"
+            rows.append(
+                [
+                    metric["title"],
+                    figure(ours, metric),
+                    f"{figure(best, metric)} ({titles[best['peer']]})",
+                    "-" if metric["ratio"] is None else f"{metric['ratio']:g}",
+                    f"{sign} {metric['bound']:g}",
+                    "yes" if metric["holds"] else "**no**",
+                ]
+            )
+    return table(["", "LonnyMQ", "best of the others", "ratio", "promised", "holds"], rows)
+
+
+def scenario_text(scenario: Json, titles: dict[str, str]) -> str:
+    metrics = scenario["metrics"]
+    rows = []
+    for number, first in enumerate(metrics[0]["results"]):
+        results = [metric["results"][number] for metric in metrics]
+        cells = [figure(one, metric) for one, metric in zip(results, metrics, strict=True)]
+        rows.append([titles[first["peer"]], *cells])
+    heading = ["", *(f"{metric['title']}{unit(metric)}" for metric in metrics)]
+    images = "\n\n".join(
+        image(metric["title"], file_name(scenario, metric))
+        for metric in metrics[:1]
+        if chart(scenario, metric, titles)
+    )
+    return "\n\n".join(filter(None, [f"### {scenario['title']}", images, table(heading, rows)]))
+
+
+def chart(scenario: Json, metric: Json, titles: dict[str, str]) -> str:
+    """Return bars of all who have a figure, the best first; nothing but for a scenario's first metric."""
+    found = [one for one in metric["results"] if one["value"] is not None]
+    if metric is not scenario["metrics"][0] or not found:
+        return ""
+    found.sort(key=lambda one: one["value"], reverse=metric["is_higher_better"])
+    better = "higher" if metric["is_higher_better"] else "lower"
+    return bars.render(
+        BarChart(
+            title=scenario["title"],
+            subtitle=f"{metric['title']}{unit(metric)}; {better} is better",
+            bars=tuple(
+                Bar(
+                    titles[one["peer"]],
+                    one["value"],
+                    number(one["value"]),
+                    one["peer"] == "lonnymq",
+                    *spread(one["rounds"]),
+                )
+                for one in found
+            ),
+        )
+    )
+
+
+def settings(peers: list[Json]) -> str:
+    rows = [
+        [
+            peer["title"],
+            " ".join(peer["packages"]) or "this checkout",
+            peer["settings"] if peer["skipped"] is None else f"*skipped: {peer['skipped']}*",
+        ]
+        for peer in peers
+    ]
+    return table(["", "version", "set up"], rows, numbers_from=3)
+
+
+def figure(result: Json, metric: Json) -> str:
+    if result["value"] is None:
+        return f"*{result['absent']}*" if result["absent"] else "-"
+    low, high = spread(result["rounds"])
+    rounds = f" ({number(low)} to {number(high)})" if low is not None and high is not None else ""
+    return f"{number(result['value'])}{rounds}"
+
+
+def spread(rounds: list[float | None]) -> tuple[float | None, float | None]:
+    values = [value for value in rounds if value is not None]
+    return (min(values), max(values)) if len(values) > 1 else (None, None)
+
+
+def number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else short(value)
+
+
+def unit(metric: Json) -> str:
+    return f", {metric['unit']}" if metric["unit"] else ""
+
+
+def file_name(scenario: Json, metric: Json) -> str:
+    return f"peers-{scenario['name']}.svg"
