@@ -18,7 +18,7 @@ PEEK = function(
     p_is_leased="boolean",
     p_preview_bytes="integer",
 )
-SHOW = function("message_show", COLUMNS, p_ids="bigint[]")
+SHOW = function("message_show", COLUMNS, p_ids="bigint[]", p_preview_bytes="integer")
 
 
 def peek(
@@ -28,7 +28,7 @@ def peek(
 
 
 def show(id_: int) -> Call[LiveMessage | None]:
-    return call(SHOW, [id_], decode=lambda rows: _message(rows[0]) if rows else None)
+    return call(SHOW, [id_], None, decode=lambda rows: _message(rows[0]) if rows else None)
 
 
 def _messages(rows: Rows) -> list[LiveMessage]:
