@@ -138,6 +138,18 @@ def test_a_browser_shows_every_part_without_a_complaint_or_a_request(
     assert [url for url in browser.requests if not url.startswith(("file://", "data:"))] == []
 
 
+def test_times_in_seconds_fit_to_the_end_of_the_axis(tmp_path: Path, browser: Browser) -> None:
+    made = story()
+    short = replace(made, end=BEGIN + timedelta(seconds=10), stretch_s=1, window_s=1, readings=(), moments=())
+    path = tmp_path / "report.html"
+    times = tuple(
+        replace(one, start=BEGIN + timedelta(seconds=n % 10)) for n, one in enumerate(made.readings[:240])
+    )
+    path.write_text(page(replace(short, readings=times)), encoding="utf-8")
+    browser.open(path)
+    assert browser.evaluate(OUTSIDE) == []
+
+
 def test_names_of_tenants_are_shown_and_never_run(tmp_path: Path, browser: Browser) -> None:
     path = tmp_path / "report.html"
     path.write_text(page(story()), encoding="utf-8")

@@ -140,7 +140,7 @@ def _time_axis(story: Story, y: float, bottom: float) -> list[str]:
     for moment, words in draw.time_ticks(story.begin, story.end):
         x = across(moment.timestamp())
         marks.append(tag("line", x1=x, x2=x, y1=bottom, y2=bottom + 5, class_="tick"))
-        marks.append(text(x, y, words, "middle"))
+        marks.append(text(min(x, WIDTH - 26), y, words, "middle"))
     return marks
 
 
