@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import dataclasses
+import signal
 import sys
 import time
 
@@ -24,6 +25,8 @@ def main(arguments: list[str] | None = None) -> int:
     if chosen.list:
         show_all()
         return 0
+    # Servers and workers that were started are stopped, also then.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     began_at = time.monotonic()
     peers, scenarios = choose(chosen)
     effort = EFFORTS[chosen.effort]

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -136,12 +137,11 @@ def _running(command: list[str], folder: str, variables: dict[str, str], port: i
             time.sleep(0.1)
         yield process.pid
     finally:
-        process.terminate()
-        try:
-            process.wait(30.0)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(30.0)
 
 
 def _answers(port: int) -> bool:
