@@ -101,7 +101,7 @@ def test_an_unused_burst_does_not_grow_beyond_itself(queue: Session) -> None:
     leased = queue.lease()
     queue.wait_until_us(leased.leased_at + 100 * MS)
     queue.fill("a", 10)
-    assert len(queue.look(10)) == 2
+    assert len(queue.dequeue(10)) == 2
 
 
 def test_a_lower_burst_does_not_let_the_next_release_come_early(queue: Session) -> None:

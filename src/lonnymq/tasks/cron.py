@@ -10,7 +10,7 @@ import psycopg
 
 from lonnymq.calls import schedule
 from lonnymq.client.aio import AsyncQueue
-from lonnymq.errors import Busy, ConnectionLost, InvalidArgument, LonnyError, NotPermitted
+from lonnymq.errors import Busy, ConnectionLost, InvalidArgument, LonnyError, NotPermitted, SchemaError
 from lonnymq.model import Cron, CronTickOutcome, DueCron, LeasedMessage, Ticks
 from lonnymq.worker.patience import answered
 
@@ -43,8 +43,9 @@ async def tick_forever(queue: AsyncQueue, crons: Sequence[Cron], patience_s: flo
         except (LonnyError, psycopg.Error, OSError) as error:
             # Ticks that are missed meanwhile are caught up, as each cron says.
             if str(error) != trouble:
-                # Without crons of its own, a worker only helps out: its other parts say what is wrong.
-                logger.log(logging.WARNING if names else logging.DEBUG, "crons do not tick: %s", error)
+                # A worker without crons of its own only helps out, and its other parts say this too.
+                is_told = not names and isinstance(error, ConnectionLost | SchemaError | NotPermitted)
+                logger.log(logging.DEBUG if is_told else logging.WARNING, "crons do not tick: %s", error)
             trouble = str(error)
             pause_s = TROUBLE_S
         await asyncio.sleep(pause_s)
