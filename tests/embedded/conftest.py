@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ import pytest
 from lonnymq.embedded import EmbeddedError, binaries, embedded, postmaster
 
 SOURCE_DIR = Path(__file__).parents[2] / "src"
+PACKAGES = sysconfig.get_path("purelib")
 
 
 @pytest.fixture
@@ -63,7 +65,9 @@ def run_python() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     started: list[subprocess.Popen[str]] = []
 
     def run_python(code: str, *arguments: str, python: str = sys.executable, **popen: Any) -> Any:
-        search_path = os.pathsep.join([str(SOURCE_DIR), *filter(None, [os.environ.get("PYTHONPATH")])])
+        # Also for another Python than ours, which has none of our packages.
+        places = [str(SOURCE_DIR), PACKAGES, *filter(None, [os.environ.get("PYTHONPATH")])]
+        search_path = os.pathsep.join(places)
         environment = {**os.environ, "PYTHONPATH": search_path, **popen.pop("env", {})}
         process = subprocess.Popen(
             [python, "-u", "-c", code, *arguments],

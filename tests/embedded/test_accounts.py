@@ -13,6 +13,7 @@ import pytest
 
 from lonnymq.embedded import BinariesNotFound, DataDirRefused, account, binaries, embedded
 from lonnymq.embedded.binaries import Binaries
+from tests.embedded.conftest import PACKAGES
 
 pytestmark = pytest.mark.usefixtures("as_root")
 
@@ -134,7 +135,9 @@ def _pieces(found: Binaries) -> list[Path]:
 
 def _within_reach_of(user: pwd.struct_passwd) -> tuple[str, Path]:
     """A Python and a PostgreSQL that this user can run, or the test is skipped."""
-    is_new = "import sys; sys.exit(sys.version_info < (3, 11))"
+    is_new = (
+        f"import sys; sys.path.append({PACKAGES!r}); import psycopg; sys.exit(sys.version_info < (3, 11))"
+    )
     pythons = [path for path in (sys.executable, "/usr/bin/python3") if _can_run(user, path, "-c", is_new)]
     bin_dirs = [path for path in _installed() if _can_run(user, str(path / "initdb"), "--version")]
     if not pythons or not bin_dirs:
