@@ -14,8 +14,8 @@ import json, sys, time
 from lonnymq.embedded import embedded
 server = embedded(*sys.argv[1:])
 guardian = server._home.guard.pid
-print(json.dumps([server.pid, guardian, str(server.data_dir), str(server.socket_dir), server.dsn]))
 try:
+    print(json.dumps([server.pid, guardian, str(server.data_dir), str(server.socket_dir), server.dsn]))
     time.sleep(600)
 except KeyboardInterrupt:
     print(server.is_running)
