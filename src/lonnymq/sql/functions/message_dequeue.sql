@@ -255,10 +255,11 @@ begin
       with given as materialized (
         -- One more than its share, to know what comes next: first those that came late, below the mark, then those past it.
         select u.*, m.ids, m.ats, m.tids, m.late_count, least(m.due_count, coalesce(u.share, 0))::integer as given
-        from unnest(v_settled.tids, v_settled.turns, v_settled.names, v_settled.weights, v_settled.shares, v_settled.takens, v_settled.served_at,
-          v_settled.free, v_settled.intervals, v_settled.spares, v_settled.max_attempts) with ordinality u(
+        from unnest(v_settled.tids, v_settled.turns, v_settled.names, v_settled.weights, v_settled.shares,
+          v_settled.takens, v_settled.served_at, v_settled.free, v_settled.intervals, v_settled.spares, v_settled.max_attempts) with ordinality u(
           tid, channel_id, version, due_at, last_at, release_at, mark_at, mark_id, late_at, late_id, late_to, late_to_id,
-          in_flight, waiting, has_uncapped, wake_id, had, name, weight, share, taken, served_at, free, interval_us, spare_us, max_attempts, place)
+          in_flight, waiting, has_uncapped, wake_id, had, name, weight, share, taken, served_at, free, interval_us, spare_us,
+          max_attempts, place)
         cross join lateral (
           select array_agg(n.id) as ids, array_agg(n.dequeue_at) as ats, array_agg(n.tid) as tids,
             count(*) filter (where n.is_late) as late_count,
@@ -312,7 +313,7 @@ begin
           waiting = g.waiting - g.given,
           wake_id = g.wake_id,
           has_uncapped = g.has_uncapped or g.free is null and g.given > 0,
-          taken = case when g.given = g.share then g.taken else 0 end
+          taken = case when g.share > 0 then case when g.given = g.share then g.taken else 0 end else g.had end
         from given g
         where t.ctid = g.tid
       ),
