@@ -27,7 +27,13 @@ Database = Callable[..., str]
 
 GIVEN_DSN = os.environ.get("LONNYMQ_TEST_DSN")
 MEMORY = Path("/dev/shm")
-SERVER_SETTINGS: dict[str, str] = {"max_connections": "200", "autovacuum": "on", "max_wal_size": "256MB"}
+# Not UTC, which would hide what a server's own time zone can do.
+SERVER_SETTINGS: dict[str, str] = {
+    "max_connections": "200",
+    "autovacuum": "on",
+    "max_wal_size": "256MB",
+    "timezone": "America/Chicago",
+}
 
 
 @dataclass(frozen=True)

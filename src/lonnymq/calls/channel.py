@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lonnymq.calls.argument import MAX_BIGINT, MAX_INTEGER, instant, whole
-from lonnymq.calls.statement import Call, Rows, Statement, call, function
+from lonnymq.calls.statement import Call, Rows, Statement, call, function, in_utc
 from lonnymq.errors import invalid
 from lonnymq.model import (
     ChannelDeleteOutcome,
@@ -81,7 +81,7 @@ def delete(channel: str) -> Call[ChannelDeleteOutcome]:
 
 
 def explain(channel: str) -> Call[Explanation]:
-    return call(EXPLAIN, channel, decode=lambda rows: Explanation(Reason(rows[0][0]), *rows[0][1:]))
+    return call(EXPLAIN, channel, decode=lambda rows: Explanation(Reason(rows[0][0]), *in_utc(rows[0][1:])))
 
 
 def status(channel: str) -> Call[ChannelStatus | None]:
@@ -101,6 +101,7 @@ def _set(rows: Rows) -> ChannelSetOutcome:
 
 
 def _status(row: tuple[Any, ...]) -> ChannelStatus:
+    row = in_utc(row)
     return ChannelStatus(
         channel=row[0],
         reason=Reason(row[1]),

@@ -7,7 +7,7 @@ from typing import Any
 
 from lonnymq.calls import argument, schedule
 from lonnymq.calls.codec import Codec, encoded
-from lonnymq.calls.statement import Call, Rows, call, function
+from lonnymq.calls.statement import Call, Rows, call, function, in_utc
 from lonnymq.errors import invalid
 from lonnymq.model import (
     CatchUp,
@@ -140,7 +140,7 @@ def _set(rows: Rows) -> CronSetOutcome:
 def _due(rows: Rows) -> DueCrons:
     crons = tuple(
         DueCron(name, expression, timezone, CatchUp(catch_up), mark_at, now_at)
-        for now_at, _, name, expression, timezone, catch_up, mark_at in rows
+        for now_at, _, name, expression, timezone, catch_up, mark_at in map(in_utc, rows)
         if name is not None
     )
     return DueCrons(crons, rows[0][1])
@@ -162,5 +162,5 @@ def _statuses(rows: Rows) -> Sequence[CronStatus]:
             last_at=row[10],
             created_at=row[11],
         )
-        for row in rows
+        for row in map(in_utc, rows)
     ]

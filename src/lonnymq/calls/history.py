@@ -1,6 +1,6 @@
 """Partitions of history: made ahead, and dropped when they are old."""
 
-from lonnymq.calls.statement import Call, Rows, Statement, call, function
+from lonnymq.calls.statement import Call, Rows, Statement, call, function, in_utc
 from lonnymq.model import HistoryPartition, HistoryReader
 
 PREPARE = function("history_prepare", p_days="integer")
@@ -34,7 +34,7 @@ def release(partition: str) -> Call[str | None]:
 
 
 def readers() -> Call[list[HistoryReader]]:
-    return call(READERS, decode=lambda rows: [HistoryReader(*row) for row in rows])
+    return call(READERS, decode=lambda rows: [HistoryReader(*row) for row in map(in_utc, rows)])
 
 
 def forget(reader: str) -> Call[bool]:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from lonnymq.calls.statement import Call, Rows, call, function, nothing
+from lonnymq.calls.statement import Call, Rows, call, function, in_utc, nothing
 from lonnymq.model import HistoryMode, Horizon, Problem, QueueActivity, QueueSettings, QueueStatus
 
 EVENT = function("queue_event")
@@ -38,7 +38,7 @@ def status() -> Call[QueueStatus]:
 
 
 def activity() -> Call[QueueActivity]:
-    return call(ACTIVITY, decode=lambda rows: QueueActivity(*rows[0]))
+    return call(ACTIVITY, decode=lambda rows: QueueActivity(*in_utc(rows[0])))
 
 
 def check(repair: bool) -> Call[list[Problem]]:

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import Enum
 from functools import lru_cache
 from itertools import count
@@ -112,6 +113,13 @@ def nothing(rows: Rows) -> None:
 
 def scalar(rows: Rows) -> Any:
     return rows[0][0]
+
+
+def in_utc(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a row whose instants are in UTC, whatever the session's time zone: Python subtracts two
+    instants of one zone by their clocks on the wall, wrong by an hour where summer begins between them.
+    """
+    return tuple(value.astimezone(UTC) if isinstance(value, datetime) else value for value in row)
 
 
 @lru_cache(maxsize=1024)

@@ -1,12 +1,12 @@
 """The database's clock, moved by tests: time passes at its own pace, and in leaps when you say so."""
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from psycopg import sql
 
 from lonnymq.calls import argument
-from lonnymq.calls.statement import Call, call, function, scalar
+from lonnymq.calls.statement import Call, Rows, call, function, in_utc, scalar
 from lonnymq.errors import LonnyError, SchemaMissing, invalid
 from lonnymq.schema import Step, Steps, files
 
@@ -66,23 +66,31 @@ class Clock:
 
 
 def now() -> Call[datetime]:
-    return call(NOW, decode=scalar)
+    return call(NOW, decode=_instant)
 
 
 def advance(by: timedelta) -> Call[datetime]:
     if by < timedelta(0):
         raise invalid("by", by, "not negative: time does not go back")
-    return call(ADVANCE, f"{by.days} days {by.seconds} seconds {by.microseconds} microseconds", decode=scalar)
+    # Hours: the server's days have 23 to 25 of them.
+    hours = by.days * 24
+    return call(
+        ADVANCE, f"{hours} hours {by.seconds} seconds {by.microseconds} microseconds", decode=_instant
+    )
 
 
 def due() -> Call[datetime | None]:
-    return call(DUE, decode=scalar)
+    return call(DUE, decode=_instant)
 
 
 def remaining(present: datetime, instant: datetime) -> timedelta:
     if instant < present:
         raise invalid("instant", instant.isoformat(), f"not before the clock's own {present.isoformat()}")
     return instant - present
+
+
+def _instant(rows: Rows) -> Any:
+    return scalar([in_utc(rows[0])])
 
 
 def _installation(schema: str) -> Steps[None]:
