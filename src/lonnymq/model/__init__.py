@@ -1,0 +1,86 @@
+"""Frozen values: what goes in, what comes out, and every outcome an operation can have."""
+
+from lonnymq.model.acknowledge import (
+    BuryOutcome,
+    CompleteOutcome,
+    DeferOutcome,
+    GiveBackOutcome,
+    HeartbeatOutcome,
+)
+from lonnymq.model.channel import (
+    ChannelDeleteOutcome,
+    ChannelPolicy,
+    ChannelSetOutcome,
+    ChannelStatus,
+    Explanation,
+    Reason,
+)
+from lonnymq.model.create import Created, CreateOutcome, NewMessage, Published, PublishOutcome
+from lonnymq.model.cron import (
+    CatchUp,
+    Cron,
+    CronDeleteOutcome,
+    CronSetOutcome,
+    CronStatus,
+    CronTickOutcome,
+    DueCron,
+    DueCrons,
+    Ticks,
+)
+from lonnymq.model.dead import DeadLetter, PurgeOutcome, RedriveOutcome
+from lonnymq.model.history import HistoryMode, HistoryPartition, HistoryPosition, HistoryReader, HistorySlice
+from lonnymq.model.lease import Batch, Claim, Content, Dequeued, DequeueOutcome, Lease, LeasedMessage
+from lonnymq.model.live import CancelOutcome, LiveMessage, MessageStatus
+from lonnymq.model.queue import Horizon, Problem, QueueActivity, QueueSettings, QueueStatus, RoleKind
+
+__all__ = [
+    "Batch",
+    "BuryOutcome",
+    "CancelOutcome",
+    "CatchUp",
+    "ChannelDeleteOutcome",
+    "ChannelPolicy",
+    "ChannelSetOutcome",
+    "ChannelStatus",
+    "Claim",
+    "CompleteOutcome",
+    "Content",
+    "CreateOutcome",
+    "Created",
+    "Cron",
+    "CronDeleteOutcome",
+    "CronSetOutcome",
+    "CronStatus",
+    "CronTickOutcome",
+    "DeadLetter",
+    "DeferOutcome",
+    "DequeueOutcome",
+    "Dequeued",
+    "DueCron",
+    "DueCrons",
+    "Explanation",
+    "GiveBackOutcome",
+    "HeartbeatOutcome",
+    "HistoryMode",
+    "HistoryPartition",
+    "HistoryPosition",
+    "HistoryReader",
+    "HistorySlice",
+    "Horizon",
+    "Lease",
+    "LeasedMessage",
+    "LiveMessage",
+    "MessageStatus",
+    "NewMessage",
+    "Problem",
+    "PublishOutcome",
+    "Published",
+    "PurgeOutcome",
+    "QueueActivity",
+    "QueueSettings",
+    "QueueStatus",
+    "Reason",
+    "RedriveOutcome",
+    "RoleKind",
+    "Ticks",
+]

@@ -1,0 +1,74 @@
+"""The channel it waits in: what that is allowed, and why it waits."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class ChannelSetOutcome(StrEnum):
+    SET = "set"
+    BUSY = "busy"
+
+
+class ChannelDeleteOutcome(StrEnum):
+    DELETED = "deleted"
+    NOT_EMPTY = "not_empty"
+    UNKNOWN = "unknown"
+    BUSY = "busy"
+
+
+class Reason(StrEnum):
+    """Why a channel's next message is not being worked."""
+
+    UNKNOWN = "unknown"
+    EMPTY = "empty"
+    PAUSED = "paused"
+    CAPPED = "capped"
+    THROTTLED = "throttled"
+    SCHEDULED = "scheduled"
+    READY = "ready"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChannelPolicy:
+    """What a channel is allowed; None means no limit."""
+
+    max_concurrency: int | None = None
+    release_interval_ms: int | None = None
+    release_burst: int = 1
+    weight: int = 1
+    max_size: int | None = None
+    max_attempts: int | None = None
+    is_paused: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChannelStatus:
+    """A channel now; `head_*` is its next message, `reason` is why that one waits."""
+
+    channel: str
+    policy: ChannelPolicy
+    reason: Reason
+    waiting: int
+    leased: int
+    head_id: int | None
+    head_dequeue_at: int | None
+    head_created_at: datetime | None
+    next_release_at: datetime | None
+    last_release_at: datetime | None
+    created_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a channel waits, in a word (`reason`) and in a sentence (`detail`)."""
+
+    reason: Reason
+    detail: str
+    waiting: int | None
+    leased: int | None
+    max_concurrency: int | None
+    release_interval_ms: int | None
+    next_release_at: datetime | None
+    head_id: int | None
+    head_at: datetime | None

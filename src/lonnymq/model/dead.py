@@ -1,0 +1,33 @@
+"""It is buried: a dead letter, and what becomes of it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class RedriveOutcome(StrEnum):
+    """DUPLICATE: its key is live again, so it stays dead."""
+
+    REDRIVEN = "redriven"
+    DUPLICATE = "duplicate"
+    UNKNOWN = "unknown"
+    BUSY = "busy"
+
+
+class PurgeOutcome(StrEnum):
+    PURGED = "purged"
+    UNKNOWN = "unknown"
+    BUSY = "busy"
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    id: int
+    channel: str
+    key: str | None
+    attempts: int
+    error: str | None
+    created_at: datetime
+    buried_at: datetime
+    content: bytes
+    state_content: bytes | None

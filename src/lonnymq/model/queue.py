@@ -1,0 +1,63 @@
+"""The queue as a whole: its settings, its state, its health, who may use it."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from lonnymq.model.history import HistoryMode
+
+
+class RoleKind(StrEnum):
+    PRODUCER = "producer"
+    WORKER = "worker"
+    OPERATOR = "operator"
+    READER = "reader"
+
+
+@dataclass(frozen=True)
+class QueueSettings:
+    history: HistoryMode
+    max_content_bytes: int
+
+
+@dataclass(frozen=True)
+class QueueStatus:
+    channels: int
+    waiting: int
+    leased: int
+    expired: int
+    dead: int
+    unfolded_wakes: int
+    sleepers: int
+    history: HistoryMode
+    history_overflow: int
+    oldest_transaction: timedelta | None
+    version: int
+
+
+@dataclass(frozen=True)
+class QueueActivity:
+    """Messages created, leases taken and leases ended since PostgreSQL began to count."""
+
+    created: int
+    leased: int
+    ended: int
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A broken invariant, as the queue's own check reports it."""
+
+    problem: str
+    channel: str | None
+    detail: str
+    is_repaired: bool
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """Transactions below `oldest` have ended, those from `newest` on have not begun."""
+
+    oldest: int
+    newest: int
