@@ -93,6 +93,13 @@ class NotPermitted(LonnyError):
     sqlstate = "42501"
 
 
+class SessionNotKept(LonnyError):
+    """Another session than the one that prepared a statement had to execute it, as behind PgBouncer.
+
+    See `ClientSettings`. The call that raises this has changed nothing.
+    """
+
+
 class ConnectionLost(LonnyError):
     """The connection broke; `may_have_happened` says whether the call may have taken effect all the same."""
 
@@ -127,6 +134,9 @@ BY_SQLSTATE["55P03"] = Busy
 
 # What is missing: a function, a table, a column, the schema.
 SQLSTATES_OF_MISSING_SCHEMA = frozenset({"42883", "42P01", "42703", "3F000"})
+
+# A prepared statement that is there already, that is not there, or that is another one.
+SQLSTATES_OF_ANOTHER_SESSION = frozenset({"42P05", "26000", "08P01"})
 
 
 def invalid(argument: str, value: Any, expected: str) -> InvalidArgument:

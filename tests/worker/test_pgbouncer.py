@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg import conninfo
 
-from lonnymq import ClientSettings, ExitCode, NewMessage, Queue
+from lonnymq import ClientSettings, ExitCode, NewMessage, Queue, SessionNotKept
 from tests.conftest import Connect
 from tests.worker.conftest import StartWorker
 from tests.worker.working import eventually
@@ -102,3 +102,27 @@ def test_workers_and_producers_share_few_sessions(
             assert "fails" not in worker.said()
             assert "lease_lost" not in worker.said()
         assert queue.status().waiting == 0
+
+
+def test_without_its_settings_the_error_names_them(bouncer: str, start_worker: StartWorker) -> None:
+    def preparing() -> Queue:
+        return Queue(bouncer, settings=ClientSettings(prepare_threshold=0, pool_max_size=1))
+
+    hint = r".*ClientSettings\(prepare_threshold=None, listen=False\)"
+    with preparing() as first, preparing() as second, preparing() as third:
+        first.status()
+        with pytest.raises(SessionNotKept, match="already exists" + hint):
+            second.status()
+        with psycopg.connect(bouncer) as other, other.transaction():
+            # It holds the session that was used last, so the others get the next one.
+            other.execute("select 1")
+            with pytest.raises(SessionNotKept, match="does not exist" + hint):
+                first.status()
+            third.channel("a").explain()
+            with pytest.raises(SessionNotKept, match="requires" + hint):
+                first.status()
+        # By now each session has a statement of the name that a worker gives to its first.
+        worker = start_worker(to=bouncer, client={"prepare_threshold": 0})
+        assert worker.ended() == ExitCode.UNUSABLE
+        assert "ClientSettings(prepare_threshold=None, listen=False)" in worker.said()
+        assert "Traceback" not in worker.said()

@@ -11,10 +11,12 @@ from psycopg.pq import ConnStatus, TransactionStatus
 from lonnymq.client.lending import names
 from lonnymq.errors import (
     BY_SQLSTATE,
+    SQLSTATES_OF_ANOTHER_SESSION,
     SQLSTATES_OF_MISSING_SCHEMA,
     ConnectionLost,
     LonnyError,
     SchemaMissing,
+    SessionNotKept,
     TransactionAborted,
 )
 
@@ -54,13 +56,7 @@ def translated(
     """Return our error for the driver's, or the driver's own if it is none of our business."""
     if connection.closed and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return lost(error, commits=commits)
-    if error.sqlstate in SQLSTATES_OF_MISSING_SCHEMA:
-        return SchemaMissing(
-            f"database {connection.info.dbname!r} has no queue in schema {schema!r}, or another version's: "
-            f"run install(), or check that this is the database you meant ({_primary(error)})"
-        )
-    kind = BY_SQLSTATE.get(error.sqlstate or "")
-    return kind(_primary(error)) if kind else error
+    return _by_sqlstate(error, error.sqlstate, f"database {connection.info.dbname!r}", schema) or error
 
 
 def of_foreign(error: Exception, schema: str, *, is_lost: bool, commits: bool) -> Exception:
@@ -73,14 +69,26 @@ def of_foreign(error: Exception, schema: str, *, is_lost: bool, commits: bool) -
         return TransactionAborted(str(error))
     for inner in _chain(error):
         sqlstate = getattr(inner, "sqlstate", None) or getattr(inner, "pgcode", None)
-        if sqlstate in SQLSTATES_OF_MISSING_SCHEMA:
-            return SchemaMissing(
-                f"this database has no queue in schema {schema!r}, or another version's: "
-                f"run install(), or check that this is the database you meant ({_primary(inner)})"
-            )
-        if sqlstate in BY_SQLSTATE:
-            return BY_SQLSTATE[sqlstate](_primary(inner))
+        if ours := _by_sqlstate(inner, sqlstate, "this database", schema):
+            return ours
     return error
+
+
+def _by_sqlstate(error: BaseException, sqlstate: str | None, database: str, schema: str) -> LonnyError | None:
+    if sqlstate in SQLSTATES_OF_MISSING_SCHEMA:
+        return SchemaMissing(
+            f"{database} has no queue in schema {schema!r}, or another version's: "
+            f"run install(), or check that this is the database you meant ({_primary(error)})"
+        )
+    if sqlstate in SQLSTATES_OF_ANOTHER_SESSION:
+        return SessionNotKept(
+            f"{_primary(error)}: PgBouncer in transaction mode, or its like, gives each transaction another"
+            " session. Nothing may be prepared then, nor listened to:"
+            " ClientSettings(prepare_threshold=None, listen=False). A connection that you lend needs its"
+            " library's own setting"
+        )
+    kind = BY_SQLSTATE.get(sqlstate or "")
+    return kind(_primary(error)) if kind else None
 
 
 def lost(error: Exception, *, commits: bool) -> ConnectionLost:

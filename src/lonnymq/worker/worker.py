@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lonnymq.client.aio import AsyncQueue
-from lonnymq.errors import ConnectionLost, NotPermitted, SchemaError
+from lonnymq.errors import ConnectionLost, NotPermitted, SchemaError, SessionNotKept
 from lonnymq.worker import processes
 from lonnymq.worker.clients import Clients
 from lonnymq.worker.patience import cleared_away
@@ -86,7 +86,7 @@ class Worker:
         try:
             with control(self.shutdown):
                 code = await self.serve()
-        except (SchemaError, NotPermitted, ConnectionLost) as error:
+        except (SchemaError, NotPermitted, SessionNotKept, ConnectionLost) as error:
             LOG.error("the queue cannot be used: %s", error)
             code = ExitCode.UNUSABLE
         except Exception:  # noqa: BLE001 - the exit code says that there was one, the log which
