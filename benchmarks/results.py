@@ -28,15 +28,22 @@ NOTE = (
 
 
 def line(row: Row) -> str:
-    bound = f"≥ {row.at_least:g}" if row.at_least is not None else f"≤ {row.at_most:g}"
     reference = figure(row.reference) if row.reference is not None else "-"
     ratio = f"{row.ratio:.2f}" if row.ratio is not None else "-"
-    holds = ("yes" if row.holds else "NO") + ("" if row.is_certain else ", noisy")
+    bound = _bound(row)
+    verdict = ("yes" if row.holds else "NO") + ("" if row.is_certain else ", noisy")
+    holds = verdict if bound else ""
     spread = f"{min(row.ratios):.2f} to {max(row.ratios):.2f}" if len(row.ratios) > 1 else ""
     return (
         f"{row.case:28} {row.against or '-':12} {figure(row.value):>12} {reference:>12} {ratio:>8} "
         f"{bound:>8}  {holds:9} {spread:12} {row.note}"
     ).rstrip()
+
+
+def _bound(row: Row) -> str:
+    if row.at_least is not None:
+        return f"≥ {row.at_least:g}"
+    return "" if row.at_most is None else f"≤ {row.at_most:g}"
 
 
 def figure(value: float) -> str:
@@ -93,7 +100,8 @@ def circumstances(server: Server, sql_before: str, effort: dict[str, object]) ->
 
 
 def as_json(row: Row) -> dict[str, object]:
-    bound = {"at_least": row.at_least} if row.at_least is not None else {"at_most": row.at_most}
+    bounds = {"at_least": row.at_least, "at_most": row.at_most}
+    bound = {name: value for name, value in bounds.items() if value is not None}
     return {
         "case": row.case,
         "title": row.title,

@@ -3,6 +3,7 @@
 from benchmarks.bench import Case
 from benchmarks.cases import (
     bulk_create,
+    costs,
     create_one_by_one,
     drain_many_channels,
     drain_one_channel,
@@ -33,4 +34,5 @@ CASES: list[Case] = [
     wake_up.CASE,
     worker_memory.CASE,
     worker_drain.CASE,
+    costs.CASE,
 ]

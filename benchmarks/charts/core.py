@@ -1,4 +1,4 @@
-"""What results/core.json shows: one table of ratios."""
+"""What results/core.json shows: a table of ratios, and one of what an operation costs."""
 
 from typing import Any
 
@@ -6,15 +6,34 @@ from benchmarks.charts.pages import Made, table
 
 FILE = "core.json"
 COMMAND = "make bench-core"
-PARTS = ("core-table",)
+PARTS = ("core-table", "core-costs")
 Json = dict[str, Any]
 
+COSTS = "costs"
+COST_HEADING = ["operation", "per message", "LonnyMQ", "bare", "channel-row"]
 HEADING = ["case", "against", "LonnyMQ", "the other", "ratio", "rounds", "aim"]
 
 
 def make(document: Json) -> Made:
-    rows = [cells(row) for row in document["rows"]]
-    return Made(parts={"core-table": table(HEADING, rows, numbers_from=2)})
+    ratios = [cells(row) for row in document["rows"] if row["case"] != COSTS]
+    costs = cost_cells([row for row in document["rows"] if row["case"] == COSTS])
+    parts = {
+        "core-table": table(HEADING, ratios, numbers_from=2),
+        "core-costs": table(COST_HEADING, costs, numbers_from=2),
+    }
+    return Made(parts=parts)
+
+
+def cost_cells(rows: list[Json]) -> list[list[str]]:
+    """Return a line for each unit and operation, the contenders beside each other."""
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for row in rows:
+        of = found.setdefault((row["unit"], row["title"]), {"LonnyMQ": row["value"]})
+        of[row["against"]] = row["reference"]
+    return [
+        [operation, unit, *(f"{of[name]:,.{0 if of[name] >= 100 else 1}f}" for name in COST_HEADING[2:])]
+        for (unit, operation), of in found.items()
+    ]
 
 
 def cells(row: Json) -> list[str]:

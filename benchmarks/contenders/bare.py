@@ -62,6 +62,9 @@ class BareSession:
         deleted = self.durable.run("delete from bare.message where id = any (%s::bigint[])", (ids,))
         assert deleted == len(leases)
 
+    def backend_pids(self) -> set[int]:
+        return {self.durable.pid, self.fast.pid}
+
     def close(self) -> None:
         self.durable.close()
         self.fast.close()

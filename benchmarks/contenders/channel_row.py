@@ -55,6 +55,9 @@ class ChannelRowSession:
         for lease in leases:
             assert self.durable.rows("select channel_row.message_complete(%s)", (lease[0],))[0][0]
 
+    def backend_pids(self) -> set[int]:
+        return {self.durable.pid, self.fast.pid}
+
     def close(self) -> None:
         self.durable.close()
         self.fast.close()

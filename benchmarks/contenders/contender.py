@@ -34,6 +34,10 @@ class Session(Protocol):
 
     def complete(self, leases: list[Lease]) -> None: ...
 
+    def backend_pids(self) -> set[int]:
+        """The server's processes that work for this session."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -65,6 +69,10 @@ class Wire:
 
     def run(self, query: QueryNoTemplate, parameters: Sequence[object] = ()) -> int:
         return self.cursor.execute(query, parameters).rowcount
+
+    @property
+    def pid(self) -> int:
+        return self.connection.info.backend_pid
 
     def close(self) -> None:
         self.connection.close()

@@ -79,6 +79,9 @@ class OursSession:
         )
         assert not exceptions, exceptions[:3]
 
+    def backend_pids(self) -> set[int]:
+        return {self.wire.pid}
+
     def close(self) -> None:
         self.wire.close()
 
