@@ -36,7 +36,7 @@ class Group:
     """A tenant, or the ten small ones together."""
 
     waiting: int = 0
-    running: int = 0
+    leased: int = 0
     ended: int = 0
     why: set[str] = field(default_factory=set)
 
@@ -82,7 +82,7 @@ class Watch:
         for status in self._queue.channels():
             group = groups[status.channel.partition("-")[0]]
             group.waiting += status.waiting
-            group.running += status.leased
+            group.leased += status.leased
             group.why.add(status.reason.value)
         ended: list[tuple[Any, ...]] = self._connection.execute(
             "select split_part(channel, '-', 1), count(*) from lonnymq.history"
@@ -133,12 +133,12 @@ class Screen:
 def table(groups: dict[str, Group], elapsed: float) -> Table:
     shown = Table(title=f"after {elapsed:.1f} s", title_justify="left")
     shown.add_column("tenant")
-    for title in ("waiting", "running", "ended"):
+    for title in ("waiting", "leased", "ended"):
         shown.add_column(title, justify="right")
     shown.add_column("why it waits")
     for name, group in groups.items():
         why = ", ".join(sorted(group.why - {"empty"})) or "-"
         shown.add_row(
-            TITLES[name], f"{group.waiting:,}", str(group.running), f"{group.ended:,}/{SIZES[name]:,}", why
+            TITLES[name], f"{group.waiting:,}", str(group.leased), f"{group.ended:,}/{SIZES[name]:,}", why
         )
     return shown

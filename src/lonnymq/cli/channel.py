@@ -120,7 +120,7 @@ def explain(name: ChannelName, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, a
     if status is not None:
         fields |= {
             "waiting": found.waiting,
-            "running": found.leased,
+            "leased": found.leased,
             "next message": _head(found),
             "last release": words.instant(status.last_release_at),
             **_policy(status.policy),

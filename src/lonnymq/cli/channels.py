@@ -14,7 +14,7 @@ from lonnymq.cli.connect import opened
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Limit, Schema
 from lonnymq.cli.show import Cell, emit, show_table
 
-COLUMNS = ("channel", ">waiting", ">running", ">cap", ">rate", ">oldest", "why it waits")
+COLUMNS = ("channel", ">waiting", ">leased", ">cap", ">rate", ">oldest", "why it waits")
 STYLES = {
     Reason.READY: "green",
     Reason.PAUSED: "yellow",
@@ -42,7 +42,7 @@ def channels(
     schema: Schema = DEFAULT_SCHEMA,
     as_json: Json = False,
 ) -> None:
-    """List channels: waiting, running, cap, rate limit, oldest, and why they wait."""
+    """List channels: waiting, leased, cap, rate limit, oldest, and why they wait."""
     if after and order is not Order.NAME:
         raise typer.BadParameter("--after goes with --order name")
     with opened(dsn, schema) as queue:

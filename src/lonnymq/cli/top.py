@@ -47,7 +47,7 @@ def top(
     schema: Schema = DEFAULT_SCHEMA,
     as_json: Json = False,
 ) -> None:
-    """Watch the busiest channels: waiting, running, cap, rate limit, oldest, why they wait.
+    """Watch the busiest channels: waiting, leased, cap, rate limit, oldest, why they wait.
 
     Change is by how much a channel's waiting messages grow or shrink each second. Ctrl-C ends it.
     With --json one line per look.
@@ -110,7 +110,7 @@ def _frame(sample: Sample | None, rates: Rates | None) -> Group:
     figures = [
         (f"{status.channels:,}", "channels"),
         (f"{status.waiting:,}", "waiting"),
-        (f"{status.leased:,}", "running"),
+        (f"{status.leased:,}", "leased"),
         (f"{status.expired:,}", "expired"),
         (f"{status.dead:,}", "dead"),
         (f"{status.sleepers:,}", "workers asleep"),

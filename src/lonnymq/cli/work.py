@@ -56,7 +56,7 @@ def work(
         typer.Option("--lease-ms", min=100, help="How long a message is ours without a heartbeat."),
     ] = None,
     shutdown_s: Annotated[
-        float | None, typer.Option("--shutdown-s", min=0, help="How long running messages may finish.")
+        float | None, typer.Option("--shutdown-s", min=0, help="How long running handlers may go on.")
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="The worker's name, in leases and logs.")] = None,
     reload: Annotated[
@@ -75,7 +75,7 @@ def work(
 
     An App or a Worker has its own queue and settings; what is given here goes before its settings. A plain
     function gets the queue of --dsn and --schema. Exit codes: 0 finished, 1 failed, 3 the queue cannot be
-    used, 4 running messages were interrupted and given back.
+    used, 4 running handlers were interrupted, their messages given back.
 
     lonnymq work shop.tasks:app --processes 4
     """
