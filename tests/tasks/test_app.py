@@ -151,7 +151,28 @@ def test_wrong_arguments_are_refused_at_enqueue_and_nothing_is_created(queue: Qu
     for arguments, options in [((), {}), (("1",), {}), ((1, 2), {}), ((1,), {"m": 1})]:
         with pytest.raises(InvalidArgument, match=r"^work_"):
             wrong.enqueue("acme", *arguments, **options)
+    with pytest.raises(
+        InvalidArgument, match=r"before: work_\.options\(delay=5, key='k'\)\.enqueue\(\.\.\.\)$"
+    ):
+        wrong.enqueue("acme", 1, delay=5, key="k")
+    with pytest.raises(InvalidArgument, match=r"work_\.options\(connection=\.\.\.\)\.enqueue"):
+        wrong.enqueue("acme", 1, connection=queue)
     assert queue.status().waiting == 0
+
+
+def test_a_function_may_take_an_argument_that_is_named_like_an_option(queue: Queue) -> None:
+    app = App(queue)
+
+    @app.task()
+    def wait_(*, delay: int, **others: int) -> None: ...
+
+    wrong: Any = wait_
+    wait_.enqueue("acme", delay=5, key=1)
+    with pytest.raises(InvalidArgument) as refused:
+        wrong.enqueue("acme", delay="x", key=1)
+    assert "options" not in str(refused.value)
+    [message] = queue.dequeue()
+    assert message.payload["arguments"] == {"delay": 5, "others": {"key": 1}}
 
 
 WRONG_MESSAGES: list[tuple[Any, str]] = [

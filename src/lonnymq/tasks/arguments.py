@@ -43,6 +43,11 @@ class Arguments:
         with self._nesting():
             return {name: converters[name].to_json(self._place(name), value) for name, value in bound.items()}
 
+    def takes(self, name: str) -> bool:
+        """Whether an argument may be given by this name."""
+        parameters = self._signature.parameters
+        return name in parameters or any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
+
     def from_json(self, written: Any) -> inspect.BoundArguments:
         """Return the call that was meant, defaults included."""
         if not isinstance(written, dict):

@@ -3,7 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, TypeVar, cast
 
@@ -41,6 +41,9 @@ class EnqueueOptions:
     key: str | None = None
     max_attempts: int | None = None
     connection: "LentConnection | AsyncLentConnection | None" = None
+
+
+OPTIONS = frozenset(field.name for field in fields(EnqueueOptions))
 
 
 class Task(Generic[P, Returned, Answer]):
@@ -101,11 +104,23 @@ class Task(Generic[P, Returned, Answer]):
 
     def payload(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> Payload:
         """Return what a message for this call holds."""
-        return {"task": self.name, "arguments": self.arguments.to_json(arguments, options)}
+        try:
+            return {"task": self.name, "arguments": self.arguments.to_json(arguments, options)}
+        except InvalidArgument as error:
+            raise self._hinted(error, options) from None
 
     def handler(self, message: "AsyncMessage") -> Handler:
         """Return how a message of this task is worked."""
         return self._handler if message.max_attempts is None else self._handler_of_limited
+
+    def _hinted(self, error: InvalidArgument, given: dict[str, Any]) -> InvalidArgument:
+        """Return the error for a call; if it was given an option, with the place where that belongs."""
+        misplaced = [name for name in given if name in OPTIONS and not self.arguments.takes(name)]
+        if not misplaced:
+            return error
+        shown = ", ".join(f"{name}={_shown(given[name])}" for name in misplaced)
+        function = getattr(self.function, "__name__", "task")
+        return InvalidArgument(f"{error}; options go before: {function}.options({shown}).enqueue(...)")
 
     def _call(self) -> Callable[..., object]:
         function = cast("Callable[..., Any]", self.function)
@@ -151,3 +166,8 @@ class PreparedTask(Generic[P, Returned, Answer]):
         """Return the message for `queue.enqueue_many()` or `copy_in()`."""
         given = {name: value for name, value in vars(self.options).items() if name != "connection"}
         return NewMessage(channel=channel, payload=self.task.payload(arguments, options), **given)
+
+
+def _shown(value: object) -> str:
+    """Return a value as it is written in a program, if that is short: a connection is not."""
+    return repr(value) if isinstance(value, int | float | str) and len(str(value)) <= 40 else "..."
