@@ -161,11 +161,14 @@ def test_a_role_may_do_what_it_was_granted_and_nothing_else(
     queue: Any, open_queue: OpenQueue, role: str, dsn: str
 ) -> None:
     theirs = open_queue(psycopg.conninfo.make_conninfo(dsn, user=role, password="secret"))
-    with pytest.raises(NotPermitted):
+    one = NewMessage(channel="a", payload=1)
+    with pytest.raises(NotPermitted, match="permission denied for schema"):
         theirs.enqueue("a", 1)
+    with pytest.raises(NotPermitted, match="permission denied for schema"):
+        theirs.copy_in([one])
     queue.grant(role, RoleKind.PRODUCER)
     theirs.enqueue("a", 1)
-    assert theirs.copy_in([NewMessage(channel="a", payload=1)]).created == 1
+    assert theirs.copy_in([one]).created == 1
     with pytest.raises(NotPermitted):
         theirs.dequeue()
     queue.grant(role, "worker")

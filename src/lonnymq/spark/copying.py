@@ -2,15 +2,14 @@
 
 from contextlib import ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID
 
 import psycopg
-from psycopg import sql
 
 from lonnymq.calls import stage
 from lonnymq.client import failure
-from lonnymq.schema import files
+from lonnymq.client.staging import copying
 from lonnymq.spark.encode import Encoder
 
 if TYPE_CHECKING:
@@ -67,10 +66,7 @@ class Copying:
 
     def _begin(self) -> None:
         self._connection.execute("begin")
-        # Of this transaction only: the next one may be on another server connection, behind a pooler.
-        path = sql.SQL("set local search_path to {}, pg_temp").format(sql.Identifier(self._queue.schema))
-        self._connection.execute(path)
-        self._context = self._connection.cursor().copy(cast("Any", files.read("copy.sql").text))
+        self._context = self._connection.cursor().copy(copying(self._queue.schema))
         self._copy = self._context.__enter__()
         self._copy.write(stage.HEADER)
         self._left = self._most_bytes

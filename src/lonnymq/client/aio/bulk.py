@@ -1,12 +1,11 @@
 """Millions of messages at once: COPY into the stage, then publish."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
 import psycopg
-from psycopg import AsyncConnection, AsyncCursor, sql
-from psycopg.rows import tuple_row
+from psycopg import AsyncConnection, AsyncCursor
 
 from lonnymq.calls import argument, stage
 from lonnymq.calls import message as calls
@@ -15,9 +14,9 @@ from lonnymq.calls.draft import drafts
 from lonnymq.client import failure
 from lonnymq.client.aio.caller import AsyncCaller, transaction
 from lonnymq.client.aio.lent import AsyncBorrowed, AsyncLentConnection, native
+from lonnymq.client.staging import copying
 from lonnymq.errors import ConnectionLost
 from lonnymq.model import NewMessage, Published
-from lonnymq.schema import files
 
 CHUNK_BYTES = 256 * 1024
 PROGRESS_ROWS = 10_000
@@ -58,18 +57,11 @@ async def _stage(caller: AsyncCaller, connection: AsyncBorrowed, load: "Load") -
 
 
 async def _copy(caller: AsyncCaller, connection: AsyncConnection[Any], load: "Load") -> None:
-    statement = cast("Any", files.read("copy.sql").text)
     try:
-        async with transaction(connection), AsyncCursor(connection, row_factory=tuple_row) as cursor:
-            await cursor.execute("select current_setting('search_path')")
-            before = await cursor.fetchone()
-            await cursor.execute(
-                sql.SQL("set local search_path to {}, pg_temp").format(sql.Identifier(caller.schema))
-            )
-            async with cursor.copy(statement) as copy:
+        async with transaction(connection), AsyncCursor(connection) as cursor:
+            async with cursor.copy(copying(caller.schema)) as copy:
                 for chunk in load.chunks():
                     await copy.write(chunk)
-            await cursor.execute("select set_config('search_path', %s, true)", before)
     except psycopg.Error as error:
         ours = failure.translated(error, connection, caller.schema, commits=False)
         raise ours from (None if ours is error else error)

@@ -3,23 +3,22 @@
 """Millions of messages at once: COPY into the stage, then publish."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
 import psycopg
-from psycopg import Connection, Cursor, sql
-from psycopg.rows import tuple_row
+from psycopg import Connection, Cursor
 
 from lonnymq.calls import argument, stage
 from lonnymq.calls import message as calls
 from lonnymq.calls.codec import Codec
 from lonnymq.calls.draft import drafts
 from lonnymq.client import failure
+from lonnymq.client.staging import copying
 from lonnymq.client.sync.caller import Caller, transaction
 from lonnymq.client.sync.lent import Borrowed, LentConnection, native
 from lonnymq.errors import ConnectionLost
 from lonnymq.model import NewMessage, Published
-from lonnymq.schema import files
 
 CHUNK_BYTES = 256 * 1024
 PROGRESS_ROWS = 10_000
@@ -60,18 +59,11 @@ def _stage(caller: Caller, connection: Borrowed, load: "Load") -> None:
 
 
 def _copy(caller: Caller, connection: Connection[Any], load: "Load") -> None:
-    statement = cast("Any", files.read("copy.sql").text)
     try:
-        with transaction(connection), Cursor(connection, row_factory=tuple_row) as cursor:
-            cursor.execute("select current_setting('search_path')")
-            before = cursor.fetchone()
-            cursor.execute(
-                sql.SQL("set local search_path to {}, pg_temp").format(sql.Identifier(caller.schema))
-            )
-            with cursor.copy(statement) as copy:
+        with transaction(connection), Cursor(connection) as cursor:
+            with cursor.copy(copying(caller.schema)) as copy:
                 for chunk in load.chunks():
                     copy.write(chunk)
-            cursor.execute("select set_config('search_path', %s, true)", before)
     except psycopg.Error as error:
         ours = failure.translated(error, connection, caller.schema, commits=False)
         raise ours from (None if ours is error else error)
