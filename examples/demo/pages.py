@@ -2,6 +2,7 @@
 
 import importlib.util
 import logging
+import os
 import tempfile
 from pathlib import Path
 
@@ -20,22 +21,31 @@ def tell(dsn: str) -> Path | None:
     from lonnymq.pipeline.steps import Lake, Source, analyse, archive, report
 
     logging.getLogger("py4j").setLevel(logging.ERROR)
-    directory = Path(tempfile.mkdtemp(prefix="lonnymq-demo-"))
-    lake = Lake(str(directory / "lake"))
     say("\nSpark starts, to look at what has happened")
     try:
-        with borrowed(settings=SMALL) as spark:
+        # The page stays, for whoever wants to read it; the lake does not.
+        with tempfile.TemporaryDirectory(prefix="lonnymq-demo-") as home, borrowed(settings=SMALL) as spark:
+            lake = Lake(home)
             done = archive(spark, Source(dsn=dsn), lake)
-            say(f"archived: {done.rows:,} attempts in {lake.attempts.path}")
+            say(f"archived: {done.rows:,} attempts")
             figures = analyse(spark, lake, window_s=WINDOW_S)
             say(f"analysed: {figures.windows:,} windows of {WINDOW_S} s")
             title = "What the demo did: who waited, why, and for how long"
-            page = report(spark, lake, directory / "report.html", window_s=WINDOW_S, title=title)
+            written = report(spark, lake, Path(home, "report.html"), window_s=WINDOW_S, title=title)
+            page = kept(written)
     except LonnyError as error:
         print(f"no page about this run: {error}")
         return None
     say(f"reported: {page.as_uri()}")
     return page
+
+
+def kept(written: Path) -> Path:
+    """Copy the page to where it stays, under a name that nobody has."""
+    descriptor, name = tempfile.mkstemp(prefix="lonnymq-demo-", suffix=".html")
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(written.read_bytes())
+    return Path(name)
 
 
 def say(line: str) -> None:

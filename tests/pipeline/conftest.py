@@ -33,7 +33,7 @@ def server_kind() -> ServerKind:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     from pyspark.sql import SparkSession
 
-    from lonnymq.pipeline.session import SMALL
+    from lonnymq.pipeline.session import SMALL, quiet
     from lonnymq.spark.java import use_java
     from tests.spark.conftest import SPARK_CONF
 
@@ -43,7 +43,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     for name, value in SPARK_CONF.items():
         builder = builder.config(name, value)
     builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-    spark = builder.getOrCreate()
+    with quiet():
+        spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     # Those that can be set while it runs.
     settings = {name: value for name, value in SMALL.items() if name.startswith("spark.sql.")}

@@ -1,8 +1,9 @@
 """The steps from the command line and from spark-submit's door, one after the other on one lake."""
 
 import json
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -57,3 +58,19 @@ def test_spark_submits_door_runs_the_same_steps(
     with pytest.raises(SystemExit):
         submit.main(["archive", "--lake", lake, "--keep", "soon"])
     assert "is not a duration such as 90s" in capsys.readouterr().err
+
+
+def test_a_spark_that_starts_quietly_logs_as_we_say_unless_somebody_else_does(
+    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lonnymq.pipeline.session import LOGGING, LOGGING_CHOSEN, quiet
+
+    jvm: Any = spark.sparkContext._jvm
+    logging = jvm.org.apache.logging.log4j.LogManager.getContext(False).getConfiguration()
+    assert logging.getConfigurationSource().getLocation().endswith("lonnymq/pipeline/log4j2.properties")
+    assert LOGGING not in os.environ
+    for name in LOGGING_CHOSEN:
+        with monkeypatch.context() as chosen:
+            chosen.setenv(name, "/somebody/else's")
+            with quiet():
+                assert os.environ.get(LOGGING) in (None, "/somebody/else's")

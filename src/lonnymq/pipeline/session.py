@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.resources import as_file, files
 
 from pyspark.sql import SparkSession
 
@@ -28,6 +29,10 @@ SMALL = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
+# Read by log4j when the JVM starts, so a level that is set in the session comes too late.
+LOGGING = "LOG4J_CONFIGURATION_FILE"
+LOGGING_CHOSEN = (LOGGING, "SPARK_CONF_DIR", "SPARK_HOME", "SPARK_SUBMIT_OPTS")
+
 
 def session(master: str | None = None, settings: dict[str, str] | None = None) -> SparkSession:
     """Return the active session, or start one; `master` is where, unless spark-submit has said so."""
@@ -43,7 +48,8 @@ def session(master: str | None = None, settings: dict[str, str] | None = None) -
     for name, value in {**SETTINGS, **_of_this_machine(), **(settings or {})}.items():
         builder = builder.config(name, value)
     logging.getLogger("py4j").setLevel(logging.ERROR)
-    spark = builder.getOrCreate()
+    with quiet():
+        spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
@@ -58,6 +64,20 @@ def borrowed(master: str | None = None, settings: dict[str, str] | None = None) 
     finally:
         if is_ours:
             spark.stop()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Have a Spark that starts meanwhile say errors only, unless somebody has chosen what it logs."""
+    if any(name in os.environ for name in LOGGING_CHOSEN):
+        yield
+        return
+    with as_file(files(__package__) / "log4j2.properties") as choice:
+        os.environ[LOGGING] = str(choice)
+        try:
+            yield
+        finally:
+            del os.environ[LOGGING]
 
 
 def _is_submitted() -> bool:
