@@ -127,30 +127,41 @@ def own_server(server_kind: ServerKind) -> Iterator[Callable[..., EmbeddedServer
 
 
 @pytest.fixture(scope="session")
-def template(server: Server) -> Iterator[str]:
+def admin(server: Server) -> Iterator[psycopg.Connection[Any]]:
+    """A superuser's connection to the maintenance database, for all tests: to connect costs milliseconds."""
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="session")
+def template(server: Server, admin: psycopg.Connection[Any]) -> Iterator[str]:
     """The name of a database with the schema installed and nobody connected to it."""
     name = f"lonnymq_template_{uuid.uuid4().hex[:12]}"
-    administer(server.dsn, "create database {}", name)
+    administer(admin, "create database {}", name)
     with psycopg.connect(on_database(server.dsn, name), autocommit=True) as connection:
         schema.install(connection)
     yield name
-    administer(server.dsn, "drop database if exists {} with (force)", name)
+    administer(admin, "drop database if exists {} with (force)", name)
 
 
 @pytest.fixture
-def database(server: Server, template: str) -> Iterator[Database]:
+def database(server: Server, admin: psycopg.Connection[Any], template: str) -> Iterator[Database]:
     """A factory of databases: `database()` has the schema installed, `is_empty=True` leaves it out."""
     made: list[str] = []
+    create = "create database {} template {}"
+    # Half the work of logging every page. It waits for checkpoints, which cost nothing only without fsync.
+    if server.kind.binaries is not None and admin.info.server_version >= 150_000:
+        create += " strategy file_copy"
 
     def database(*, is_empty: bool = False) -> str:
         name = f"lonnymq_test_{uuid.uuid4().hex[:12]}"
         made.append(name)
-        administer(server.dsn, "create database {} template {}", name, "template0" if is_empty else template)
+        administer(admin, create, name, "template0" if is_empty else template)
         return on_database(server.dsn, name)
 
     yield database
     for name in made:
-        administer(server.dsn, "drop database if exists {} with (force)", name)
+        administer(admin, "drop database if exists {} with (force)", name)
 
 
 @pytest.fixture
@@ -160,7 +171,8 @@ def dsn(database: Database, request: pytest.FixtureRequest) -> Iterator[str]:
     yield dsn
     if request.node.get_closest_marker("broken_on_purpose"):
         return
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    # To compile the check takes longer than all the rest of most tests.
+    with psycopg.connect(dsn, autocommit=True, options="-c jit=off") as connection:
         problems = connection.execute("select * from lonnymq.queue_check()").fetchall()
     assert not problems, f"queue_check() reports {problems}"
 
@@ -188,9 +200,8 @@ def queue(dsn: str) -> Iterator[Queue]:
         yield queue
 
 
-def administer(dsn: str, statement: str, *names: str) -> None:
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+def administer(admin: psycopg.Connection[Any], statement: str, *names: str) -> None:
+    admin.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
 
 
 def on_database(dsn: str, name: str) -> str:

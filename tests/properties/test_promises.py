@@ -389,7 +389,8 @@ def test_any_sequence_of_calls_keeps_the_promises(dsn: str) -> None:
 
 
 def connected(dsn: str) -> Session:
-    options = "-c search_path=lonnymq -c lock_timeout=2s"
+    # The check after each step would be compiled each time.
+    options = "-c search_path=lonnymq -c lock_timeout=2s -c jit=off"
     return psycopg.connect(dsn, autocommit=True, options=options)
 
 
