@@ -95,6 +95,22 @@ def test_history_is_turned_on_prepared_and_pruned(lonnymq: Run, queue: Queue, co
     assert lonnymq("history", "prune", "--yes").code == Exit.USAGE
 
 
+def test_who_follows_history_is_shown_and_forgotten(lonnymq: Run, connect: Connect) -> None:
+    assert lonnymq("history", "readers", "--json").json == {"readers": [], "blocker": None}
+    connection, slow = connect(), connect()
+    connection.execute("select history_follow('archive', null, null, null, false, 1, null)")
+    slow.execute("begin")
+    slow.execute("select pg_current_xact_id()")
+    shown = lonnymq("history", "readers").out
+    assert "archive" in shown
+    assert f"pid {slow.info.backend_pid} " in shown
+    slow.execute("rollback")
+    assert lonnymq("history", "rebase", "--yes").out == "0 rows rebased\n"
+    assert lonnymq("history", "forget", "archive", "--yes").out == "archive is forgotten\n"
+    assert lonnymq("history", "forget", "archive", "--yes").out == "no reader is called archive\n"
+    assert lonnymq("history", "forget", "archive", "--yes", "--json").json == {"forgotten": False}
+
+
 def test_crons_are_listed_paused_resumed_and_forgotten(lonnymq: Run, queue: Queue) -> None:
     queue.cron.set("nightly", "0 3 * * *", channel="acme", payload={"n": 1}, timezone="Europe/Berlin")
     shown = lonnymq("cron", "list").out

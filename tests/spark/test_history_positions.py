@@ -12,6 +12,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from lonnymq import HistoryDropped, HistoryUnknown, Queue, schema
 from lonnymq.embedded import EmbeddedServer
 from lonnymq.spark import options
+from lonnymq.spark.reader import HistoryReader
 from lonnymq.spark.stream import HistoryStreamReader
 from tests.conftest import Connect
 
@@ -290,4 +291,69 @@ def test_a_queue_that_was_made_again_is_another(dsn: str, queue: Queue) -> None:
         queue.install()
         add(connection, 6, 9)
     with pytest.raises(HistoryUnknown):
+        query.plan()
+
+
+def test_who_holds_the_readers_back_is_named(queue: Queue, connect: Connect, dsn: str) -> None:
+    assert queue.history.blocker() is None
+    with psycopg.connect(dsn, application_name="long report") as slow:
+        add(slow, 1, 2)
+        found = queue.history.blocker()
+        assert found is not None
+        assert found.since is not None
+        assert found.pid == slow.info.backend_pid
+        assert str(found).startswith(f"pid {found.pid} (long report, ")
+        [xid] = slow.execute("select pg_current_xact_id()::text::bigint").fetchone() or (None,)
+        assert found.xid == xid
+    assert queue.history.blocker() is None
+
+
+def test_a_dump_that_is_restored_must_be_rebased_and_then_each_row_comes_once(
+    queue: Queue, dsn: str, connect: Connect
+) -> None:
+    """On a server that has had fewer transactions, as a new one has; made here by raising all numbers."""
+    connection = connect()
+    add(connection, 1, 5)
+    old = Query(dsn, reader="archive")
+    assert old.plan(3)
+    old.read()
+    ahead = 10**9
+    connection.execute("update history set xid = xid + %s", (ahead,))
+    connection.execute("update history_reader set xid = xid + %s, done_xid = done_xid", (ahead,))
+    old.log[-1] = {**old.log[-1], "xid": old.log[-1]["xid"] + ahead, "origin": "1/00000001/3"}
+    add(connection, 6, 7)
+    batch: Any = HistoryReader(options.read({"dsn": dsn}))
+    with pytest.raises(HistoryUnknown, match="it is from 1"):
+        old.plan()
+    for attempt in (Query(dsn, reader="new").plan, batch.partitions):
+        with pytest.raises(HistoryUnknown, match="its history must be rebased"):
+            attempt()
+    old.restart(rebase="true")
+    with pytest.raises(HistoryUnknown, match="transactions here have come to"):
+        old.plan()
+    assert queue.history.rebase() == 5
+    assert sum(partition.rows for partition in batch.partitions()) == 7
+    with pytest.raises(HistoryUnknown):
+        old.plan()
+    # Nobody has read it here: it is kept until somebody has.
+    assert [reader.behind for reader in queue.history.readers()] == [7]
+    new = Query(dsn, reader="archive")
+    add(connection, 8, 9)
+    assert sorted(new.drain(4)) == [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert queue.history.rebase() == 0
+
+
+def test_a_position_that_the_server_came_to_only_later_is_not_believed(dsn: str, connect: Connect) -> None:
+    """A dump was restored, and numbers ran on to where the reader was, for rows that it has not read."""
+    connection = connect()
+    add(connection, 1, 5)
+    query = Query(dsn)
+    query.drain()
+    connection.execute("update history_reader set xid = xid + 3")
+    query.log[-1] = {**query.log[-1], "xid": query.log[-1]["xid"] + 3, "origin": "1/00000001/3"}
+    connection.execute("update history_reader set followed_at = now() - interval '1 hour'")
+    for number in range(6, 12):
+        add(connection, number, number)
+    query.restart(rebase="true")
+    with pytest.raises(HistoryUnknown, match="rows were written here below it since"):
         query.plan()

@@ -90,6 +90,7 @@ CALLS = {
     "history_slices": "select history_slices(null, null, null, null, null, null, 1)",
     "history_done": "select history_done('r', 0, 0)",
     "history_readers": "select history_readers()",
+    "history_blocker": "select history_blocker()",
     "history_forget": "select history_forget('r')",
 }
 PRODUCER = {

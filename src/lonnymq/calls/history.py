@@ -1,11 +1,13 @@
 """Partitions of history: made ahead, and dropped when they are old."""
 
 from lonnymq.calls.statement import Call, Rows, Statement, call, function, in_utc
-from lonnymq.model import HistoryPartition, HistoryReader
+from lonnymq.model import HistoryBlocker, HistoryPartition, HistoryReader
 
 PREPARE = function("history_prepare", p_days="integer")
 RELEASE = function("history_release", p_partition="text")
 READERS = function("history_readers", "reader, done_xid, done_id, followed_at, behind, horizon")
+BLOCKER = function("history_blocker", "xid, pid, gid, database, role, application, since")
+REBASE = function("history_rebase")
 FORGET = function("history_forget", p_reader="text")
 # From the catalog and not from the view: a prune that was cut off may have left a partition detached.
 PARTITIONS = Statement(
@@ -35,6 +37,14 @@ def release(partition: str) -> Call[str | None]:
 
 def readers() -> Call[list[HistoryReader]]:
     return call(READERS, decode=lambda rows: [HistoryReader(*row) for row in map(in_utc, rows)])
+
+
+def blocker() -> Call[HistoryBlocker | None]:
+    return call(BLOCKER, decode=lambda rows: HistoryBlocker(*in_utc(rows[0])) if rows else None)
+
+
+def rebase() -> Call[int]:
+    return call(REBASE, decode=lambda rows: int(rows[0][0]))
 
 
 def forget(reader: str) -> Call[bool]:

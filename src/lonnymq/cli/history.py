@@ -82,6 +82,50 @@ def prune(
         say(f"dropped {', '.join(pruned)}" if pruned else "nothing is that old")
 
 
+@app.command()
+def readers(dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_json: Json = False) -> None:
+    """List who follows history, how far behind each is, and whose transaction holds all of them back."""
+    with opened(dsn, schema) as queue:
+        found, blocker = queue.history.readers(), queue.history.blocker()
+    if as_json:
+        emit({"readers": found, "blocker": blocker})
+        return
+    rows = [(one.name, f"{one.behind:,}", words.instant(one.followed_at)) for one in found]
+    show_table(("reader", "rows behind", "last moved"), rows, empty="nobody follows history")
+    if blocker is not None:
+        say(f"nobody reads beyond the oldest transaction that writes: {blocker}")
+
+
+@app.command()
+def forget(
+    reader: Annotated[str, typer.Argument(help="Its name.", show_default=False)],
+    yes: Yes = False,
+    dsn: Dsn = "",
+    schema: Schema = DEFAULT_SCHEMA,
+    as_json: Json = False,
+) -> None:
+    """Say that a reader will not come back: prune need not wait for it."""
+    require_yes(f"Let go of what reader {reader!r} has not read?", is_yes=yes)
+    with opened(dsn, schema) as queue:
+        is_known = queue.history.forget(reader)
+    if as_json:
+        emit({"forgotten": is_known})
+    else:
+        say(f"{reader} is forgotten" if is_known else f"no reader is called {reader}")
+
+
+@app.command()
+def rebase(yes: Yes = False, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_json: Json = False) -> None:
+    """After a dump was restored: have readers, which must begin anew, come to what it brought."""
+    require_yes("Was this database restored from a dump, and shall all readers begin anew?", is_yes=yes)
+    with opened(dsn, schema) as queue:
+        rows = queue.history.rebase()
+    if as_json:
+        emit({"rows": rows})
+    else:
+        say(f"{words.counted(rows, 'row')} rebased")
+
+
 def _state(is_over: bool, is_attached: bool, is_detaching: bool) -> str:
     if is_detaching or not is_attached:
         return "half dropped: prune goes on with it"

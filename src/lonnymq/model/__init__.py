@@ -28,7 +28,14 @@ from lonnymq.model.cron import (
     Ticks,
 )
 from lonnymq.model.dead import DeadLetter, PurgeOutcome, RedriveOutcome
-from lonnymq.model.history import HistoryMode, HistoryPartition, HistoryPosition, HistoryReader, HistorySlice
+from lonnymq.model.history import (
+    HistoryBlocker,
+    HistoryMode,
+    HistoryPartition,
+    HistoryPosition,
+    HistoryReader,
+    HistorySlice,
+)
 from lonnymq.model.lease import Batch, Claim, Content, Dequeued, DequeueOutcome, Lease, LeasedMessage
 from lonnymq.model.live import CancelOutcome, LiveMessage, MessageStatus
 from lonnymq.model.queue import Horizon, Problem, QueueActivity, QueueSettings, QueueStatus, RoleKind
@@ -61,6 +68,7 @@ __all__ = [
     "Explanation",
     "GiveBackOutcome",
     "HeartbeatOutcome",
+    "HistoryBlocker",
     "HistoryMode",
     "HistoryPartition",
     "HistoryPosition",

@@ -35,6 +35,29 @@ class HistoryReader:
     horizon: int
 
 
+@dataclass(frozen=True)
+class HistoryBlocker:
+    """The oldest transaction that writes, anywhere on the server: no reader of history may pass it.
+
+    `since` is None where the queue's owner may not see it; `gid` is that of a prepared transaction.
+    """
+
+    xid: int
+    pid: int | None
+    gid: str | None
+    database: str | None
+    role: str | None
+    application: str | None
+    since: datetime | None
+
+    def __str__(self) -> str:
+        """Whose it is, in a few words."""
+        who = f"prepared transaction {self.gid!r}" if self.pid is None else f"pid {self.pid}"
+        of = ", ".join(part for part in (self.application, self.role, self.database) if part)
+        since = "" if self.since is None else f", open since {self.since:%Y-%m-%d %H:%M:%SZ}"
+        return f"{who} ({of}){since}"
+
+
 @dataclass(frozen=True, order=True)
 class HistoryPosition:
     """After a row of history, in the order of transactions."""

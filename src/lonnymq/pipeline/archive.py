@@ -29,6 +29,8 @@ RULES = ("channel", "weight", "max_concurrency", "release_interval_ms", "release
 # repeated.
 LATE_WORKER = "Python worker failed to connect back"
 RETRIES = 3
+# A transaction that is open for longer is worth a word.
+LONG = timedelta(seconds=10)
 
 
 class ArchiveFailed(LonnyError):
@@ -55,6 +57,7 @@ def archive(
 ) -> Archived:
     """Bring all that has ended to the lake; then, if `keep` is given, drop older history that is archived."""
     written = _follow(spark, source, lake, checkpoint or f"{lake.path}/_checkpoints/archive", say)
+    _say_who_blocks(source, say)
     snapshot(spark, source, lake, datetime.now(UTC))
     if keep is None:
         return Archived(sum(written), len(written))
@@ -94,6 +97,14 @@ def _follow(spark: SparkSession, source: Source, lake: Lake, checkpoint: str, sa
         else:
             break
     return written
+
+
+def _say_who_blocks(source: Source, say: Say) -> None:
+    """Attempts that ended and are not in the lake wait for somebody; say for whom."""
+    with Queue(source.dsn, schema=source.schema) as queue:
+        blocker = queue.history.blocker()
+    if blocker is not None and blocker.since is not None and datetime.now(UTC) - blocker.since > LONG:
+        say(f"what has ended since waits for an open transaction: {blocker}")
 
 
 def append(lake: Lake, batch: DataFrame, stream: str, number: int) -> int | None:

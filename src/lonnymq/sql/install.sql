@@ -105,13 +105,16 @@
 \ir functions/channel_busiest.sql
 \ir functions/history_prepare.sql
 \ir functions/history_origin.sql
+\ir functions/history_require_past.sql
 \ir functions/history_require.sql
 \ir functions/history_follow.sql
 \ir functions/history_slices.sql
 \ir functions/history_done.sql
 \ir functions/history_release.sql
 \ir functions/history_readers.sql
+\ir functions/history_blocker.sql
 \ir functions/history_forget.sql
+\ir functions/history_rebase.sql
 \ir functions/channel_set.sql
 \ir functions/channel_pause.sql
 \ir functions/channel_resume.sql

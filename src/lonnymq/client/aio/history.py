@@ -14,7 +14,7 @@ from lonnymq.client import failure
 from lonnymq.client.aio.caller import AsyncCaller
 from lonnymq.client.backoff import pauses
 from lonnymq.errors import Busy
-from lonnymq.model import HistoryPartition, HistoryReader
+from lonnymq.model import HistoryBlocker, HistoryPartition, HistoryReader
 
 
 class AsyncHistory:
@@ -60,6 +60,17 @@ class AsyncHistory:
     async def readers(self) -> list[HistoryReader]:
         """Return who follows history, and how far each is."""
         return await self._caller.perform(calls.readers())
+
+    async def blocker(self) -> HistoryBlocker | None:
+        """Return whose transaction keeps readers from what comes after it; None if none does."""
+        return await self._caller.perform(calls.blocker())
+
+    async def rebase(self) -> int:
+        """After a dump was restored: have readers come to what it brought. Return how many rows that are.
+
+        Each reader must begin anew, with a new checkpoint. Needs the owner of the queue's tables.
+        """
+        return await self._caller.perform(calls.rebase())
 
     async def forget(self, reader: str) -> bool:
         """Say that a reader will not come back: `prune` need not wait for it. Return if it was known."""

@@ -16,7 +16,7 @@ from lonnymq.client import failure
 from lonnymq.client.backoff import pauses
 from lonnymq.client.sync.caller import Caller
 from lonnymq.errors import Busy
-from lonnymq.model import HistoryPartition, HistoryReader
+from lonnymq.model import HistoryBlocker, HistoryPartition, HistoryReader
 
 
 class History:
@@ -62,6 +62,17 @@ class History:
     def readers(self) -> list[HistoryReader]:
         """Return who follows history, and how far each is."""
         return self._caller.perform(calls.readers())
+
+    def blocker(self) -> HistoryBlocker | None:
+        """Return whose transaction keeps readers from what comes after it; None if none does."""
+        return self._caller.perform(calls.blocker())
+
+    def rebase(self) -> int:
+        """After a dump was restored: have readers come to what it brought. Return how many rows that are.
+
+        Each reader must begin anew, with a new checkpoint. Needs the owner of the queue's tables.
+        """
+        return self._caller.perform(calls.rebase())
 
     def forget(self, reader: str) -> bool:
         """Say that a reader will not come back: `prune` need not wait for it. Return if it was known."""

@@ -34,6 +34,9 @@ begin
   origin := history_origin();
   v_horizon := pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
   v_before := least(v_horizon, p_before_xid);
+  if p_xid is null then
+    perform history_require_past();
+  end if;
   if p_xid is not null then
     perform history_require(p_reader, p_origin, p_xid, p_id);
   elsif p_is_latest then

@@ -30,6 +30,8 @@ begin
     end if;
     perform history_require(p_reader, p_origin, p_end_xid, p_end_id);
     perform history_require(p_reader, p_origin, v_xid, v_id);
+  else
+    perform history_require_past();
   end if;
   return query
   select n.xid, n.id, (n.place - 1) % p_rows + 1

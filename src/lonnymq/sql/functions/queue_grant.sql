@@ -33,7 +33,8 @@ begin
       'dead_purge_channel', 'message_peek', 'message_show', 'channel_busiest', 'queue_set', 'queue_status', 'queue_activity',
       'queue_check', 'bytes_as_json', 'cron_set', 'cron_due', 'cron_tick', 'cron_pause', 'cron_resume', 'cron_delete',
       'cron_list', 'stage_discard', 'stream_publish', 'claim_backlog', 'claim_take', 'claim_plan', 'claim_keep',
-      'claim_read', 'claim_complete', 'history_follow', 'history_slices', 'history_done', 'history_readers', 'history_forget']
+      'claim_read', 'claim_complete', 'history_follow', 'history_slices', 'history_done', 'history_readers', 'history_blocker',
+      'history_forget']
   end;
   if v_functions is null then
     perform reject('kind', quote_literal(p_kind), '''producer'', ''worker'', ''operator'' or ''reader''');
