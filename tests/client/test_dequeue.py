@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from lonnymq import Batch, DequeueOutcome, NewMessage, Queue, WrongIsolationLevel
+from lonnymq import Batch, DequeueOutcome, LeasedMessage, NewMessage, Queue, WrongIsolationLevel
 from lonnymq.calls import message as calls
 from lonnymq.client.sync.receiver import Receiver
 from tests.client.conftest import OpenConnection
@@ -55,7 +55,7 @@ def test_a_message_cancelled_before_it_could_be_read_is_dropped(
         kept = queue.enqueue("a", b"x" * 2_000_000)
         gone = queue.enqueue("a", b"y" * 2_000_000)
         connection = connect()
-        reply = queue.caller.execute(calls.dequeue(10, 30_000, None, is_durable=True), connection)
+        reply = queue.caller.execute(calls.dequeue(10, 30_000, None, True, LeasedMessage, {}), connection)
         assert set(reply.unread) >= {gone.id}
         assert queue.cancel([gone.id or 0]) == ["cancelled"]
         read = Receiver(queue.caller)._read(reply, connection)

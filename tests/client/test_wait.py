@@ -172,7 +172,7 @@ def test_the_next_wait_goes_on_with_the_same_connection(queue: Any) -> None:
     def sleepers() -> list[int]:
         return [sleeper._connection.info.backend_pid for sleeper in queue._receiver._sleepers]
 
-    queue.dequeue(wait=0.05)
+    queue.dequeue(wait=1)
     before = sleepers()
     for _ in range(5):
         queue.dequeue(wait=0.02)
@@ -181,7 +181,7 @@ def test_the_next_wait_goes_on_with_the_same_connection(queue: Any) -> None:
 
 def test_a_closed_client_leaves_no_sleeper(dsn: str, connect: Connect) -> None:
     with Queue(dsn) as queue:
-        queue.dequeue(wait=0.1)
+        queue.dequeue(wait=1)
         assert connect().execute("select count(*) from sleeper").fetchone() == (1,)
     assert connect().execute("select count(*) from sleeper").fetchone() == (0,)
 

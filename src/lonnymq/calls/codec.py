@@ -22,10 +22,11 @@ class JsonCodec:
         return encoded.encode("utf-8")
 
     def decode(self, content: bytes) -> Any:
-        return json.loads(content.decode("utf-8"))
+        return _decode(content.decode("utf-8"))
 
 
 JSON = JsonCodec()
+_decode = json.JSONDecoder().decode
 
 
 def encoded(argument: str, payload: Any, codec: Codec) -> bytes:

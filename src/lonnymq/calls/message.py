@@ -1,10 +1,10 @@
 """A message's way: create, dequeue, read, then one of the acknowledgements; or cancel."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from lonnymq.calls.argument import instant, instant_of_us
 from lonnymq.calls.draft import Draft
 from lonnymq.calls.statement import Call, Rows, array, call, function
 from lonnymq.model import (
@@ -23,6 +23,7 @@ from lonnymq.model import (
     Published,
     PublishOutcome,
 )
+from lonnymq.model.lease import Leased, filled
 
 Outcome = TypeVar("Outcome", bound=StrEnum)
 
@@ -55,15 +56,22 @@ PUBLISH = function(
 )
 DEQUEUE = function(
     "message_dequeue",
-    "outcome, wait_ms, message_id, channel, token, attempt, max_attempts, dequeue_at, created_at, leased_at,"
-    " unlock_at, key, content_bytes, content, state",
+    "outcome, wait_ms, content_bytes, message_id, channel, token, attempt, max_attempts, dequeue_at,"
+    " created_at, leased_at, unlock_at, key, content, state",
     p_limit="integer",
     p_lease_ms="bigint",
     p_worker="text",
     p_is_durable="boolean",
 )
+LEASED = tuple(field.name for field in fields(LeasedMessage))
 READ = function("message_read", "message_id, key, content, state", p_ids="bigint[]", p_tokens="bigint[]")
-COMPLETE = function("message_complete", "message_id, outcome", p_ids="bigint[]", p_tokens="bigint[]")
+COMPLETE = function(
+    "message_complete",
+    "message_id, outcome",
+    where="outcome <> 'completed'",
+    p_ids="bigint[]",
+    p_tokens="bigint[]",
+)
 DEFER = function(
     "message_defer",
     "message_id, outcome",
@@ -112,9 +120,27 @@ def publish(publication: str, part: str, count: int) -> Call[Published]:
     return call(PUBLISH, publication, [part], [count], decode=decode)
 
 
-def dequeue(limit: int, lease_ms: int, worker: str | None, is_durable: bool) -> Call[Dequeued]:
-    """A lease that is lost with the connection is only a redelivery, so it may be repeated."""
-    return call(DEQUEUE, limit, lease_ms, worker, is_durable, decode=_dequeued)
+def dequeue(
+    limit: int,
+    lease_ms: int,
+    worker: str | None,
+    is_durable: bool,
+    kind: type[Leased],
+    more: Mapping[str, Any],
+) -> Call[Dequeued[Leased]]:
+    """A lease that is lost with the connection is only a redelivery, so it may be repeated.
+
+    Messages are made as this kind, with these fields more.
+    """
+
+    def decode(rows: Rows) -> Dequeued[Leased]:
+        if len(rows) == 1 and rows[0][3] is None:
+            return Dequeued(DequeueOutcome(rows[0][0]), rows[0][1])
+        leases = tuple([filled(kind, dict(zip(LEASED, row[3:], strict=True), **more)) for row in rows])
+        unread = {row[3]: row[2] for row in rows if row[13] is None}
+        return Dequeued(DequeueOutcome.LEASED, 0, leases, unread)
+
+    return call(DEQUEUE, limit, lease_ms, worker, is_durable, decode=decode)
 
 
 def read(ids: Sequence[int], tokens: Sequence[int]) -> Call[dict[int, Content]]:
@@ -122,7 +148,13 @@ def read(ids: Sequence[int], tokens: Sequence[int]) -> Call[dict[int, Content]]:
 
 
 def complete(ids: Sequence[int], tokens: Sequence[int]) -> Call[list[CompleteOutcome]]:
-    return _acknowledgement(COMPLETE, CompleteOutcome, ids, tokens)
+    """Almost all are completed: only the others are named in the reply."""
+
+    def decode(rows: Rows) -> list[CompleteOutcome]:
+        others = {id_: CompleteOutcome(outcome) for id_, outcome in rows}
+        return [others.get(id_, CompleteOutcome.COMPLETED) for id_ in ids]
+
+    return call(COMPLETE, ids, tokens, decode=decode, is_unsure=_has_lost)
 
 
 def defer(
@@ -178,33 +210,13 @@ def _acknowledgement(statement: Any, kind: type[Outcome], *values: Any) -> Call[
         statement,
         *values,
         decode=outcomes(kind),
-        is_unsure=lambda answers: "lease_lost" in answers,
+        is_unsure=_has_lost,
     )
+
+
+def _has_lost(answers: Sequence[str]) -> bool:
+    return "lease_lost" in answers
 
 
 def _created(row: Sequence[Any]) -> Created:
     return Created(CreateOutcome(row[0]), row[1])
-
-
-def _dequeued(rows: Rows) -> Dequeued:
-    if len(rows) == 1 and rows[0][2] is None:
-        return Dequeued(DequeueOutcome(rows[0][0]), rows[0][1])
-    unread = {row[2]: row[12] for row in rows if row[13] is None}
-    return Dequeued(DequeueOutcome.LEASED, 0, tuple(_leased(row) for row in rows), unread)
-
-
-def _leased(row: tuple[Any, ...]) -> LeasedMessage:
-    return LeasedMessage(
-        id=row[2],
-        channel=row[3],
-        token=row[4],
-        attempt=row[5],
-        max_attempts=row[6],
-        dequeue_at=row[7],
-        created_at=instant(row[8]),
-        leased_at=instant_of_us(row[9]),
-        unlock_at=instant_of_us(row[10]),
-        key=row[11],
-        content=row[13] or b"",
-        state_content=row[14],
-    )

@@ -57,14 +57,13 @@ class Call(Generic[Result]):
     is_unsure: Callable[[Result], bool] = lambda result: False
 
 
-def function(name: str, returns: str = "*", **parameters: str) -> Statement:
-    """Return the statement that calls a function of the queue: the columns to read, its parameters' types."""
+def function(name: str, returns: str = "*", where: str = "", **parameters: str) -> Statement:
+    """Return the statement that calls a function of the queue: what to read, and its parameters' types."""
     arguments = ", ".join(
         f"{parameter} => {placeholder(kind)}::{kind}" for parameter, kind in parameters.items()
     )
-    return Statement(
-        name, f"select {returns} from {{schema}}.{name}({arguments})", tuple(parameters.values())
-    )
+    template = f"select {returns} from {{schema}}.{name}({arguments})" + (f" where {where}" if where else "")
+    return Statement(name, template, tuple(parameters.values()))
 
 
 def placeholder(kind: str) -> str:

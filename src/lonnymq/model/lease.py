@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Generic, Protocol, TypeVar, overload
+from typing import Any, Generic, Protocol, TypeVar, overload
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Item = TypeVar("Item")
+Leased = TypeVar("Leased", bound="LeasedMessage")
 
 
 class DequeueOutcome(StrEnum):
@@ -36,12 +39,32 @@ class LeasedMessage:
     attempt: int
     max_attempts: int | None
     dequeue_at: int
-    created_at: datetime
-    leased_at: datetime
-    unlock_at: datetime
+    created_ms: int
+    leased_us: int
+    unlock_us: int
     key: str | None
     content: bytes
     state_content: bytes | None
+
+    @property
+    def created_at(self) -> datetime:
+        return EPOCH + timedelta(milliseconds=self.created_ms)
+
+    @property
+    def leased_at(self) -> datetime:
+        return EPOCH + timedelta(microseconds=self.leased_us)
+
+    @property
+    def unlock_at(self) -> datetime:
+        """When the lease ends, as it was granted: a heartbeat moves that on."""
+        return EPOCH + timedelta(microseconds=self.unlock_us)
+
+
+def filled(kind: type[Leased], fields: dict[str, Any]) -> Leased:
+    """Return a message with all its fields, past its constructor: that sets a frozen value's one by one."""
+    message = object.__new__(kind)
+    object.__setattr__(message, "__dict__", fields)
+    return message
 
 
 @dataclass(frozen=True)
@@ -54,12 +77,12 @@ class Content:
 
 
 @dataclass(frozen=True)
-class Dequeued:
+class Dequeued(Generic[Leased]):
     """The reply to one dequeue; `unread` are ids, with their bytes, whose content was too large for it."""
 
     outcome: DequeueOutcome
     wait_ms: int
-    leases: tuple[LeasedMessage, ...] = ()
+    leases: tuple[Leased, ...] = ()
     unread: Mapping[int, int] = field(default_factory=dict)
 
 

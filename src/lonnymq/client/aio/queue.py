@@ -190,13 +190,14 @@ class AsyncQueue(AsyncAcknowledger):
             argument.optional_text("worker", worker, 0, 255),
             # On a connection of our own nothing but leases depends on this commit.
             is_durable=connection is not None,
+            kind=AsyncMessage,
+            more={"queue": self, "watch": None},
         )
         wait_s = 0.0 if wait is None else argument.seconds("wait", wait)
         if wait_s and connection is not None:
             raise invalid("wait", wait, "absent if connection is given: a transaction must not sleep")
         reply = await self._receiver.receive(call, wait_s, connection)
-        messages = tuple(AsyncMessage(**vars(lease), queue=self) for lease in reply.leases)
-        return Batch(messages, reply.outcome, reply.wait_ms)
+        return Batch(reply.leases, reply.outcome, reply.wait_ms)
 
     # It is cancelled.
 

@@ -12,7 +12,8 @@ from lonnymq.client.aio.cancellation import kept
 from lonnymq.client.aio.lent import AsyncBorrowed, AsyncLentConnection
 from lonnymq.client.aio.sleeper import AsyncSleeper
 from lonnymq.errors import LonnyError
-from lonnymq.model import Content, Dequeued, LeasedMessage
+from lonnymq.model import Content, Dequeued
+from lonnymq.model.lease import Leased
 
 # Contents that a reply left out are read so many bytes at a time.
 READ_BYTES = 16 * 1024 * 1024
@@ -27,8 +28,8 @@ class AsyncReceiver:
         self._sleepers: list[AsyncSleeper] = []
 
     async def receive(
-        self, call: Call[Dequeued], wait_s: float, connection: AsyncLentConnection | None
-    ) -> Dequeued:
+        self, call: Call[Dequeued[Leased]], wait_s: float, connection: AsyncLentConnection | None
+    ) -> Dequeued[Leased]:
         """Ask once, or until something comes or the time is over."""
         if not wait_s:
             return await self._caller.perform(call, connection, self._leased)
@@ -48,14 +49,14 @@ class AsyncReceiver:
         while self._sleepers:
             await self._sleepers.pop().close()
 
-    async def _leased(self, call: Call[Dequeued], connection: AsyncBorrowed) -> Dequeued:
+    async def _leased(self, call: Call[Dequeued[Leased]], connection: AsyncBorrowed) -> Dequeued[Leased]:
         return await kept(self._lease(call, connection), self._give_back)
 
-    async def _lease(self, call: Call[Dequeued], connection: AsyncBorrowed) -> Dequeued:
+    async def _lease(self, call: Call[Dequeued[Leased]], connection: AsyncBorrowed) -> Dequeued[Leased]:
         reply = await self._caller.execute(call, connection)
         return await self._read(reply, connection) if reply.unread else reply
 
-    async def _read(self, reply: Dequeued, connection: AsyncBorrowed) -> Dequeued:
+    async def _read(self, reply: Dequeued[Leased], connection: AsyncBorrowed) -> Dequeued[Leased]:
         contents: dict[int, Content] = {}
         for part in _parts([lease for lease in reply.leases if lease.id in reply.unread], reply):
             ids, tokens = [lease.id for lease in part], [lease.token for lease in part]
@@ -69,7 +70,7 @@ class AsyncReceiver:
         leases = [_with_content(lease, contents) for lease in reply.leases if lease not in gone]
         return replace(reply, leases=tuple(leases), unread={})
 
-    async def _give_back(self, reply: Dequeued) -> None:
+    async def _give_back(self, reply: Dequeued[Leased]) -> None:
         ids, tokens = [lease.id for lease in reply.leases], [lease.token for lease in reply.leases]
         try:
             if ids:
@@ -79,9 +80,9 @@ class AsyncReceiver:
             pass
 
 
-def _parts(leases: list[LeasedMessage], reply: Dequeued) -> list[list[LeasedMessage]]:
+def _parts(leases: list[Leased], reply: Dequeued[Leased]) -> list[list[Leased]]:
     """Return the leases in groups whose contents are of bounded size."""
-    parts: list[list[LeasedMessage]] = []
+    parts: list[list[Leased]] = []
     room = 0
     for lease in leases:
         room -= reply.unread[lease.id]
@@ -92,5 +93,5 @@ def _parts(leases: list[LeasedMessage], reply: Dequeued) -> list[list[LeasedMess
     return parts
 
 
-def _with_content(lease: LeasedMessage, contents: dict[int, Content]) -> LeasedMessage:
+def _with_content(lease: Leased, contents: dict[int, Content]) -> Leased:
     return replace(lease, **vars(contents[lease.id])) if lease.id in contents else lease

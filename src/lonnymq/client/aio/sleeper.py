@@ -19,6 +19,7 @@ from lonnymq.client.aio.lent import AsyncBorrowed
 from lonnymq.client.failure import is_idle
 from lonnymq.errors import ConnectionLost, LonnyError
 from lonnymq.model import Dequeued, DequeueOutcome
+from lonnymq.model.lease import Leased
 
 REGISTERED_FOR_MS = 5000
 SETTLE_S = 0.25
@@ -44,9 +45,9 @@ class AsyncSleeper:
 
     async def ask(
         self,
-        call: Call[Dequeued],
-        execute: Callable[[Call[Dequeued], AsyncBorrowed], Awaitable[Dequeued]],
-    ) -> Dequeued:
+        call: Call[Dequeued[Leased]],
+        execute: Callable[[Call[Dequeued[Leased]], AsyncBorrowed], Awaitable[Dequeued[Leased]]],
+    ) -> Dequeued[Leased]:
         """Dequeue, on the sleeper's own connection if it has one."""
         if self._connection is not None and not is_idle(self._connection):
             # The last call was cancelled half-way.
@@ -58,7 +59,7 @@ class AsyncSleeper:
                 await self.close()
         return await self._caller.perform(call, execute=execute)
 
-    async def nap(self, reply: Dequeued, deadline: float) -> None:
+    async def nap(self, reply: Dequeued[Any], deadline: float) -> None:
         """Return when asking again makes sense, at `deadline` (of the monotonic clock) at the latest."""
         if reply.outcome is DequeueOutcome.BUSY:
             await self._pause(BUSY_S, deadline)

@@ -192,13 +192,14 @@ class Queue(Acknowledger):
             argument.optional_text("worker", worker, 0, 255),
             # On a connection of our own nothing but leases depends on this commit.
             is_durable=connection is not None,
+            kind=Message,
+            more={"queue": self, "watch": None},
         )
         wait_s = 0.0 if wait is None else argument.seconds("wait", wait)
         if wait_s and connection is not None:
             raise invalid("wait", wait, "absent if connection is given: a transaction must not sleep")
         reply = self._receiver.receive(call, wait_s, connection)
-        messages = tuple(Message(**vars(lease), queue=self) for lease in reply.leases)
-        return Batch(messages, reply.outcome, reply.wait_ms)
+        return Batch(reply.leases, reply.outcome, reply.wait_ms)
 
     # It is cancelled.
 

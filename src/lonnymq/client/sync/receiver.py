@@ -14,7 +14,8 @@ from lonnymq.client.sync.cancellation import kept
 from lonnymq.client.sync.lent import Borrowed, LentConnection
 from lonnymq.client.sync.sleeper import Sleeper
 from lonnymq.errors import LonnyError
-from lonnymq.model import Content, Dequeued, LeasedMessage
+from lonnymq.model import Content, Dequeued
+from lonnymq.model.lease import Leased
 
 # Contents that a reply left out are read so many bytes at a time.
 READ_BYTES = 16 * 1024 * 1024
@@ -28,7 +29,9 @@ class Receiver:
         # Each waiting call takes one, and leaves it, still listening, for the next.
         self._sleepers: list[Sleeper] = []
 
-    def receive(self, call: Call[Dequeued], wait_s: float, connection: LentConnection | None) -> Dequeued:
+    def receive(
+        self, call: Call[Dequeued[Leased]], wait_s: float, connection: LentConnection | None
+    ) -> Dequeued[Leased]:
         """Ask once, or until something comes or the time is over."""
         if not wait_s:
             return self._caller.perform(call, connection, self._leased)
@@ -48,14 +51,14 @@ class Receiver:
         while self._sleepers:
             self._sleepers.pop().close()
 
-    def _leased(self, call: Call[Dequeued], connection: Borrowed) -> Dequeued:
+    def _leased(self, call: Call[Dequeued[Leased]], connection: Borrowed) -> Dequeued[Leased]:
         return kept(self._lease(call, connection), self._give_back)
 
-    def _lease(self, call: Call[Dequeued], connection: Borrowed) -> Dequeued:
+    def _lease(self, call: Call[Dequeued[Leased]], connection: Borrowed) -> Dequeued[Leased]:
         reply = self._caller.execute(call, connection)
         return self._read(reply, connection) if reply.unread else reply
 
-    def _read(self, reply: Dequeued, connection: Borrowed) -> Dequeued:
+    def _read(self, reply: Dequeued[Leased], connection: Borrowed) -> Dequeued[Leased]:
         contents: dict[int, Content] = {}
         for part in _parts([lease for lease in reply.leases if lease.id in reply.unread], reply):
             ids, tokens = [lease.id for lease in part], [lease.token for lease in part]
@@ -69,7 +72,7 @@ class Receiver:
         leases = [_with_content(lease, contents) for lease in reply.leases if lease not in gone]
         return replace(reply, leases=tuple(leases), unread={})
 
-    def _give_back(self, reply: Dequeued) -> None:
+    def _give_back(self, reply: Dequeued[Leased]) -> None:
         ids, tokens = [lease.id for lease in reply.leases], [lease.token for lease in reply.leases]
         try:
             if ids:
@@ -79,9 +82,9 @@ class Receiver:
             pass
 
 
-def _parts(leases: list[LeasedMessage], reply: Dequeued) -> list[list[LeasedMessage]]:
+def _parts(leases: list[Leased], reply: Dequeued[Leased]) -> list[list[Leased]]:
     """Return the leases in groups whose contents are of bounded size."""
-    parts: list[list[LeasedMessage]] = []
+    parts: list[list[Leased]] = []
     room = 0
     for lease in leases:
         room -= reply.unread[lease.id]
@@ -92,5 +95,5 @@ def _parts(leases: list[LeasedMessage], reply: Dequeued) -> list[list[LeasedMess
     return parts
 
 
-def _with_content(lease: LeasedMessage, contents: dict[int, Content]) -> LeasedMessage:
+def _with_content(lease: Leased, contents: dict[int, Content]) -> Leased:
     return replace(lease, **vars(contents[lease.id])) if lease.id in contents else lease

@@ -20,6 +20,7 @@ from lonnymq.client.sync.caller import Caller
 from lonnymq.client.sync.lent import Borrowed
 from lonnymq.errors import ConnectionLost, LonnyError
 from lonnymq.model import Dequeued, DequeueOutcome
+from lonnymq.model.lease import Leased
 
 REGISTERED_FOR_MS = 5000
 SETTLE_S = 0.25
@@ -45,9 +46,9 @@ class Sleeper:
 
     def ask(
         self,
-        call: Call[Dequeued],
-        execute: Callable[[Call[Dequeued], Borrowed], Dequeued],
-    ) -> Dequeued:
+        call: Call[Dequeued[Leased]],
+        execute: Callable[[Call[Dequeued[Leased]], Borrowed], Dequeued[Leased]],
+    ) -> Dequeued[Leased]:
         """Dequeue, on the sleeper's own connection if it has one."""
         if self._connection is not None and not is_idle(self._connection):
             # The last call was cancelled half-way.
@@ -59,7 +60,7 @@ class Sleeper:
                 self.close()
         return self._caller.perform(call, execute=execute)
 
-    def nap(self, reply: Dequeued, deadline: float) -> None:
+    def nap(self, reply: Dequeued[Any], deadline: float) -> None:
         """Return when asking again makes sense, at `deadline` (of the monotonic clock) at the latest."""
         if reply.outcome is DequeueOutcome.BUSY:
             self._pause(BUSY_S, deadline)
