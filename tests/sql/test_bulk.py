@@ -152,6 +152,27 @@ def test_the_order_does_not_depend_on_the_plan(queue: Session) -> None:
         assert contents == sorted(contents)
 
 
+@pytest.mark.parametrize("ordinals", [(-7, -1, 0, 70_000), (5, 2**40, 2**62, 2**63 - 1)])
+def test_ordinals_may_be_any_numbers(queue: Session, ordinals: tuple[int, ...]) -> None:
+    parts = {uuid.uuid4(): 3 * len(ordinals), uuid.uuid4(): 3 * len(ordinals)}
+    for number, part in enumerate(reversed(parts)):
+        for ordinal in reversed(ordinals):
+            queue.rows(
+                "insert into stage (publication, part, ordinal, channel, content)"
+                " select 'p', %s, %s, c, convert_to(%s, 'utf8') from unnest(array['a', 'b', 'c']) c returning 1",
+                part,
+                ordinal,
+                f"{1 - number} {ordinals.index(ordinal)}",
+            )
+    assert publish(queue, "p", parts) == ("published", 6 * len(ordinals), 0)
+    for channel in "abc":
+        found = queue.rows(
+            "select convert_from(content, 'utf8') from message_status where channel = %s order by message_id",
+            channel,
+        )
+        assert [content for (content,) in found] == sorted(content for (content,) in found)
+
+
 def test_times_and_limits_of_staged_rows_are_kept(queue: Session) -> None:
     rows: list[dict[str, Any]] = [
         {"content": b"later", "delay_ms": 3_600_000},

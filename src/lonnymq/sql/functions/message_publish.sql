@@ -1,4 +1,5 @@
--- message_publish: create all rows that were staged for a publication, at once, in the order of the parts and ordinals.
+-- message_publish: create all rows that were staged for a publication, at once; in each channel in the order of the parts
+-- and ordinals.
 -- p_parts and p_counts say which parts, and how many rows each must have: a part that is incomplete (staging does not
 -- survive a crash of the server) is an error, SQLSTATE LQ005. A publication is published once: repeating it does nothing.
 -- max_size does not apply to bulk loads.
@@ -26,31 +27,40 @@ declare
   v_last_id bigint;
   v_missing text;
   v_staged bigint;
+  v_min_ordinal bigint;
+  v_max_ordinal bigint;
   v_has_keys boolean;
   v_bad text;
+  v_stretches bigint;
   -- By channel.
   v_channels text[];
   v_channel_ids bigint[];
   v_counts bigint[];
   v_mins bigint[];
   v_maxs bigint[];
-  -- Ids in the order of the load. (coalesce: so that the planner does not take it for a handful of rows.)
+  -- Each stretch of the load is inserted channel by channel: that keeps to few pages of the index by channel, and what the
+  -- channels have first to few pages of the table. By one number: rows are sorted by four in several times the time.
+  c_stretch constant bigint := 65536;
+  v_order text := '((array_position($3, t.part) * $6 + t.ordinal / $7) * cardinality($4) + n.rank) * $7 + t.ordinal % $7';
+  -- (coalesce: so that the planner does not take it for a handful of rows.)
   c_insert constant text := $sql$
     insert into message (id, channel_id, channel_name, dequeue_at, created_at, max_attempts, key, content)
-    select l.id, n.id, n.name, coalesce(l.dequeue_at, $1 + l.delay_ms, $1), $1, l.max_attempts, l.key, l.content
+    select l.id, l.channel_id, l.channel_name, coalesce(l.dequeue_at, $1 + l.delay_ms, $1), $1, l.max_attempts, l.key,
+      l.content
     from (
       select nextval('message_id_seq') as id, s.*
       from (
-        select t.* from stage t
+        select t.dequeue_at, t.delay_ms, t.max_attempts, t.key, t.content, n.id as channel_id, n.name as channel_name
+        from stage t
+        join (
+          select u.channel, u.id, u.rank, case when c.name = u.channel then null else u.channel end as name
+          from unnest($4, $5) with ordinality u(channel, id, rank)
+          left join channel c on c.id = u.id
+        ) n on n.channel = t.channel
         where coalesce(t.publication = $2 and t.part = any($3), false)
-        order by array_position($3, t.part), t.ordinal
+        order by %s
       ) s
     ) l
-    join (
-      select u.channel, u.id, case when c.name = u.channel then null else u.channel end as name
-      from unnest($4, $5) u(channel, id)
-      left join channel c on c.id = u.id
-    ) n on n.channel = l.channel
   $sql$;
 begin
   if p_publication is null or length(p_publication) not between 1 and 255 then
@@ -74,6 +84,7 @@ begin
   select s.salt, s.max_content_bytes into v_salt, v_max_bytes from setting s where s.is_only;
   with groups as materialized (
     select t.part, t.channel, count(*) as count, bool_or(t.key is not null) as has_keys,
+      min(t.ordinal) as min_ordinal, max(t.ordinal) as max_ordinal,
       min(coalesce(t.dequeue_at, v_now + t.delay_ms, v_now)) as min_at,
       max(coalesce(t.dequeue_at, v_now + t.delay_ms, v_now)) as max_at, min(case
         when octet_length(t.content) > v_max_bytes then format('content must be at most %s bytes, got %s', v_max_bytes,
@@ -96,19 +107,22 @@ begin
   ),
   channels as (
     select g.channel, channel_id(v_salt, g.channel) as id, sum(g.count) as count, min(g.min_at) as min_at,
-      max(g.max_at) as max_at, bool_or(g.has_keys) as has_keys, coalesce(min(g.bad), case
+      max(g.max_at) as max_at, min(g.min_ordinal) as min_ordinal, max(g.max_ordinal) as max_ordinal,
+      bool_or(g.has_keys) as has_keys, coalesce(min(g.bad), case
         when length(g.channel) not between 1 and 255 or g.channel ~ '[[:cntrl:]]' then
           'channel must be 1 to 255 characters without control characters, got ' || quote_literal(left(g.channel, 100))
       end) as bad
     from groups g
     group by g.channel
+    order by id
   )
   select array_agg(c.channel), array_agg(c.id), array_agg(c.count), array_agg(c.min_at), array_agg(c.max_at),
-    coalesce(sum(c.count), 0), coalesce(bool_or(c.has_keys), false), min(c.bad), (
+    coalesce(sum(c.count), 0), min(c.min_ordinal), max(c.max_ordinal), coalesce(bool_or(c.has_keys), false), min(c.bad), (
       select string_agg(format('part %s has %s rows of %s', p.part, p.staged, p.count), ', ')
       from parts p where p.count is distinct from p.staged
     )
-  into v_channels, v_channel_ids, v_counts, v_mins, v_maxs, v_staged, v_has_keys, v_bad, v_missing
+  into v_channels, v_channel_ids, v_counts, v_mins, v_maxs, v_staged, v_min_ordinal, v_max_ordinal,
+    v_has_keys, v_bad, v_missing
   from channels c;
   if v_missing is not null then
     raise exception using
@@ -119,20 +133,27 @@ begin
     raise exception using errcode = 'LQ001', message = v_bad, hint = 'Nothing of this publication was created.';
   end if;
 
+  -- Ordinals need not begin at zero, nor be close to one another.
+  v_stretches := v_max_ordinal / c_stretch + 1;
+  if v_min_ordinal < 0
+    or (cardinality(p_parts) + 1) * v_stretches::numeric * cardinality(v_channels) * c_stretch > 9000000000000000000 then
+    v_order := 'array_position($3, t.part), t.ordinal';
+  end if;
   v_first_id := nextval('message_id_seq');
   if v_has_keys then
     -- Inserted in the order of the keys, so that two loads cannot deadlock; and what is new is counted as it comes.
-    execute 'with made as (' || c_insert || '
-        order by l.key is null, n.id, l.key, l.id
+    execute 'with made as (' || format(c_insert, v_order) || '
+        order by l.key is null, l.channel_id, l.key, l.id
         on conflict (channel_id, key) where key is not null do nothing
         returning channel_id
       )
       select array_agg(coalesce(m.count, 0) order by u.ordinal)
       from unnest($5) with ordinality u(id, ordinal)
       left join (select m.channel_id, count(*) as count from made m group by m.channel_id) m on m.channel_id = u.id'
-    into v_counts using v_now, p_publication, p_parts, v_channels, v_channel_ids;
+    into v_counts using v_now, p_publication, p_parts, v_channels, v_channel_ids, v_stretches, c_stretch;
   else
-    execute c_insert using v_now, p_publication, p_parts, v_channels, v_channel_ids;
+    execute format(c_insert, v_order)
+    using v_now, p_publication, p_parts, v_channels, v_channel_ids, v_stretches, c_stretch;
   end if;
   v_last_id := nextval('message_id_seq');
   insert into wake (lane, channel_id, channel_name, at, message_id, to_at, to_id, waiting)
