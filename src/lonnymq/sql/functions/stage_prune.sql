@@ -5,6 +5,7 @@
 create or replace function stage_prune(p_before timestamptz default now() - interval '1 day') returns bigint
 language plpgsql security definer
 set search_path from current
+set jit = off
 as $$
 declare
   v_rows bigint;
