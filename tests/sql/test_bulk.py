@@ -159,7 +159,8 @@ def test_ordinals_may_be_any_numbers(queue: Session, ordinals: tuple[int, ...]) 
         for ordinal in reversed(ordinals):
             queue.rows(
                 "insert into stage (publication, part, ordinal, channel, content)"
-                " select 'p', %s, %s, c, convert_to(%s, 'utf8') from unnest(array['a', 'b', 'c']) c returning 1",
+                " select 'p', %s, %s, c, convert_to(%s, 'utf8') from unnest(array['a', 'b', 'c']) c"
+                " returning ordinal",
                 part,
                 ordinal,
                 f"{1 - number} {ordinals.index(ordinal)}",
