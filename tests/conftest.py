@@ -8,9 +8,11 @@ import shutil
 import subprocess
 import tempfile
 import uuid
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,6 +28,8 @@ Connect = Callable[..., psycopg.Connection[Any]]
 Database = Callable[..., str]
 
 GIVEN_DSN = os.environ.get("LONNYMQ_TEST_DSN")
+# What these test is Python: each test takes one kind of server, by turns. The rest takes all of them.
+TESTS_OF_PYTHON = {"benchmarks", "client", "connections", "examples", "tasks", "testing", "worker"}
 MEMORY = Path("/dev/shm")
 # Not UTC, which would hide what a server's own time zone can do.
 SERVER_SETTINGS: dict[str, str] = {
@@ -52,6 +56,7 @@ class Server:
     dsn: str
 
 
+@cache
 def server_kinds() -> list[ServerKind]:
     """The wheel's server and the system's, where they are installed."""
     if GIVEN_DSN:
@@ -71,6 +76,30 @@ def major_of(found: binaries.Binaries) -> str:
         [found.program("postgres"), "--version"], capture_output=True, text=True, check=True
     )
     return answer.stdout.split()[2].partition(".")[0]
+
+
+# First, since pytest-xdist reads the groups in a hook of the same name.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """One process for all tests on the Spark session; one kind of server for each test of Python."""
+    spare = {item: None for item in items if _is_another_servers_turn(item)}
+    config.hook.pytest_deselected(items=list(spare))
+    items[:] = [item for item in items if item not in spare]
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+def _is_another_servers_turn(item: pytest.Item) -> bool:
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    kind: ServerKind | None = params.get("server_kind")
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    if kind is None or folder not in TESTS_OF_PYTHON:
+        return False
+    kinds = server_kinds()
+    # By name, so that it is the same server whichever tests are chosen.
+    turn = zlib.crc32(item.nodeid.replace(kind.name, "").encode())
+    return kinds[turn % len(kinds)] != kind
 
 
 @pytest.fixture(scope="session", params=server_kinds(), ids=lambda kind: kind.name)

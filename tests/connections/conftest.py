@@ -2,14 +2,12 @@
 
 import asyncio
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import lonnymq
 from tests.client.conftest import Driven
-from tests.conftest import ServerKind, server_kinds
 from tests.connections.lenders import ASYNCIO, BLOCKING, Loan, OpenLoan
 
 
@@ -49,15 +47,3 @@ def lent_queue(lender: str, dsn: str, runner: asyncio.Runner) -> Iterator[Any]:
         queue = Driven(lonnymq.AsyncQueue(dsn), runner)
     yield queue
     queue.close()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One kind of server will do here: it is the libraries that differ."""
-    first = server_kinds()[0]
-    items[:] = [item for item in items if not _is_on_another_server(item, first)]
-
-
-def _is_on_another_server(item: pytest.Item, first: ServerKind) -> bool:
-    if not item.path.is_relative_to(Path(__file__).parent) or not isinstance(item, pytest.Function):
-        return False
-    return hasattr(item, "callspec") and item.callspec.params.get("server_kind", first) != first

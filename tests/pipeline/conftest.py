@@ -16,13 +16,6 @@ if TYPE_CHECKING:
     from lonnymq.pipeline.lake import Lake
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All that use the session go to one process, and there is one JVM."""
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-
-
 @pytest.fixture(scope="session")
 def server_kind() -> ServerKind:
     """What is tested here is what comes after the queue."""

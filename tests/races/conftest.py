@@ -8,7 +8,8 @@ import pytest
 
 from tests.conftest import Connect
 
-OPTIONS = "-c search_path=lonnymq -c lock_timeout=3s -c statement_timeout=60s"
+# Without the compiler: queue_check() after each step would be compiled each time, which takes 80 ms.
+OPTIONS = "-c search_path=lonnymq -c lock_timeout=3s -c statement_timeout=60s -c jit=off"
 
 
 @pytest.fixture

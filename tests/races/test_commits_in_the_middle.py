@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from tests.conftest import Connect, server_kinds
+from tests.conftest import Connect
 from tests.races.barrier import StoppedDequeue, session_stopping_at
 from tests.races.sessions import (
     Leased,
@@ -101,8 +101,6 @@ class StoppedWide(StoppedDequeue):
         self.leased = dequeue(self.session, 100)
 
 
-# On one server: it takes long, and this is about our statements.
-@pytest.mark.parametrize("server_kind", server_kinds()[-1:], ids=lambda kind: kind.name, indirect=True)
 @pytest.mark.parametrize("names", ["a", "abcd"], ids=["one turn", "four turns"])
 @pytest.mark.parametrize("table", ["wake", "turn", "channel", "message", "lease"])
 def test_whatever_commits_meanwhile_each_message_is_served_once(

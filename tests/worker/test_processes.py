@@ -37,21 +37,30 @@ def test_processes_share_the_work_and_one_that_dies_is_replaced(
     queue: Queue, connect: Connect, start_worker: StartWorker
 ) -> None:
     parent = start_worker(processes=2, concurrency=2, lease_ms=2000)
-    enqueue(queue, 4, seconds=0.5)
-    parent.wait_for("end", 4)
+
+    def begun(count: int, seconds: float) -> None:
+        """As many more, once all else has ended."""
+        eventually(lambda: queue.status().waiting == queue.status().leased == 0)
+        before = len(parent.events("begin"))
+        enqueue(queue, count, seconds)
+        parent.wait_for("begin", before + count)
+
+    def have_worked(count: int) -> bool:
+        """However late one of them comes, there is work for it."""
+        if queue.status().waiting == 0:
+            enqueue(queue, 4, seconds=0.1)
+        return len(workers_of(parent)) == count
+
+    eventually(lambda: have_worked(2))
     first, second = workers_of(parent)
     assert parent.pid not in (first, second)
 
-    enqueue(queue, 4, seconds=1)
-    parent.wait_for("begin", 8)
+    begun(4, seconds=1)
     os.kill(first, signal.SIGKILL)
-    eventually(lambda: queue.status().waiting == queue.status().leased == 0)
-    enqueue(queue, 4, seconds=0.5)
-    eventually(lambda: len(workers_of(parent)) == 3, "the new one works too")
+    eventually(lambda: have_worked(3), "the new one works too")
 
     # To the group, as a terminal does: the children take orders from their parent only.
-    enqueue(queue, 4, seconds=1)
-    parent.wait_for("begin", 16)
+    begun(4, seconds=1)
     survivors = [pid for pid in workers_of(parent) if is_alive(pid) and pid != first]
     for pid in survivors:
         os.kill(pid, signal.SIGINT)
