@@ -12,7 +12,7 @@ PEER = Peer(
     # A queue's concurrency is per worker.
     features=frozenset({Feature.TENANTS, Feature.RATE_LIMIT, Feature.RECOVERY}),
     settings=(
-        "the asyncio executor, 200 at a time, eager polling; push_many for bulk; a queue per tenant, with "
-        "its rate limit; heartbeats of 1 s and recovery each second where a worker is killed."
+        "the asyncio executor, 200 at a time, eager polling; push_many for bulk; a queue per tenant, 200 at "
+        "a time, with its rate limit; heartbeats of 1 s and recovery each second where a worker is killed."
     ),
 )

@@ -9,7 +9,7 @@ PEER = Peer(
     program="dramatiq",
     packages=("dramatiq[rabbitmq]==2.2.1", "pika==1.4.4"),
     service=Service.RABBITMQ,
-    # Its limits need a Redis or Memcached beside the broker.
+    # Its limits need a Redis or Memcached beside the broker, and have messages fail and come again.
     features=frozenset({Feature.TENANTS, Feature.RECOVERY}),
     settings=(
         "8 threads per process, 200 prefetched; a call per message, also in bulk; a queue and an actor per "

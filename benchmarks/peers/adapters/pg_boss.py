@@ -9,9 +9,11 @@ PEER = Peer(
     program="pg_boss.mjs",
     packages=("pg-boss@12.35.0",),
     service=Service.POSTGRESQL,
+    # Its throttling drops or merges jobs as they are sent: no rate limit of what was accepted.
     features=frozenset({Feature.TENANTS, Feature.CAP, Feature.RECOVERY}),
     settings=(
         "batches of 500, two local workers, NOTIFY on, no pause while batches are full; insert of 1,000 for "
-        "bulk; a group per tenant with groupConcurrency; heartbeats of 10 s, the least, where one is killed."
+        "bulk; a queue per tenant with batches of 200, faster and fairer than groups; a group with "
+        "groupConcurrency for a cap; heartbeats of 10 s, the least, where one is killed."
     ),
 )

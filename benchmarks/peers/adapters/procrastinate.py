@@ -9,10 +9,10 @@ PEER = Peer(
     program="procrastinate",
     packages=("procrastinate==3.10.0", "psycopg[binary]==3.3.8"),
     service=Service.POSTGRESQL,
-    # A lock is a cap of one. Stalled jobs are for a periodic task of the user's to find.
-    features=frozenset({Feature.TENANTS}),
+    features=frozenset({Feature.TENANTS, Feature.CAP, Feature.RECOVERY}),
     settings=(
-        "concurrency 30, jobs deleted when done, LISTEN on; batch_defer of 1,000 for bulk; "
-        "a queue and a lock per tenant."
+        "concurrency 30, jobs deleted when done, LISTEN on; batch_defer of 1,000 for bulk; a queue and a "
+        "worker per tenant, three times as fast as a lock per tenant; a cap of 3 is three locks; where a "
+        "worker is killed, heartbeats of 0.5 s and the periodic task of its documentation, each second."
     ),
 )

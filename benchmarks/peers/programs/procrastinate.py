@@ -1,4 +1,9 @@
-"""procrastinate: a queue per tenant, jobs deleted when done."""
+"""procrastinate: a queue and a worker per tenant, jobs deleted when done."""
+
+import asyncio
+import itertools
+import signal
+from collections import defaultdict
 
 import procrastinate
 
@@ -6,6 +11,7 @@ from benchmarks.peers.programs import kit
 from benchmarks.peers.programs.kit import Order, Payload
 
 CONCURRENCY = 30
+told = kit.order()
 app = procrastinate.App(connector=procrastinate.PsycopgConnector(min_size=4, max_size=CONCURRENCY))
 
 
@@ -14,34 +20,74 @@ async def handle(**payload: object) -> None:
     await kit.handle(payload)
 
 
+if told.lease_s is not None:
+    # What its documentation has for jobs of dead workers: a periodic task of the user's, here each second.
+    @app.periodic(cron="* * * * * */1")
+    @app.task(queueing_lock="stalled", queue="stalled", pass_context=True)
+    async def retry_stalled(context: procrastinate.JobContext, timestamp: int) -> None:
+        for job in await app.job_manager.get_stalled_jobs(seconds_since_heartbeat=told.lease_s):
+            await app.job_manager.retry_job(job)
+
+
 async def install(told: Order) -> None:
     async with app.open_async():
         await app.schema_manager.apply_schema_async()
 
 
-def configured(told: Order, tenant: str) -> procrastinate.jobs.JobDeferrer:
-    # What it has for tenants is a lock: one job of a name at a time, no more and no less.
-    return handle.configure(queue=tenant, lock=tenant if told.is_tenanted else None)
-
-
 async def enqueue(told: Order) -> None:
+    numbers = itertools.count()
+
+    def place(tenant: str) -> tuple[str, str | None]:
+        """Return a queue and a lock: jobs of a lock run one at a time, so a cap of three is three locks."""
+        cap = told.tenants[tenant].max_concurrency
+        return tenant, None if cap is None else f"{tenant}/{next(numbers) % cap}"
+
+    def configured(place: tuple[str, str | None]) -> procrastinate.jobs.JobDeferrer:
+        queue, lock = place
+        return handle.configure(queue=queue, lock=lock)
+
     async with app.open_async():
 
         async def one(tenant: str, payload: Payload) -> None:
-            await configured(told, tenant).defer_async(**payload)
+            await configured(place(tenant)).defer_async(**payload)
 
         async def many(batch: list[tuple[str, Payload]]) -> None:
-            for tenant in dict.fromkeys(tenant for tenant, _ in batch):
-                payloads = [payload for name, payload in batch if name == tenant]
-                await configured(told, tenant).batch_defer_async(*payloads)
+            payloads = defaultdict(list)
+            for tenant, payload in batch:
+                payloads[place(tenant)].append(payload)
+            for where, those in payloads.items():
+                await configured(where).batch_defer_async(*those)
 
         await kit.send(told, one, many)
 
 
 async def work(told: Order) -> None:
+    heartbeats = {} if told.lease_s is None else {"update_heartbeat_interval": 0.5}
+    # One worker would take the oldest first, whosoever they are: a worker for each tenant's queue.
+    queues = [[tenant] for tenant in told.tenants] if told.is_tenanted else [None]
     async with app.open_async():
         kit.wait_for_go()
-        await app.run_worker_async(concurrency=told.batch or CONCURRENCY, delete_jobs="always")
+        workers = [
+            asyncio.create_task(
+                app.run_worker_async(
+                    queues=names,
+                    concurrency=told.batch or CONCURRENCY,
+                    delete_jobs="always",
+                    # A cap that is reached is looked at again as soon as something is notified, or then.
+                    fetch_job_polling_interval=0.1,
+                    install_signal_handlers=False,
+                    **heartbeats,
+                )
+            )
+            for names in queues
+        ]
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop, workers)
+        await asyncio.gather(*workers, return_exceptions=True)
+
+
+def stop(workers: list[asyncio.Task[None]]) -> None:
+    for worker in workers:
+        worker.cancel()
 
 
 if __name__ == "__main__":
