@@ -47,7 +47,7 @@ def verdicts(document: Json, titles: dict[str, str]) -> str:
                     f"{figure(best, metric)} ({titles[best['peer']]})",
                     "-" if metric["ratio"] is None else f"{metric['ratio']:g}",
                     f"{sign} {metric['bound']:g}",
-                    "yes" if metric["holds"] else "**no**",
+                    "**no**" if metric["verdict"] == "no" else metric["verdict"],
                 ]
             )
     return table(["", "LonnyMQ", "best of the others", "ratio", "promised", "holds"], rows)

@@ -6,9 +6,10 @@ import dataclasses
 import signal
 import sys
 import time
+from pathlib import Path
 
 from benchmarks import options, results
-from benchmarks.peers import report, run
+from benchmarks.peers import merging, report, run, verdict
 from benchmarks.peers.adapters import OURS, PEERS
 from benchmarks.peers.peer import Peer, Service
 from benchmarks.peers.scenario import EFFORTS, Bench, Scenario
@@ -38,22 +39,33 @@ def main(arguments: list[str] | None = None) -> int:
         environments, reasons = run.available(peers, services, progress)
         present = [peer for peer in peers if peer.name in environments]
         bench = Bench(services, effort, environments)
-        found = []
+        minutes = run.expected_s(effort, scenarios, present) / 60
+        progress(f"  about {minutes:.0f} minutes for {len(scenarios)} scenarios and {len(present)} peers")
+        found, is_missed = [], False
         for scenario in scenarios:
             outcomes = run.measured(bench, scenario, present, progress)
-            found.append((scenario, outcomes))
+            found.append(report.scenario_json(scenario, outcomes))
+            verdicts = [verdict.judged(metric, outcomes) for metric in scenario.metrics]
+            is_missed = is_missed or verdict.Verdict.MISSED in verdicts
             print(report.table(scenario, outcomes), flush=True)
-        head = results.circumstances(server, sql_before, {"effort": effort.name, "rounds": effort.rounds})
+        settings = {"effort": effort.name, "rounds": effort.rounds, "measures": dataclasses.asdict(effort)}
+        head = results.circumstances(server, sql_before, settings)
+        head["servers"] = services.versions()
     progress(f"  all took {time.monotonic() - began_at:.0f} s")
-    content = report.document(peers, reasons, found)
+    content = head | report.document(peers, reasons, found)
     if not chosen.no_write:
-        print(f"written to {results.save(chosen.output, head | content)}")
-    is_missed = any(
-        report.metric_json(metric, outcomes)["holds"] is False
-        for scenario, outcomes in found
-        for metric in scenario.metrics
-    )
+        write(content, chosen.output, chosen.merge)
     return 1 if chosen.strict and is_missed else 0
+
+
+def write(content: dict[str, object], path: Path, is_merged: bool) -> None:
+    if is_merged:
+        try:
+            content = merging.merged(path, content)
+        except merging.NotAlike as error:
+            path = path.with_suffix(".apart.json")
+            progress(f"  not merged, because the two differ: {error}")
+    print(f"written to {results.save(path, content)}")
 
 
 def choose(chosen: argparse.Namespace) -> tuple[list[Peer], list[Scenario]]:
@@ -90,7 +102,15 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "--peer", action="append", choices=peers, metavar="NAME", help="this and ours; repeatable"
     )
     parser.add_argument(
-        "--scenario", action="append", choices=scenarios, metavar="NAME", help="only this; repeatable"
+        "--scenario",
+        "--case",
+        action="append",
+        choices=scenarios,
+        metavar="NAME",
+        help="only this; repeatable",
+    )
+    parser.add_argument(
+        "--merge", action="store_true", help="keep the scenarios of the file that are not measured again"
     )
     parser.add_argument("--list", action="store_true", help="name peers and scenarios, and end")
     options.add_shared(

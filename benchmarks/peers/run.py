@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.peers.environment import Environment, NotInstallable, installed
 from benchmarks.peers.peer import Peer
-from benchmarks.peers.scenario import Bench, Figures, Scenario
+from benchmarks.peers.scenario import Bench, Effort, Figures, Scenario
 from benchmarks.peers.services import Services
 from benchmarks.peers.stage import ProgramFailed
 
@@ -19,6 +19,8 @@ class Outcome:
 
     rounds: list[Figures] = field(default_factory=list)
     absent: str = ""
+    # Of each round, all that belongs to it included.
+    took_s: list[float] = field(default_factory=list)
 
 
 # By the peer's name.
@@ -43,7 +45,8 @@ def available(
 
 def measured(bench: Bench, scenario: Scenario, peers: Sequence[Peer], progress: Progress) -> Outcomes:
     outcomes = {peer.name: Outcome(absent=lacking(scenario, peer)) for peer in peers}
-    for number in range(bench.effort.rounds):
+    rounds = scenario.rounds(bench.effort)
+    for number in range(rounds):
         for peer in peers:
             outcome = outcomes[peer.name]
             if outcome.absent:
@@ -57,16 +60,25 @@ def measured(bench: Bench, scenario: Scenario, peers: Sequence[Peer], progress: 
                 continue
             outcome.rounds.append(figures)
             took_s = time.monotonic() - began_at
+            outcome.took_s.append(took_s)
             said = ", ".join(f"{key} {shown(value)}" for key, value in figures.items())
-            progress(
-                f"  {scenario.name} {number + 1}/{bench.effort.rounds} {peer.name}: {said} ({took_s:.0f} s)"
-            )
+            progress(f"  {scenario.name} {number + 1}/{rounds} {peer.name}: {said} ({took_s:.0f} s)")
     return outcomes
+
+
+def expected_s(effort: Effort, scenarios: Sequence[Scenario], peers: Sequence[Peer]) -> float:
+    """Return how long it will take, roughly, on a machine with nothing else to do."""
+    return sum(
+        scenario.rounds(effort) * scenario.lasts_s(effort)
+        for scenario in scenarios
+        for peer in peers
+        if not lacking(scenario, peer)
+    )
 
 
 def lacking(scenario: Scenario, peer: Peer) -> str:
     missing = sorted(scenario.needs - peer.offers)
-    return f"not offered: {', '.join(missing)}" if missing else ""
+    return f"no such feature: {', '.join(missing)}" if missing else ""
 
 
 def shown(value: float | None) -> str:

@@ -17,9 +17,14 @@ class Effort:
 
     name: str
     rounds: int
+    # Of scenarios that take longer than all the others.
+    long_rounds: int
     one_by_one: int
     bulk: int
     drained: int
+    # To fill a queue takes no longer, also if it is not full then; nor does the longest one.
+    fill_s: float
+    long_fill_s: float
     # A drain ends after so long, also if there is more.
     window_s: float
     latencies: int
@@ -31,42 +36,82 @@ class Effort:
     # How long a message of a killed worker is waited for.
     recovery_s: float
     costed: int
+    # To install a peer in a fresh place, start its workers and stop them; only for the estimate.
+    start_s: float = 3.0
 
 
 EFFORTS = {
-    "smoke": Effort("smoke", 1, 20, 200, 200, 5.0, 10, (100, 200), 200, 100, 1.0, 15.0, 200),
+    "smoke": Effort(
+        name="smoke",
+        rounds=1,
+        long_rounds=1,
+        one_by_one=20,
+        bulk=200,
+        drained=200,
+        fill_s=5.0,
+        long_fill_s=5.0,
+        window_s=5.0,
+        latencies=10,
+        backlogs=(100, 200),
+        before=200,
+        big_tenant=100,
+        limited_s=1.0,
+        recovery_s=15.0,
+        costed=200,
+    ),
     "quick": Effort(
-        "quick", 1, 500, 20_000, 20_000, 4.0, 100, (5_000, 50_000), 20_000, 10_000, 3.0, 30.0, 5_000
+        name="quick",
+        rounds=1,
+        long_rounds=1,
+        one_by_one=500,
+        bulk=20_000,
+        drained=20_000,
+        fill_s=4.0,
+        long_fill_s=8.0,
+        window_s=4.0,
+        latencies=100,
+        backlogs=(5_000, 50_000),
+        before=20_000,
+        big_tenant=10_000,
+        limited_s=3.0,
+        recovery_s=30.0,
+        costed=5_000,
     ),
     "standard": Effort(
-        "standard",
-        3,
-        2_000,
-        100_000,
-        100_000,
-        8.0,
-        500,
-        (10_000, 200_000),
-        200_000,
-        10_000,
-        10.0,
-        90.0,
-        20_000,
+        name="standard",
+        rounds=3,
+        long_rounds=1,
+        one_by_one=1_000,
+        bulk=100_000,
+        drained=100_000,
+        fill_s=4.0,
+        long_fill_s=30.0,
+        window_s=4.0,
+        latencies=200,
+        backlogs=(10_000, 1_000_000),
+        before=200_000,
+        big_tenant=10_000,
+        limited_s=4.0,
+        recovery_s=60.0,
+        costed=5_000,
     ),
     "full": Effort(
-        "full",
-        5,
-        5_000,
-        100_000,
-        100_000,
-        30.0,
-        1_500,
-        (10_000, 1_000_000),
-        200_000,
-        10_000,
-        20.0,
-        120.0,
-        100_000,
+        name="full",
+        rounds=5,
+        long_rounds=3,
+        one_by_one=5_000,
+        bulk=100_000,
+        drained=100_000,
+        fill_s=60.0,
+        long_fill_s=600.0,
+        window_s=30.0,
+        latencies=1_500,
+        backlogs=(10_000, 1_000_000),
+        before=200_000,
+        big_tenant=10_000,
+        limited_s=20.0,
+        recovery_s=120.0,
+        costed=100_000,
     ),
 }
 
@@ -81,6 +126,8 @@ class Metric:
     is_higher_better: bool
     # Ours to the best peer's: at least, or at most if lower is better. None: shown, not judged.
     bound: float | None = 1.0
+    # What to say where a peer that was measured has no figure.
+    missing: str = "not in the time"
 
 
 # What a peer's measurement yields; None: it did not get there in time.
@@ -95,6 +142,12 @@ class Scenario:
     measure: Callable[["Bench", Peer], Figures]
     # Without these a peer has nothing to be measured.
     needs: frozenset[Feature] = frozenset()
+    # One peer in one round, roughly, for the estimate.
+    lasts_s: Callable[[Effort], float] = lambda effort: effort.start_s + effort.window_s
+    is_long: bool = False
+
+    def rounds(self, effort: Effort) -> int:
+        return min(effort.rounds, effort.long_rounds) if self.is_long else effort.rounds
 
 
 @dataclass(frozen=True)

@@ -67,10 +67,26 @@ class Services:
             self._brokers[service] = self.stack.enter_context(start())
         return self._brokers[service]
 
+    def versions(self) -> dict[str, str]:
+        """Return what brokers there were; PostgreSQL speaks for itself."""
+        return {service.value: version(service) for service in self._brokers}
+
     def need(self, service: Service) -> None:
         """Raise NotInstallable, now rather than in the middle of a run."""
         if service is not Service.POSTGRESQL:
             self.broker(service)
+
+
+def version(service: Service) -> str:
+    commands = {
+        Service.REDIS: ["redis-server", "--version"],
+        Service.RABBITMQ: ["dpkg-query", "--show", "rabbitmq-server"],
+    }
+    try:
+        done = subprocess.run(commands[service], capture_output=True, text=True, check=False)
+    except OSError:
+        return "unknown"
+    return " ".join(done.stdout.split()) or "unknown"
 
 
 def postgresql_variables(dsn: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ STOP_S = 10.0
 ENQUEUE_S = 1_800.0
 # Nothing for so long: it is stuck.
 SILENCE_S = 20.0
+LOOK_S = 0.02
 EVERYBODY = "everybody"
 
 
@@ -34,7 +35,7 @@ class ProgramFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Sent:
-    """How long a program took to enqueue, and how much of the CPU."""
+    """How many a program has enqueued, how long it took, and how much of the CPU."""
 
     count: int
     took_s: float
@@ -67,10 +68,21 @@ class Crew:
     def wait(self, count: int, window_s: float = float("inf"), silence_s: float = SILENCE_S) -> bool:
         """Wait for so many messages, in all; False: time is over."""
         is_done = self.meter.wait(count, silence_s, window_s)
+        self._check()
+        return is_done
+
+    def wait_until(self, is_enough: Callable[[], bool], window_s: float) -> bool:
+        """Wait until that is so; False: time is over."""
+        ends_at = time.monotonic() + window_s
+        while not (found := is_enough()) and time.monotonic() < ends_at:
+            time.sleep(LOOK_S)
+        self._check()
+        return found
+
+    def _check(self) -> None:
         for process in self.processes:
             if process.poll() is not None:
                 raise ProgramFailed(f"a worker ended with {process.returncode}: {tail(self.log)}")
-        return is_done
 
     def stop(self) -> None:
         for process in self.processes:
@@ -121,13 +133,22 @@ class Stage:
         how: str = "bulk",
         per_s: float = 0.0,
         sleep_ms: int = 0,
+        is_uneven: bool = False,
+        window_s: float | None = None,
     ) -> Sent:
-        """Have so many messages of each tenant enqueued, in that order."""
+        """Have so many messages of each tenant enqueued, in that order; in bulk, while there is time."""
         if isinstance(groups, int):
             groups = [(EVERYBODY, groups)]
-        order = self.order("enqueue", groups=list(groups), how=how, per_s=per_s, sleep_ms=sleep_ms)
-        said = json.loads(self.run(order))
-        return Sent(sum(count for _, count in groups), said["took_s"], said["cpu_s"])
+        order = self.order(
+            "enqueue",
+            groups=list(groups),
+            how=how,
+            per_s=per_s,
+            sleep_ms=sleep_ms,
+            is_uneven=is_uneven,
+            window_s=window_s,
+        )
+        return Sent(**json.loads(self.run(order)))
 
     @contextlib.contextmanager
     def crew(

@@ -11,14 +11,16 @@ import pytest
 
 from benchmarks.charts import peers as charts
 from benchmarks.peers import __main__ as command
-from benchmarks.peers import report, run
+from benchmarks.peers import merging, report, run
 from benchmarks.peers.adapters import OURS, PEERS
 from benchmarks.peers.environment import NotInstallable
-from benchmarks.peers.meter import Meter, rate
+from benchmarks.peers.meter import Event, Meter, rate
 from benchmarks.peers.peer import Feature, Service
 from benchmarks.peers.run import Outcome
 from benchmarks.peers.scenario import EFFORTS, Bench, Metric, Scenario
 from benchmarks.peers.scenarios import SCENARIOS
+from benchmarks.peers.scenarios.concurrency_cap import running
+from benchmarks.peers.scenarios.rate_limit import precision
 from benchmarks.peers.services import Services
 from benchmarks.peers.stage import ProgramFailed
 from benchmarks.server import Server
@@ -106,7 +108,8 @@ def test_a_peer_without_the_feature_is_not_measured(bench: Bench) -> None:
     [peer] = [peer for peer in PEERS if peer.service is Service.REDIS]
 
     assert (
-        run.measured(bench, scenario, [peer], silent)[peer.name].absent == "not offered: lives in PostgreSQL"
+        run.measured(bench, scenario, [peer], silent)[peer.name].absent
+        == "no such feature: lives in PostgreSQL"
     )
 
 
@@ -129,26 +132,81 @@ def test_the_meter_adds_up_what_processes_say(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("metric", "ours", "theirs", "holds"),
+    ("metric", "ours", "theirs", "verdict"),
     [
-        (FASTER, 90.0, 80.0, True),
-        (FASTER, 70.0, 80.0, False),
-        (SOONER, 1.0, 2.0, True),
-        (SOONER, 3.0, 2.0, False),
+        (FASTER, [90.0], [80.0], "yes"),
+        (FASTER, [70.0], [80.0], "no"),
+        (SOONER, [1.0], [2.0], "yes"),
+        (SOONER, [3.0], [2.0], "no"),
+        (SOONER, [None], [2.0], "no"),
+        # Ahead in some rounds and behind in others is a tie, whosoever has the better median.
+        (FASTER, [90.0, 91.0, 70.0], [80.0, 80.0, 80.0], "tie"),
+        (FASTER, [70.0, 71.0, 90.0], [80.0, 80.0, 80.0], "tie"),
+        # Of the same round: both were slow in the second.
+        (SOONER, [1.0, 5.0, 1.0], [2.0, 6.0, 2.0], "yes"),
     ],
 )
-def test_a_verdict_compares_with_the_best_peer(
-    metric: Metric, ours: float, theirs: float, holds: bool
+def test_a_verdict_compares_round_by_round_with_every_peer(
+    metric: Metric, ours: list[float | None], theirs: list[float], verdict: str
 ) -> None:
-    worse = theirs / 2 if metric.is_higher_better else theirs * 2
+    factor = 0.5 if metric.is_higher_better else 2.0
     outcomes = {
-        OURS.name: Outcome([{metric.key: ours}]),
-        "pgqueuer": Outcome([{metric.key: theirs}]),
-        "chancy": Outcome([{metric.key: worse}]),
-        "procrastinate": Outcome([{metric.key: None}]),
+        OURS.name: Outcome([{metric.key: value} for value in ours]),
+        "pgqueuer": Outcome([{metric.key: value} for value in theirs]),
+        "chancy": Outcome([{metric.key: factor * value} for value in theirs]),
+        "procrastinate": Outcome([{metric.key: None} for _ in theirs]),
     }
     answer = report.metric_json(metric, outcomes)
-    assert (answer["best_peer"], answer["holds"]) == ("pgqueuer", holds)
+    assert (answer["best_peer"], answer["verdict"]) == ("pgqueuer", verdict)
+
+
+def test_a_rate_limit_is_as_precise_in_bursts_as_evenly() -> None:
+    even = [number * 0.05 for number in range(100)]
+    bursts = sorted(second + number * 0.001 for second in range(5) for number in range(20))
+    assert precision(even, 4.0)["got"] == precision(bursts, 4.0)["got"] == 20.0
+    assert precision([number * 0.1 for number in range(100)], 4.0) == {
+        "error": 50.0,
+        "got": 10.0,
+        "gap": 50.0,
+    }
+
+
+def test_a_cap_is_judged_by_what_ran_at_the_same_time() -> None:
+    def turns(lanes: int) -> list[Event]:
+        return [
+            Event(at_s + is_end, f"{lane}/{at_s}", bool(is_end), lane)
+            for lane in range(lanes)
+            for at_s in range(10)
+            for is_end in (0, 1)
+        ]
+
+    most, average = running(turns(3))
+    assert (most, round(average, 6)) == (3, 3.0)
+    # One more, for a tenth of the time.
+    assert running([*turns(2), Event(4.0, "x", False, 9), Event(5.0, "x", True, 9)])[0] == 3
+    assert running([]) == (0, 0.0)
+
+
+def test_runs_are_merged_only_if_they_are_alike(tmp_path: Path) -> None:
+    def document(sql: str, *scenarios: str) -> dict[str, Any]:
+        machine, settings = {"cpu": "one", "cores": 2}, {"effort": "quick"}
+        versions = {"postgresql": "15", "python": "3", "sql": sql}
+        found = [{"name": name} for name in scenarios]
+        return {
+            "machine": machine,
+            "versions": versions,
+            "settings": settings,
+            "peers": [report.peer_json(OURS, None)],
+            "scenarios": found,
+        }
+
+    path = tmp_path / "peers.json"
+    path.write_text(json.dumps(document("same", "drain", "latency")))
+
+    together = merging.merged(path, document("same", "enqueue-one", "drain"))
+    assert [one["name"] for one in together["scenarios"]] == ["enqueue-one", "drain", "latency"]
+    with pytest.raises(merging.NotAlike, match="sql"):
+        merging.merged(path, document("changed", "drain"))
 
 
 def test_results_become_charts_and_tables() -> None:
@@ -156,15 +214,17 @@ def test_results_become_charts_and_tables() -> None:
     outcomes = {
         OURS.name: Outcome([{"rate": 100.0, "wait": 1.0}, {"rate": 120.0, "wait": 2.0}]),
         "pgqueuer": Outcome([{"rate": 50.0, "wait": None}]),
-        "celery-redis": Outcome(absent="not offered: rate limit"),
+        "celery-redis": Outcome(absent="no such feature: rate limit"),
     }
-    document = json.loads(json.dumps(report.document(PEERS, {"chancy": "no PyPI"}, [(scenario, outcomes)])))
+    document = json.loads(
+        json.dumps(report.document(PEERS, {"chancy": "no PyPI"}, [report.scenario_json(scenario, outcomes)]))
+    )
 
     made = charts.make(document)
 
     assert made.parts.keys() == set(charts.PARTS)
     assert "100 to 120" in made.parts["peers-scenarios"]
-    assert "not offered" in made.parts["peers-scenarios"]
+    assert "no such feature" in made.parts["peers-scenarios"]
     assert "no PyPI" in made.parts["peers-settings"]
     assert "| yes |" in made.parts["peers-verdicts"]
     assert ElementTree.fromstring(made.charts["peers-drain.svg"]) is not None

@@ -13,7 +13,10 @@ export const order = JSON.parse(process.env.LONNYMQ_BENCH_ORDER);
 export const require = createRequire(process.env.PEER_MODULES);
 
 const nowNs = () => Number(process.hrtime.bigint());
-const message = (tag) => ({ tag, sleep_ms: order.sleep_ms, pad: PAD });
+const message = (tag, number = 0) => {
+  const part = order.is_uneven ? 0.5 + (number % 11) / 10 : 1;
+  return { tag, sleep_ms: Math.round(order.sleep_ms * part), pad: PAD };
+};
 
 class Meter {
   count = 0;
@@ -75,17 +78,16 @@ export async function handle(payload) {
 
 function* messages() {
   for (const [tenant, count] of order.groups) {
-    for (let number = 0; number < count; number += 1) yield [tenant, message(`${tenant}/${number}`)];
+    for (let number = 0; number < count; number += 1) yield [tenant, message(`${tenant}/${number}`, number)];
   }
 }
 
 export async function send(one, many, atOnce = 1000) {
+  if (order.how === "bulk") return sendBatches(many, atOnce);
   const all = [...messages()];
   const beganNs = nowNs();
   const cpu = process.cpuUsage();
-  if (order.how === "bulk") {
-    for (let start = 0; start < all.length; start += atOnce) await many(all.slice(start, start + atOnce));
-  } else if (order.how === "paced") {
+  if (order.how === "paced") {
     for (const [number, [tenant]] of all.entries()) {
       const waitMs = (beganNs + (number / order.per_s) * 1e9 - nowNs()) / 1e6;
       if (waitMs > 0) await sleep(waitMs);
@@ -94,7 +96,39 @@ export async function send(one, many, atOnce = 1000) {
   } else {
     for (const [tenant, payload] of all) await one(tenant, payload);
   }
-  const spent = process.cpuUsage(cpu);
-  const tookS = (nowNs() - beganNs) / 1e9;
-  console.log(JSON.stringify({ took_s: tookS, cpu_s: (spent.user + spent.system) / 1e6 }));
+  finished(all.length, nowNs() - beganNs, process.cpuUsage(cpu));
+}
+
+async function sendBatches(many, atOnce) {
+  let count = 0;
+  let tookNs = 0;
+  const spent = { user: 0, system: 0 };
+  for (const batch of batched(atOnce)) {
+    const beganNs = nowNs();
+    const cpu = process.cpuUsage();
+    await many(batch);
+    count += batch.length;
+    tookNs += nowNs() - beganNs;
+    const { user, system } = process.cpuUsage(cpu);
+    spent.user += user;
+    spent.system += system;
+    if (order.window_s !== null && tookNs > order.window_s * 1e9) break;
+  }
+  finished(count, tookNs, spent);
+}
+
+function* batched(size) {
+  let batch = [];
+  for (const one of messages()) {
+    batch.push(one);
+    if (batch.length === size) {
+      yield batch;
+      batch = [];
+    }
+  }
+  if (batch.length) yield batch;
+}
+
+function finished(count, tookNs, spent) {
+  console.log(JSON.stringify({ count, took_s: tookNs / 1e9, cpu_s: (spent.user + spent.system) / 1e6 }));
 }

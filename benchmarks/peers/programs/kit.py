@@ -46,6 +46,10 @@ class Order:
     how: str = "bulk"
     per_s: float = 0.0
     sleep_ms: int = 0
+    # Sleeps from half as long to half as long again, so that messages do not end together.
+    is_uneven: bool = False
+    # In bulk, no more is sent when this is over; None: all.
+    window_s: float | None = None
     # work
     processes: int = 1
     batch: int | None = None
@@ -61,10 +65,11 @@ class Order:
     def messages(self) -> Iterator[tuple[str, Payload]]:
         for tenant, count in self.groups:
             for number in range(count):
-                yield tenant, self.message(f"{tenant}/{number}")
+                yield tenant, self.message(f"{tenant}/{number}", number)
 
-    def message(self, tag: str) -> Payload:
-        return {"tag": tag, "sleep_ms": self.sleep_ms, "pad": PAD}
+    def message(self, tag: str, number: int = 0) -> Payload:
+        part = 0.5 + number % 11 / 10 if self.is_uneven else 1
+        return {"tag": tag, "sleep_ms": round(self.sleep_ms * part), "pad": PAD}
 
 
 def order() -> Order:
@@ -163,11 +168,9 @@ async def send(
 ) -> None:
     """Enqueue as told, and print how long it took; `one` and `many` are the peer's own calls."""
     if told.how == "bulk":
-        batches = list(batched(told, at_once))
-        began_at, began_cpu_s = time.monotonic(), time.process_time()
-        for batch in batches:
-            await many(batch)
-    elif told.how == "paced":
+        await send_batches(told, many, at_once)
+        return
+    if told.how == "paced":
         began_at, began_cpu_s = time.monotonic(), time.process_time()
         for number, (tenant, _) in enumerate(told.messages()):
             await asyncio.sleep(max(0.0, began_at + number / told.per_s - time.monotonic()))
@@ -177,7 +180,24 @@ async def send(
         began_at, began_cpu_s = time.monotonic(), time.process_time()
         for tenant, payload in messages:
             await one(tenant, payload)
-    finished(began_at, began_cpu_s)
+    count = sum(count for _, count in told.groups)
+    finished(count, time.monotonic() - began_at, time.process_time() - began_cpu_s)
+
+
+async def send_batches(
+    told: Order, many: Callable[[list[tuple[str, Payload]]], Awaitable[object]], at_once: int
+) -> None:
+    """Send batch after batch; to make them is no work of the peer's, and not counted."""
+    count, took_s, cpu_s = 0, 0.0, 0.0
+    for batch in batched(told, at_once):
+        began_at, began_cpu_s = time.monotonic(), time.process_time()
+        await many(batch)
+        count += len(batch)
+        took_s += time.monotonic() - began_at
+        cpu_s += time.process_time() - began_cpu_s
+        if told.window_s is not None and took_s > told.window_s:
+            break
+    finished(count, took_s, cpu_s)
 
 
 def batched(told: Order, size: int) -> Iterator[list[tuple[str, Payload]]]:
@@ -186,9 +206,8 @@ def batched(told: Order, size: int) -> Iterator[list[tuple[str, Payload]]]:
         yield batch
 
 
-def finished(began_at: float, began_cpu_s: float) -> None:
-    took_s, cpu_s = time.monotonic() - began_at, time.process_time() - began_cpu_s
-    print(json.dumps({"took_s": took_s, "cpu_s": cpu_s}), flush=True)
+def finished(count: int, took_s: float, cpu_s: float) -> None:
+    print(json.dumps({"count": count, "took_s": took_s, "cpu_s": cpu_s}), flush=True)
 
 
 def run(**actions: Callable[[Order], Awaitable[None] | None]) -> None:

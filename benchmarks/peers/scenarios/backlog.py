@@ -1,23 +1,33 @@
-"""Whether a long queue is slower to drain than a short one."""
+"""Whether a long queue is slower to drain than a short one.
+
+The long one is filled by each peer's fastest way. Who is slow at that is stopped after a while and has a
+shorter one, which is in its favour; how long it got is shown.
+"""
 
 from benchmarks.peers.peer import Peer
-from benchmarks.peers.scenario import Bench, Figures, Metric, Scenario
+from benchmarks.peers.scenario import Bench, Effort, Figures, Metric, Scenario
 
 PROCESSES = 2
 
 
 def measure(bench: Bench, peer: Peer) -> Figures:
-    short, long = (drained(bench, peer, backlog) for backlog in bench.effort.backlogs)
-    return {"short": short, "long": long, "ratio": long / short if short else None}
+    short_count, long_count = bench.effort.backlogs
+    short, _ = drained(bench, peer, short_count, bench.effort.fill_s)
+    long, filled = drained(bench, peer, long_count, bench.effort.long_fill_s)
+    return {"short": short, "long": long, "ratio": long / short if short else None, "filled": float(filled)}
 
 
-def drained(bench: Bench, peer: Peer, backlog: int) -> float:
-    """Return the rate at the length that is named: the shorter is drained, the longer only begun."""
+def drained(bench: Bench, peer: Peer, backlog: int, fill_s: float) -> tuple[float, int]:
+    """Return the rate, and how long the queue was: the shorter is drained, the longer only begun."""
     with bench.stage(peer) as stage:
-        stage.enqueue(backlog)
+        filled = stage.enqueue(backlog, window_s=fill_s).count
         with stage.crew(PROCESSES) as crew:
-            crew.wait(min(backlog, 2 * bench.effort.backlogs[0]), bench.effort.window_s)
-            return crew.meter.rate()
+            crew.wait(min(filled, 2 * bench.effort.backlogs[0]), bench.effort.window_s)
+            return crew.meter.rate(), filled
+
+
+def lasts_s(effort: Effort) -> float:
+    return 2 * (effort.window_s + effort.start_s) + 0.7 * effort.long_fill_s
 
 
 SCENARIO = Scenario(
@@ -26,7 +36,10 @@ SCENARIO = Scenario(
     (
         Metric("short", "drain, short backlog", "messages/s", True),
         Metric("long", "drain, long backlog", "messages/s", True),
-        Metric("ratio", "long backlog to short", "", True, bound=None),
+        Metric("ratio", "long backlog to short", "", True),
+        Metric("filled", "in the long backlog", "messages", True, bound=None),
     ),
     measure,
+    lasts_s=lasts_s,
+    is_long=True,
 )

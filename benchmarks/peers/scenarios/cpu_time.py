@@ -37,4 +37,5 @@ SCENARIO = Scenario(
         Metric("worker", "CPU of the worker", "s per million", False, bound=None),
     ),
     measure,
+    lasts_s=lambda effort: effort.start_s + effort.costed / 3_000,
 )

@@ -1,4 +1,4 @@
-"""Many messages at once, by whatever the peer has for that."""
+"""Many messages at once, by whatever the peer has for that; a slow one is stopped, and its rate stands."""
 
 from benchmarks.peers.peer import Peer
 from benchmarks.peers.scenario import Bench, Figures, Metric, Scenario
@@ -6,7 +6,7 @@ from benchmarks.peers.scenario import Bench, Figures, Metric, Scenario
 
 def measure(bench: Bench, peer: Peer) -> Figures:
     with bench.stage(peer) as stage:
-        return {"rate": stage.enqueue(bench.effort.bulk).per_s}
+        return {"rate": stage.enqueue(bench.effort.bulk, window_s=bench.effort.fill_s).per_s}
 
 
 SCENARIO = Scenario(
@@ -14,4 +14,5 @@ SCENARIO = Scenario(
     "Bulk enqueue, one producer",
     (Metric("rate", "bulk enqueue", "messages/s", True),),
     measure,
+    lasts_s=lambda effort: effort.start_s + 0.7 * effort.fill_s,
 )

@@ -14,4 +14,5 @@ SCENARIO = Scenario(
     "Enqueue one by one, one producer",
     (Metric("rate", "enqueue one by one", "messages/s", True, bound=0.8),),
     measure,
+    lasts_s=lambda effort: effort.start_s,
 )

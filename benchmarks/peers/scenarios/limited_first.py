@@ -2,6 +2,7 @@
 
 from benchmarks.peers.peer import Feature, Peer
 from benchmarks.peers.scenario import Bench, Figures, Metric, Policy, Scenario
+from benchmarks.peers.stage import Crew
 
 LIMITED = "limited"
 OTHERS = {f"other{number}": 100 for number in range(10)}
@@ -14,11 +15,15 @@ def measure(bench: Bench, peer: Peer) -> Figures:
     with bench.stage(peer, tenants) as stage:
         stage.enqueue([(LIMITED, WAITING), *OTHERS.items()])
         with stage.crew(1, is_traced=True) as crew:
-            crew.wait(others + WAITING, 2 * bench.effort.limited_s)
-            begun = crew.meter.begun()
-    flowed = [event for event in begun if event.tenant != LIMITED]
-    took_s = flowed[-1].at_s - begun[0].at_s if len(flowed) == others else None
-    return {"share": 100.0 * len(flowed) / others, "took": took_s}
+            crew.wait_until(lambda: len(flowed(crew)) == others, 2 * bench.effort.limited_s)
+            begun, flowed_s = crew.meter.begun(), flowed(crew)
+    took_s = flowed_s[-1] - begun[0].at_s if len(flowed_s) == others else None
+    return {"share": 100.0 * len(flowed_s) / others, "took": took_s}
+
+
+def flowed(crew: Crew) -> list[float]:
+    """Return when messages of the others began, in that order."""
+    return [event.at_s for event in crew.meter.begun() if event.tenant != LIMITED]
 
 
 SCENARIO = Scenario(
@@ -30,4 +35,5 @@ SCENARIO = Scenario(
     ),
     measure,
     needs=frozenset({Feature.RATE_LIMIT}),
+    lasts_s=lambda effort: effort.start_s + 0.5 * effort.limited_s,
 )

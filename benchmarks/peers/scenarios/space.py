@@ -26,4 +26,5 @@ SCENARIO = Scenario(
     ),
     measure,
     needs=frozenset({Feature.SNAPSHOT}),
+    lasts_s=lambda effort: effort.start_s + effort.costed / 3_000,
 )
