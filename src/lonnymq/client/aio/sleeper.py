@@ -21,7 +21,8 @@ from lonnymq.errors import ConnectionLost, LonnyError
 from lonnymq.model import Dequeued, DequeueOutcome
 from lonnymq.model.lease import Leased
 
-REGISTERED_FOR_MS = 5000
+# Renewed at half of it. Of a worker that was killed, producers go on notifying for the rest.
+REGISTERED_FOR_MS = 30_000
 SETTLE_S = 0.25
 BUSY_S = 0.05
 
