@@ -129,8 +129,10 @@ def test_a_dry_run_reads_everything_and_loads_nothing(lonnymq: Run, queue: Queue
 
 
 def test_a_missing_file_is_refused(lonnymq: Run, tmp_path: Path) -> None:
-    for path in (tmp_path / "nothing.jsonl", tmp_path):
-        assert lonnymq("load", str(path)).code == Exit.USAGE
+    for path, why in ((tmp_path / "nothing.jsonl", "there is no file"), (tmp_path, "is a directory")):
+        refused = lonnymq("load", str(path))
+        assert refused.code == Exit.USAGE
+        assert why in " ".join(refused.err.split())
 
 
 def test_a_pipe_is_a_file(start: Start, queue: Queue, tmp_path: Path) -> None:

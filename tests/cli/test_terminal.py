@@ -50,7 +50,7 @@ class Terminal:
 
 
 @contextmanager
-def terminal(dsn: str, *arguments: str) -> Iterator[Terminal]:
+def terminal(dsn: str, *arguments: str, columns: int = 120) -> Iterator[Terminal]:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-c", CONTROLLING, *arguments],
@@ -58,7 +58,7 @@ def terminal(dsn: str, *arguments: str) -> Iterator[Terminal]:
         stdout=theirs,
         stderr=theirs,
         start_new_session=True,
-        env=environment(dsn, TERM="xterm", COLUMNS="120", LINES="30"),
+        env=environment(dsn, TERM="xterm", COLUMNS=str(columns), LINES="30"),
     )
     os.close(theirs)
     try:
@@ -100,3 +100,11 @@ def test_a_dangerous_command_asks_the_person(dsn: str, queue: Queue) -> None:
             screen.type(keys)
             assert screen.ended() == code, screen.shown
     assert queue.status().waiting == 0
+
+
+def test_a_narrow_terminal_breaks_lines_and_hides_no_column(dsn: str, queue: Queue) -> None:
+    queue.enqueue("acme", 1, delay=3600)
+    for command, seen in (("channels", (b"acme", b"schedule")), ("status", (b"lonnymq,", b"current"))):
+        with terminal(dsn, command, columns=25) as screen:
+            assert screen.ended() == Exit.DONE
+        assert [words for words in seen if words not in screen.shown] == [], screen.shown

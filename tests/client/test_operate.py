@@ -166,6 +166,8 @@ def test_a_role_may_do_what_it_was_granted_and_nothing_else(
         theirs.enqueue("a", 1)
     with pytest.raises(NotPermitted, match="permission denied for schema"):
         theirs.copy_in([one])
+    with pytest.raises(NotPermitted, match=r"^permission denied for schema \w+$"):
+        theirs.migrate()
     queue.grant(role, RoleKind.PRODUCER)
     theirs.enqueue("a", 1)
     assert theirs.copy_in([one]).created == 1

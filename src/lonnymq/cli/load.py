@@ -48,7 +48,9 @@ def load(
     lonnymq load orders.jsonl --publication orders-2030-01-31
     """
     # A pipe is a file too: load <(zcat orders.gz).
-    if file != STDIN and (file.is_dir() or not file.exists()):
+    if file != STDIN and file.is_dir():
+        raise typer.BadParameter(f"{str(file)!r} is a directory: name a file in it")
+    if file != STDIN and not file.exists():
         raise typer.BadParameter(f"there is no file {str(file)!r}")
     form = form or (Format.CSV if file.suffix.lower() == ".csv" else Format.JSONL)
     with _lines(file) as lines:

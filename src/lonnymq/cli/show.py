@@ -14,6 +14,9 @@ from lonnymq.cli.words import plain, visible
 
 # A pipe has no width: nothing is cut there.
 ENDLESS = 10_000
+# To what a column of text may be squeezed, and what lies between two.
+LEAST = 8
+GAP = 3
 
 Cell = str | Text | int | None
 
@@ -43,6 +46,9 @@ def present(made: RenderableType) -> None:
     """Print a table; into a pipe without the blanks that fill its last column."""
     to = console()
     if to.is_terminal:
+        if isinstance(made, Table):
+            # Squeezed further, columns would vanish: let the terminal break the lines.
+            to.width = max(to.width, sum((column.min_width or 0) + GAP for column in made.columns))
         to.print(made)
         return
     with to.capture() as captured:
@@ -61,13 +67,19 @@ def warn(problem: str, *advice: str) -> None:
 def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], *, title: str | None = None) -> Table:
     """Return a table; a column whose name begins with `>` is of numbers."""
     made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", title=title)
-    for column in columns:
-        is_number = column.startswith(">")
+    shown = [[_cell(cell) for cell in row] for row in rows]
+    for place, column in enumerate(columns):
+        is_number, name = column.startswith(">"), column.lstrip(">")
+        widest = max([len(name), *(row[place].cell_len for row in shown)])
         made.add_column(
-            column.lstrip(">"), justify="right" if is_number else "left", no_wrap=is_number, overflow="fold"
+            name,
+            justify="right" if is_number else "left",
+            no_wrap=is_number,
+            overflow="fold",
+            min_width=widest if is_number else min(LEAST, widest),
         )
-    for row in rows:
-        made.add_row(*(_cell(cell) for cell in row))
+    for row in shown:
+        made.add_row(*row)
     return made
 
 
@@ -81,8 +93,8 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], *, empty:
 def show_record(fields: Mapping[str, Cell]) -> None:
     """Print names and values, one pair a line."""
     grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
+    grid.add_column(style="dim", no_wrap=True, min_width=max(map(len, fields)))
+    grid.add_column(overflow="fold", min_width=LEAST)
     for name, value in fields.items():
         grid.add_row(name, _cell(value))
     present(grid)

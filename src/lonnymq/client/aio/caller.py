@@ -180,5 +180,6 @@ async def _step(step: "schemas.Step", cursor: AsyncCursor[tuple[Any, ...]]) -> R
     try:
         await cursor.execute(text, step.parameters, prepare=False)
     except psycopg.errors.InsufficientPrivilege as error:
-        raise NotPermitted(f"{error.diag.message_primary} ({step.origin or text[:60]!r})") from error
+        place = f" ({step.origin})" if step.origin else ""
+        raise NotPermitted(f"{error.diag.message_primary}{place}") from error
     return await cursor.fetchall() if cursor.description else []

@@ -176,5 +176,6 @@ def _step(step: "schemas.Step", cursor: Cursor[tuple[Any, ...]]) -> Rows:
     try:
         cursor.execute(text, step.parameters, prepare=False)
     except psycopg.errors.InsufficientPrivilege as error:
-        raise NotPermitted(f"{error.diag.message_primary} ({step.origin or text[:60]!r})") from error
+        place = f" ({step.origin})" if step.origin else ""
+        raise NotPermitted(f"{error.diag.message_primary}{place}") from error
     return cursor.fetchall() if cursor.description else []
