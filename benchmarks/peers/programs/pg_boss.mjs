@@ -10,11 +10,15 @@ const WORKERS = 2;
 const SHARE = 200;
 const QUEUE = "messages";
 const tenants = Object.keys(order.tenants);
-// A queue per tenant is faster here than a group per tenant, and fairer; a cap across processes needs a group.
+// A queue per tenant is faster here than a group per tenant, and fairer.
 const isTenanted = tenants.length > 1;
 const queueOf = (tenant) => (isTenanted ? tenant : QUEUE);
 const caps = Object.values(order.tenants).map((policy) => policy.max_concurrency).filter((cap) => cap !== null);
-const grouped = (tenant) => (caps.length > 0 ? { group: { id: tenant } } : {});
+// One job of a singleton's key is active at a time, so a cap of three is three keys. A group's limit is only looked
+// at: processes that fetch at the same time pass it together.
+let turn = 0;
+const policy = caps.length > 0 ? { policy: "singleton" } : {};
+const keyed = (tenant) => (caps.length > 0 ? { singletonKey: `${tenant}/${turn++ % caps[0]}` } : {});
 const database = {
   host: process.env.PGHOST,
   port: Number(process.env.PGPORT ?? 5432),
@@ -33,25 +37,25 @@ boss.on("error", (error) => console.error(error));
 await boss.start();
 
 if (order.do === "install") {
-  for (const name of new Set(tenants.map(queueOf))) await boss.createQueue(name, { notify: true, ...heartbeat });
+  const options = { notify: true, ...heartbeat, ...policy };
+  for (const name of new Set(tenants.map(queueOf))) await boss.createQueue(name, options);
 } else if (order.do === "enqueue") {
   await send(
-    (tenant, payload) => boss.send(queueOf(tenant), payload, grouped(tenant)),
+    (tenant, payload) => boss.send(queueOf(tenant), payload, keyed(tenant)),
     async (batch) => {
       const jobs = {};
-      for (const [tenant, data] of batch) (jobs[queueOf(tenant)] ??= []).push({ data, ...grouped(tenant) });
+      for (const [tenant, data] of batch) (jobs[queueOf(tenant)] ??= []).push({ data, ...keyed(tenant) });
       for (const name in jobs) await boss.insert(name, jobs[name]);
     },
   );
 } else {
   waitForGo();
-  // A batch of what a group may have is full, so that there is no pause.
+  // A batch of what may run is full, so that there is no pause.
   const [cap] = caps;
   const batchSize = cap ?? (isTenanted ? SHARE : (order.batch ?? BATCH));
   const options = {
     batchSize,
     localConcurrency: isTenanted ? 1 : WORKERS,
-    ...(cap === undefined ? {} : { groupConcurrency: cap }),
     burstWhenBatchFull: true,
     pollingIntervalSeconds: 0.5,
     notifyPollingIntervalSeconds: 0.5,
