@@ -37,7 +37,7 @@ class Effort:
     recovery_s: float
     costed: int
     # To install a peer in a fresh place, start its workers and stop them; only for the estimate.
-    start_s: float = 3.0
+    start_s: float = 2.0
 
 
 EFFORTS = {
@@ -84,7 +84,7 @@ EFFORTS = {
         one_by_one=1_000,
         bulk=100_000,
         drained=100_000,
-        fill_s=4.0,
+        fill_s=3.0,
         long_fill_s=30.0,
         window_s=4.0,
         latencies=200,
