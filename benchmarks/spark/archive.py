@@ -22,7 +22,7 @@ def run(ground: Ground) -> list[Row]:
         "delta": partial(_delta, ground, frame),
         "parquet": partial(_parquet, ground, frame),
     }
-    rates = ground.bench.interleaved("archive", measured)
+    rates = ground.interleaved("archive", measured)
     frame.unpersist()
     return [Row("archive", TITLE, "parquet", "rows/s", rates["delta"], rates["parquet"], at_least=0.7)]
 

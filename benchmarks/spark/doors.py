@@ -5,6 +5,7 @@ import uuid
 from functools import partial
 
 import psycopg
+from pyspark.sql import DataFrame
 
 from benchmarks.bench import Row
 from benchmarks.spark.ground import CHANNELS, PARTITIONS, Ground, Measured
@@ -22,7 +23,7 @@ def write(ground: Ground) -> list[Row]:
     }
     if ground.jdbc:
         measured["jdbc"] = partial(_write_jdbc, ground)
-    rates = ground.bench.interleaved("spark-write", measured)
+    rates = ground.interleaved("spark-write", measured)
     rows = [Row("spark-write", WRITE, "copy_in", "rows/s", rates["spark"], rates["copy_in"], at_least=0.6)]
     if "jdbc" in rates:
         rows.append(Row("spark-write", WRITE, "jdbc", "rows/s", rates["spark"], rates["jdbc"], at_least=0.8))
@@ -77,13 +78,14 @@ def _write_jdbc(ground: Ground) -> float:
 
 def read(ground: Ground) -> list[Row]:
     with ground.queue(ground.size.rows) as dsn:
+        assert _history(ground, dsn).count() == ground.size.rows
         measured: Measured = {
             "spark": partial(_read, ground, dsn),
             "stream": partial(_follow, ground, dsn),
         }
         if ground.jdbc:
             measured["jdbc"] = partial(_read_jdbc, ground, dsn)
-        rates = ground.bench.interleaved("spark-read", measured)
+        rates = ground.interleaved("spark-read", measured)
     rows = []
     if "jdbc" in rates:
         rows.append(Row("spark-read", READ, "jdbc", "rows/s", rates["spark"], rates["jdbc"], at_least=0.75))
@@ -107,12 +109,14 @@ def read(ground: Ground) -> list[Row]:
 
 
 def _read(ground: Ground, dsn: str) -> float:
-    options = {"dsn": dsn, "table": "history", "rows_per_partition": str(-(-ground.size.rows // PARTITIONS))}
     began_at = time.monotonic()
-    ground.spark.read.format("lonnymq").options(**options).load().write.format("noop").mode(
-        "overwrite"
-    ).save()
+    _history(ground, dsn).write.format("noop").mode("overwrite").save()
     return ground.size.rows / (time.monotonic() - began_at)
+
+
+def _history(ground: Ground, dsn: str) -> DataFrame:
+    options = {"dsn": dsn, "table": "history", "rows_per_partition": str(-(-ground.size.rows // PARTITIONS))}
+    return ground.spark.read.format("lonnymq").options(**options).load()
 
 
 def _read_jdbc(ground: Ground, dsn: str) -> float:
