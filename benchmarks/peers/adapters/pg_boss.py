@@ -14,7 +14,7 @@ PEER = Peer(
     settings=(
         "batches of 500, two local workers, NOTIFY on, no pause while batches are full; insert of 1,000 for "
         "bulk; a queue per tenant with batches of 200, faster and fairer than groups; a cap of 3 is three "
-        "keys of a singleton queue, since groups do not hold it across processes; heartbeats of 10 s, the least, "
-        "where one is killed."
+        "keys of a singleton queue, since groups do not hold it across processes; heartbeats of 10 s, the "
+        "least, where one is killed."
     ),
 )
