@@ -1,12 +1,14 @@
 """Durations, sizes, limits, contents: what people type and read."""
 
+import logging
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 import typer
 
-from lonnymq.cli import parse, words
+from lonnymq.cli import log, parse, words
 
 
 @pytest.mark.parametrize(
@@ -92,3 +94,15 @@ def test_values_become_plain_json() -> None:
         "for": 2.0,
         "x": [1],
     }
+
+
+def test_a_worker_logs_in_utc_wherever_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = logging.makeLogRecord({"msg": "done", "levelname": "INFO", "created": 0.25, "msecs": 250.0})
+    try:
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setenv("TZ", "America/Chicago")
+            time.tzset()
+            assert log.TextFormatter().format(record) == "1970-01-01 00:00:00.250Z INFO    done"
+            assert '"1970-01-01T00:00:00.250+00:00"' in log.JsonFormatter().format(record)
+    finally:
+        time.tzset()

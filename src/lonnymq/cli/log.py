@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+import time
 from datetime import UTC, datetime
 from enum import StrEnum
 
@@ -13,6 +14,16 @@ USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "tas
 class LogFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
+
+
+class TextFormatter(logging.Formatter):
+    """A line for people; its time is UTC, as everywhere in the command line."""
+
+    converter = staticmethod(time.gmtime)
+    default_msec_format = "%s.%03dZ"
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)-7s %(message)s")
 
 
 class JsonFormatter(logging.Formatter):
@@ -34,8 +45,7 @@ class JsonFormatter(logging.Formatter):
 def start_logging(level: str, form: LogFormat) -> None:
     """Log to stderr from that level on; other libraries from warnings on."""
     handler = logging.StreamHandler(sys.stderr)
-    text = logging.Formatter("%(asctime)s %(levelname)-7s %(message)s")
-    handler.setFormatter(JsonFormatter() if form is LogFormat.JSON else text)
+    handler.setFormatter(JsonFormatter() if form is LogFormat.JSON else TextFormatter())
     root = logging.getLogger()
     if not root.handlers:
         root.addHandler(handler)

@@ -9,6 +9,8 @@ create or replace function channel_explain(
 )
 language plpgsql stable security definer
 set search_path from current
+-- Of the instants in the sentence.
+set timezone to 'UTC'
 as $$
 begin
   perform require_channel(p_channel);
