@@ -4,7 +4,8 @@ from benchmarks.peers.peer import Feature, Peer, Runtime, Service
 
 SETTINGS = (
     "prefork, 128 prefetched per process, no results, no gossip; a call per message, also in bulk; a queue "
-    "and a task per tenant, with its rate limit; acknowledged late where a worker is killed. "
+    "and a task per tenant, with its rate limit and everything prefetched where there is one; acknowledged "
+    "late, one prefetched per process and, with Redis, visible again after 2 s, where a worker is killed. "
 )
 
 REDIS = Peer(

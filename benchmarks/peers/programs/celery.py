@@ -10,12 +10,15 @@ from benchmarks.peers.programs.kit import Order, Payload
 PREFETCH = 128
 
 told = kit.order()
+is_limited = any(policy.per_s is not None for policy in told.tenants.values())
 url = os.environ["LONNYMQ_BENCH_BROKER"]
 app = Celery("peer", broker=url)
 app.conf.update(
     task_ignore_result=True,
     task_serializer="json",
-    worker_prefetch_multiplier=PREFETCH,
+    # What is over its rate waits in the worker: only if it takes everything do the others come by.
+    worker_prefetch_multiplier=0 if is_limited else PREFETCH,
+    worker_disable_rate_limits=not is_limited,
     worker_redirect_stdouts=False,
     worker_send_task_events=False,
     broker_connection_retry_on_startup=True,
@@ -26,7 +29,12 @@ if url.startswith("amqp") and told.how != "bulk":
 if told.lease_s is not None:
     app.conf.update(task_acks_late=True, task_reject_on_worker_lost=True, worker_prefetch_multiplier=1)
     if url.startswith("redis"):
-        app.conf.broker_transport_options = {"visibility_timeout": told.lease_s}
+        app.conf.broker_transport_options = {
+            "visibility_timeout": told.lease_s,
+            # It would look for what is visible again every 10 s, and in earnest every tenth time.
+            "unacked_restore_interval": 1,
+            "unacked_restore_throttle": 1,
+        }
 
 
 def queue(tenant: str) -> str:
