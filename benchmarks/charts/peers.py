@@ -98,7 +98,7 @@ def settings(peers: list[Json]) -> str:
     rows = [
         [
             peer["title"],
-            " ".join(peer["packages"]) or "this checkout",
+            f"{' '.join(peer['packages']) or 'this checkout'}; {peer['runtime']}",
             peer["settings"] if peer["skipped"] is None else f"*skipped: {peer['skipped']}*",
         ]
         for peer in peers

@@ -2,10 +2,12 @@
 
 import datetime
 import os
+import platform
 from collections.abc import Mapping, Sequence
 
 from benchmarks.peers.adapters import OURS
-from benchmarks.peers.peer import Peer
+from benchmarks.peers.environment import NODE
+from benchmarks.peers.peer import Peer, Runtime
 from benchmarks.peers.run import Outcomes, shown
 from benchmarks.peers.scenario import Metric, Scenario
 from benchmarks.peers.verdict import Verdict, best_peer, judged, median
@@ -33,6 +35,7 @@ def peer_json(peer: Peer, reason: str | None) -> Json:
         "title": peer.title,
         "is_ours": peer.is_ours,
         "packages": list(peer.packages),
+        "runtime": NODE if peer.runtime is Runtime.NODE else f"python {platform.python_version()}",
         "service": peer.service.value,
         "features": sorted(feature.value for feature in peer.features),
         "settings": peer.settings,
