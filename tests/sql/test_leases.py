@@ -56,6 +56,18 @@ def test_many_expired_leases_all_come_back(queue: Session) -> None:
     assert sorted(ids_of(queue.take(700))) == sorted(message or 0 for _, message in made)
 
 
+def test_however_long_it_takes_to_end_leases_the_next_call_ends_more(queue: Session) -> None:
+    made = queue.create_many([f"c{n % 3}" for n in range(500)])
+    taken = queue.take(500)
+    queue.run(
+        "create function dawdle() returns trigger language plpgsql as"
+        " $$ begin perform pg_sleep(0.001); return old; end $$"
+    )
+    queue.run("create trigger dawdle before delete on lease for each row execute function dawdle()")
+    queue.expire(taken)
+    assert sorted(ids_of(queue.take(500))) == sorted(message or 0 for _, message in made)
+
+
 def test_expiry_needs_no_background_job_and_no_other_message(queue: Session) -> None:
     queue.create("a")
     queue.dequeue(1, lease_ms=100)

@@ -1,9 +1,10 @@
 -- lease_expire: end leases whose time is over, like a defer without delay: the normal turn releases the message again,
 -- or it is buried if that was its last attempt. Part of message_dequeue.
 -- A message that is locked (somebody is cancelling it) keeps its lease until a later look.
+-- Returns whether there may be more than one call ends.
 -- Locks:  expired leases and their messages, 200 at the most, skipping locked ones.
 -- Writes: lease (delete), message, dead, history, wake (insert).
-create or replace function lease_expire(p_now bigint) returns void
+create or replace function lease_expire(p_now bigint) returns boolean
 language plpgsql
 as $$
 declare
@@ -15,6 +16,7 @@ declare
   v_ids bigint[];
   v_channel_ids bigint[];
   v_dequeue_ats bigint[];
+  v_is_more boolean := false;
 begin
   -- Cancelled while leased: only the lease is left.
   select array_agg(s.ctid) into v_leases from (
@@ -23,6 +25,7 @@ begin
     order by l.unlock_at limit 200 for update skip locked
   ) s;
   if v_leases is not null then
+    v_is_more := cardinality(v_leases) = 200;
     with ended as (
       delete from lease l where l.ctid = any(v_leases) and l.unlock_at <= p_now returning l.channel_id, l.is_capped
     )
@@ -44,8 +47,9 @@ begin
     order by l.unlock_at limit 200 for update of l, m skip locked
   ) s;
   if v_leases is null then
-    return;
+    return v_is_more;
   end if;
+  v_is_more := v_is_more or cardinality(v_leases) = 200;
   perform history_record(v_leases, v_messages, 'expired', v_errors);
   if true = any(v_is_spent) then
     perform dead_insert(array_agg(u.message), array_agg(u.error))
@@ -62,5 +66,6 @@ begin
     count(*) filter (where not u.is_spent)
   from unnest(v_channel_ids, v_dequeue_ats, v_ids, v_is_spent, v_is_capped) u(channel_id, dequeue_at, id, is_spent, is_capped)
   group by u.channel_id;
+  return v_is_more;
 end
 $$;

@@ -56,6 +56,8 @@ declare
   v_was_full boolean := v_is_full;
   v_is_busy boolean := false;
   v_has_born boolean := false;
+  v_is_more boolean := false;
+  v_looked_at bigint;
   v_is_end boolean;
   v_window integer := 256 + 2 * c_limit;
   v_channels bigint[];
@@ -96,13 +98,16 @@ begin
     v_wake := null;
     if v_is_full then
       v_full_at := v_now;
+      v_looked_at := v_now;
       v_turn := c_lowest;
       v_end := (select last_value from wake_id_seq);
       -- A pass over the wakes that has not reached their end goes on, so that none can hide the others for good.
       v_cursors := array[case when v_lows[1] is null then 0 else v_cursors[1] end,
         case when v_lows[2] is null then 0 else v_cursors[2] end];
       if exists (select from lease l where l.unlock_at <= v_now order by l.unlock_at limit 1) then
-        perform lease_expire(v_now);
+        -- Ending leases is work and no part of what looking costs.
+        v_is_more := lease_expire(v_now);
+        v_looked_at := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
       end if;
       if v_sweep_at is null or v_now >= v_sweep_at then
         v_sweep_at := turn_sweep(v_now);
@@ -204,9 +209,9 @@ begin
       v_turns := array(select distinct u from unnest(v_turns || v_found) u);
     end if;
     if v_is_full then
-      -- A session's first look also plans its statements: that says nothing.
-      v_full_cost := case when v_hints is null then 0
-        else (extract(epoch from clock_timestamp()) * 1000000)::bigint - v_full_at end;
+      -- A session's first look also plans its statements: that says nothing. If more leases have ended, look again soon.
+      v_full_cost := case when v_hints is null or v_is_more then 0
+        else (extract(epoch from clock_timestamp()) * 1000000)::bigint - v_looked_at end;
     end if;
 
     -- Settle what is locked, in statements that see what the locks protect; then lease each turn's next messages.
