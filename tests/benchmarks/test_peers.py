@@ -1,7 +1,9 @@
 """The comparison with peers still runs, with our own adapter, in small; peers are no part of the tests."""
 
 import contextlib
+import dataclasses
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from benchmarks.peers.adapters import OURS, PEERS
 from benchmarks.peers.environment import NotInstallable
 from benchmarks.peers.meter import Event, Meter, rate
 from benchmarks.peers.peer import Feature, Service
+from benchmarks.peers.programs import kit
 from benchmarks.peers.run import Outcome
 from benchmarks.peers.scenario import EFFORTS, Bench, Metric, Scenario
 from benchmarks.peers.scenarios import SCENARIOS
@@ -117,6 +120,28 @@ def test_a_rate_leaves_out_the_first_tenth_and_the_last() -> None:
     slow_start_and_end = [(0.0, 0), (50.0, 10), (58.0, 80), (99.0, 10)]
     assert rate(slow_start_and_end) == pytest.approx(10.0)
     assert rate([]) == 0.0
+
+
+def test_a_program_with_threads_counts_every_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    meter = Meter(tmp_path / "meter")
+    told = kit.Order(do="work", meter=str(meter.path))
+    monkeypatch.setenv(kit.ORDER, json.dumps(dataclasses.asdict(told)))
+    monkeypatch.setattr(kit, "_meters", {})
+    together = threading.Barrier(8)
+
+    def work() -> None:
+        together.wait()
+        for _ in range(10_000):
+            kit.handle_blocking(told.message("x"))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert meter.wait(80_000, silence_s=30.0)
+    assert meter.total == 80_000
 
 
 def test_the_meter_adds_up_what_processes_say(tmp_path: Path) -> None:

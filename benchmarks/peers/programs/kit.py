@@ -5,13 +5,13 @@ lines into a named pipe; a line fits into one atomic write, so many processes ca
 """
 
 import asyncio
-import functools
 import itertools
 import json
 import os
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -90,13 +90,16 @@ class Meter:
         self.is_traced = told.is_traced
         # Who may be killed says everything at once.
         self.is_prompt = told.lease_s is not None
+        # Some peers have threads, and two of them would count the same message.
+        self.lock = threading.Lock()
         self.count = 0
-        self.events: list[tuple[int, str, int]] = []
+        self.events: deque[tuple[int, str, int]] = deque()
         self.pipe = os.open(told.meter, os.O_WRONLY)
         threading.Thread(target=self._report, daemon=True).start()
 
     def began(self, tag: str) -> None:
-        self.count += 1
+        with self.lock:
+            self.count += 1
         if self.is_traced:
             self._note(tag, 0)
 
@@ -118,23 +121,27 @@ class Meter:
         said = 0
         while True:
             time.sleep(FLUSH_S)
-            # Messages that begin meanwhile are appended behind these, and reported next time.
-            events, self.events = self.events, []
-            for start in range(0, len(events), EVENTS_PER_LINE):
-                self.say(events=events[start : start + EVENTS_PER_LINE])
+            # Taken one by one, so that none is lost that is noted meanwhile.
+            while count := min(len(self.events), EVENTS_PER_LINE):
+                self.say(events=[self.events.popleft() for _ in range(count)])
             if not self.is_traced and self.count != said:
                 said = self.count
                 self.say(at=time.monotonic_ns(), count=said)
 
 
-@functools.cache
-def _meter_of(pid: int) -> Meter:
-    return Meter(order())
+_meters: dict[int, Meter] = {}
+_making = threading.Lock()
 
 
 def meter() -> Meter:
     """Return this process's own, also after a fork."""
-    return _meter_of(os.getpid())
+    pid = os.getpid()
+    # The first messages may come to several threads at once.
+    if pid not in _meters:
+        with _making:
+            if pid not in _meters:
+                _meters[pid] = Meter(order())
+    return _meters[pid]
 
 
 def wait_for_go() -> None:
