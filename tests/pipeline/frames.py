@@ -50,11 +50,15 @@ def attempts_frame(spark: "SparkSession", history: Iterable[Attempt]) -> "DataFr
 def policies_frame(
     spark: "SparkSession", policies: Iterable[Policy], day: date = date(1970, 1, 1)
 ) -> "DataFrame":
+    return dated_policies_frame(spark, [(day, one) for one in policies])
+
+
+def dated_policies_frame(spark: "SparkSession", policies: Iterable[tuple[date, Policy]]) -> "DataFrame":
     from lonnymq.pipeline import schemas
 
     rows = [
         (one.channel, one.weight, one.max_concurrency, one.interval, one.burst, False, day)
-        for one in policies
+        for day, one in policies
     ]
     return spark.createDataFrame(rows, schemas.POLICIES)
 
