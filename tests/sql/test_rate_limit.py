@@ -66,14 +66,14 @@ def test_the_wait_is_told(queue: Session) -> None:
 
 
 def test_a_burst_is_released_at_once_and_then_evenly(queue: Session) -> None:
-    queue.set("a", release_interval_ms=100, release_burst=4)
+    queue.set("a", release_interval_ms=250, release_burst=4)
     queue.fill("a", 8)
     first = queue.look(10)
     assert len(first) == 4
     rest = releases(queue, 4)
     start = first[0].leased_at
     for place, one in enumerate(sorted(rest, key=lambda one: one.leased_at), start=1):
-        assert one.leased_at >= start + place * 100 * MS
+        assert one.leased_at >= start + place * 250 * MS
 
 
 def test_no_window_holds_more_than_burst_and_rate_allow(queue: Session) -> None:
@@ -87,19 +87,19 @@ def test_no_window_holds_more_than_burst_and_rate_allow(queue: Session) -> None:
 
 
 def test_a_burst_grows_back_while_nothing_is_released(queue: Session) -> None:
-    queue.set("a", release_interval_ms=40, release_burst=3)
+    queue.set("a", release_interval_ms=250, release_burst=3)
     queue.fill("a", 6)
     first = queue.look(10)
     assert len(first) == 3
-    queue.wait_until_us(first[0].leased_at + 3 * 40 * MS + 1)
+    queue.wait_until_us(first[0].leased_at + 3 * 250 * MS + 1)
     assert len(queue.dequeue(10)) == 3
 
 
 def test_an_unused_burst_does_not_grow_beyond_itself(queue: Session) -> None:
-    queue.set("a", release_interval_ms=10, release_burst=2)
+    queue.set("a", release_interval_ms=200, release_burst=2)
     queue.create("a")
     leased = queue.lease()
-    queue.wait_until_us(leased.leased_at + 100 * MS)
+    queue.wait_until_us(leased.leased_at + 800 * MS)
     queue.fill("a", 10)
     assert len(queue.dequeue(10)) == 2
 
