@@ -113,7 +113,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 
 @cache
 def _is_on_spark(path: Path) -> bool:
-    return bool(re.search(r"\bspark: ", path.read_text(encoding="utf-8")))
+    return bool(re.search(r"\bspark: |usefixtures\(.*\"spark\"", path.read_text(encoding="utf-8")))
 
 
 @pytest.fixture(scope="session", params=server_kinds(), ids=lambda kind: kind.name)
