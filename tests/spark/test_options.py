@@ -36,6 +36,7 @@ def test_each_door_has_its_defaults() -> None:
         (options.read, {"columns": "channel, nonsense"}, "columns must be some of message_id"),
         (options.read, {"columns": "channel,channel"}, "columns must be some of"),
         (options.read, {"rows_per_partition": "0"}, "rows_per_partition must be"),
+        (options.read, {"rows_per_partition": "9" * 5000}, "rows_per_partition must be a whole number"),
         (options.read, {"rows_per_partition": "many"}, "rows_per_partition must be a whole number"),
         (options.read, {"jbo": "j"}, "jbo is not an option of spark.read"),
         (options.read, {"job": "j"}, "job is not an option of spark.read"),
@@ -82,6 +83,14 @@ WRITABLE = frame_of(channel=TEXT, content=TEXT)
         (frame_of(channel=TEXT, content=types.DoubleType()), "column content is double"),
         (frame_of(channel=TEXT, content=TEXT, dequeue_at=types.TimestampNTZType()), "is timestamp_ntz"),
         (frame_of(channel=TEXT, content=TEXT, priority=TEXT), "column priority is string"),
+        (
+            frame_of(channel=TEXT, content=frame_of(a=types.ArrayType(types.DayTimeIntervalType()))),
+            r"content\.a\[\] is interval day to second, which JSON does not know",
+        ),
+        (
+            frame_of(channel=TEXT, content=types.MapType(frame_of(a=TEXT), types.VariantType())),
+            r"content\[\] is variant.*; content has keys of struct<a:string>",
+        ),
         (frame_of(tenant=TEXT), "channel is missing; column content is missing; column tenant is not"),
     ],
 )
@@ -94,7 +103,8 @@ def test_a_frame_that_cannot_be_written_is_refused_with_all_that_is_wrong(
 
 def test_a_frame_of_every_column_is_welcome() -> None:
     whole = types.IntegerType()
-    nested = (frame_of(a=whole), types.MapType(TEXT, whole), types.ArrayType(whole))
+    odd = frame_of(a=types.DecimalType(9, 2), b=types.DateType(), c=types.NullType(), d=types.BinaryType())
+    nested = (frame_of(a=whole), types.MapType(TEXT, whole), types.ArrayType(whole), odd)
     for content in (types.BinaryType(), TEXT, *nested):
         frame.require(frame_of(channel=TEXT, content=content, key=TEXT, max_attempts=whole))
     for at in (types.TimestampType(), types.LongType()):

@@ -113,6 +113,16 @@ def test_abort_after_a_commit_touches_nothing_that_is_published(target: Connect,
     assert work(queue) == 7
 
 
+def test_names_of_any_script_are_written_and_a_nul_is_told(target: Connect, queue: Queue) -> None:
+    writer = BatchWriter(WriteOptions(target, None, None))
+    with pytest.raises(InvalidArgument, match="channel or key has a character that no text may have"):
+        writer.write(iter([batch(0, 1, channel="a\0b")]))
+    odd = pa.record_batch({"channel": pa.array(["日本 ü'\""]), "content": pa.array([b"a\0b" + b"x" * 2**25])})
+    writer.commit([writer.write(iter([odd]))])
+    [message] = queue.dequeue(5)
+    assert (message.channel, message.content) == ("日本 ü'\"", b"a\0b" + b"x" * 2**25)
+
+
 def test_abort_removes_what_was_staged(target: Connect, queue: Queue, connect: Open) -> None:
     writer = BatchWriter(WriteOptions(target, None, None))
     bad = writer.write(iter([batch(0, 7), batch(7, 1, channel="")]))

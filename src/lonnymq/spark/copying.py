@@ -10,6 +10,7 @@ import psycopg
 from lonnymq.calls import stage
 from lonnymq.client import failure
 from lonnymq.client.staging import copying
+from lonnymq.errors import InvalidArgument
 from lonnymq.spark.encode import Encoder
 
 if TYPE_CHECKING:
@@ -79,4 +80,6 @@ class Copying:
             self._copy = None
 
     def _translated(self, error: psycopg.Error) -> Exception:
+        if isinstance(error, psycopg.errors.CharacterNotInRepertoire):
+            return InvalidArgument("column channel or key has a character that no text may have: NUL")
         return failure.translated(error, self._connection, self._queue.schema, commits=False)

@@ -58,7 +58,7 @@ class Encoder:
             _numbers(_dequeue_at(columns.get("dequeue_at"), columns.get("priority")), BIGINT),
             _numbers(columns.get("delay_ms"), BIGINT),
             *_bytes(columns.get("key")),
-            _numbers(columns.get("max_attempts"), INTEGER),
+            _numbers(_max_attempts(columns.get("max_attempts")), INTEGER),
         ]
 
 
@@ -112,6 +112,13 @@ def _dequeue_at(at: Any, priority: Any) -> Any:
     if pc.any(pc.and_(pc.is_valid(at), pc.is_valid(priority))).as_py():
         raise InvalidArgument("dequeue_at and priority must be given one at a time, and a row has both")
     return pc.coalesce(at.cast(pa.int64()), first)
+
+
+def _max_attempts(column: Any) -> Any:
+    try:
+        return None if column is None else column.cast(pa.int32())
+    except pa.ArrowInvalid:
+        raise InvalidArgument("column max_attempts must be at most 2147483647") from None
 
 
 def _content(column: Any) -> Any:

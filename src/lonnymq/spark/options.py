@@ -166,7 +166,7 @@ def _whole(given: Mapping[str, str], name: str, default: int, least: int, most: 
     text = given.get(name)
     if text is None:
         return default
-    if not re.fullmatch(r"-?[0-9]+", text):
+    if not re.fullmatch(r"-?[0-9]{1,18}", text):
         raise invalid(name, text, f"a whole number between {least} and {most}")
     return argument.whole(name, int(text), least, most)
 
