@@ -375,7 +375,7 @@ def test_any_sequence_of_calls_keeps_the_promises(dsn: str) -> None:
     run_state_machine_as_test(
         Queue,
         settings=settings(
-            max_examples=int(EXAMPLES or 30),
+            max_examples=int(EXAMPLES or 50),
             stateful_step_count=40,
             deadline=None,
             derandomize=EXAMPLES is None,
