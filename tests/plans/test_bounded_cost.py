@@ -5,7 +5,7 @@ from statistics import median
 
 import pytest
 
-from tests.plans.plan import pages
+from tests.plans.plan import flush_statistics, pages
 from tests.sql.conftest import Open
 from tests.sql.session import Session
 
@@ -164,6 +164,4 @@ def churn(queue: Session) -> None:
         " from generate_series(1, 100000) n"
     )
     queue.run("delete from lease where message_id < 0")
-    if queue.connection.info.server_version >= 150000:
-        queue.run("select pg_stat_force_next_flush()")
-    queue.run("select pg_stat_clear_snapshot()")
+    flush_statistics(queue)
