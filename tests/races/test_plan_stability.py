@@ -18,6 +18,18 @@ CHANNELS = [f"channel {n}" for n in range(1000)]
 
 
 @pytest.fixture
+def connect(connect: Connect) -> Connect:
+    """With the compiler, where there is one: a plan that calls for it has flipped too."""
+
+    def compiling(to: str) -> Session:
+        session = connect(to)
+        session.execute("set jit = on")
+        return session
+
+    return compiling
+
+
+@pytest.fixture
 def busy_vacuum_dsn(own_server: Callable[..., EmbeddedServer]) -> str:
     server = own_server(fsync=False, settings={"autovacuum_naptime": "1s"})
     with psycopg.connect(server.dsn, autocommit=True) as connection:
