@@ -12,7 +12,8 @@ PEER = Peer(
     features=frozenset({Feature.TENANTS, Feature.CAP, Feature.RECOVERY}),
     settings=(
         "concurrency 30, jobs deleted when done, LISTEN on; batch_defer of 1,000 for bulk; a queue and a "
-        "worker per tenant, faster than a lock per tenant; a cap of 3 is three locks; where a "
-        "worker is killed, heartbeats of 0.5 s and the periodic task of its documentation, each second."
+        "worker per tenant, since each fetch passes over all jobs of a lock that is taken; a cap of 3 is "
+        "three locks; where a worker is killed, heartbeats of 0.5 s and the periodic task of its "
+        "documentation, each second."
     ),
 )

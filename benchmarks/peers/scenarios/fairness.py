@@ -1,8 +1,8 @@
 """A tenant with thousands of messages, then ten with 10 each: how many go before the last of these?
 
-Every peer in the one of its ways, and with the largest share of a tenant, that has the highest rate while
-it is fair: while the small tenants are done before three times the ideal, 330 messages. Who is not fair has
-no rate while being fair.
+Fair is who has the small tenants done within three times the ideal, 330 messages: a bound that was set when
+first figures were known, wide enough for every peer. Each has a share of a tenant at a time that stays
+below it, found in short runs and not searched to the end. Who is not fair has no rate while being fair.
 """
 
 from benchmarks.peers.peer import Feature, Peer
