@@ -5,8 +5,10 @@ are new since the last one, which days their rows touch, and computes these days
 touch them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import cache, partial
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
@@ -20,6 +22,7 @@ from lonnymq.pipeline.source import Say, silent
 from lonnymq.pipeline.windows import checked_window_s, windows
 
 ATTEMPTS, POLICIES = "attempts", "policies"
+Touched = Callable[[frozenset[str]], set[date]]
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,9 @@ def analyse(
     checked_window_s(window_s)
     seen = [Batch(ATTEMPTS, lake.attempts.version or 0), Batch(POLICIES, lake.policies.version or 0)]
     table = lake.windows(window_s)
-    days = _stale_days(spark, lake, table, is_full)
+    # Asked for windows and for fairness, of the same files almost always: looked at once.
+    touched = cache(partial(_touched, spark, lake))
+    days = _stale_days(touched, lake, table, is_full)
     count = 0
     if days:
         say(f"windows of {window_s} s: {len(days)} days, {days[0]} to {days[-1]}")
@@ -54,21 +59,20 @@ def analyse(
             days=days,
         )
         count = table.replace(frame, days, seen)
-    _judge(spark, lake, window_s, seen, is_full, say)
+    fairness_days = _stale_days(touched, lake, lake.fairness(window_s), is_full)
+    _judge(spark, lake, window_s, seen, fairness_days, say)
     _forecast(spark, lake, window_s, over_s, say)
     return Analysed(tuple(days), count)
 
 
 def _judge(
-    spark: SparkSession, lake: Lake, window_s: int, seen: list[Batch], is_full: bool, say: Say
+    spark: SparkSession, lake: Lake, window_s: int, seen: list[Batch], days: list[date], say: Say
 ) -> None:
-    """By itself: a run that was cut off may have left windows up to date, and this not."""
-    table = lake.fairness(window_s)
-    days = _stale_days(spark, lake, table, is_full)
+    """By days of its own: a run that was cut off may have left windows up to date, and this not."""
     if days:
         say(f"fairness: {len(days)} days")
         chosen = lake.windows(window_s).read(spark).where(f.col("day").isin(days))
-        table.replace(fairness(chosen), days, seen)
+        lake.fairness(window_s).replace(fairness(chosen), days, seen)
 
 
 def _forecast(spark: SparkSession, lake: Lake, window_s: int, over_s: int, say: Say) -> None:
@@ -87,15 +91,15 @@ def _forecast(spark: SparkSession, lake: Lake, window_s: int, over_s: int, say: 
     )
 
 
-def _stale_days(spark: SparkSession, lake: Lake, table: Table, is_full: bool) -> list[date]:
+def _stale_days(touched: Touched, lake: Lake, table: Table, is_full: bool) -> list[date]:
     """The days of a table that must be computed again."""
     attempts_then, policies_then = table.last_batch(ATTEMPTS), table.last_batch(POLICIES)
     before = None if is_full or attempts_then is None else lake.attempts.paths(attempts_then)
     now = lake.attempts.paths() or frozenset()
     if before is None:
-        return sorted({*_touched(spark, lake, now), *table.days()})
+        return sorted({*touched(now), *table.days()})
     # Files that went, as when old days are deleted, leave their own day to be computed again.
-    stale = {*_touched(spark, lake, now - before), *days_of(before - now)}
+    stale = {*touched(now - before), *days_of(before - now)}
     policies_before = None if policies_then is None else lake.policies.paths(policies_then)
     if policies_before is None or not policies_before:
         changed = lake.policies.days()
