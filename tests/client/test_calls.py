@@ -28,7 +28,7 @@ INTERNAL = {
     *("from_epoch", "bytes_as_json", "channel_id", "channel_waiting", "channel_lock", "channel_birth"),
     *("channel_keep", "message_settle_one"),
     *("sleepers_notify", "history_rows", "history_record", "dead_insert", "lease_expire", "lease_hold"),
-    *("history_origin", "history_require"),
+    *("history_origin", "history_require", "history_require_past"),
     *("turn_birth", "turn_sweep", "queue_outlook", "message_settle"),
 }
 

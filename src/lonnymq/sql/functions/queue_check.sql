@@ -6,6 +6,7 @@ create or replace function queue_check(p_repair boolean default false)
 returns table (problem text, channel text, detail text, is_repaired boolean)
 language plpgsql security definer
 set search_path from current
+set jit = off
 as $$
 #variable_conflict use_column
 declare
