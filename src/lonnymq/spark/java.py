@@ -92,3 +92,8 @@ def _of_wheel() -> Path | None:
     made.chmod(0o755)
     made.replace(launcher)
     return home
+
+
+if __name__ == "__main__":
+    # For programs that want a JAVA_HOME before any Python runs, such as spark-submit.
+    print(java_home())

@@ -1,5 +1,7 @@
 """`format("lonnymq")`: which door a user goes through, and the options it has."""
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
@@ -8,6 +10,7 @@ from lonnymq.errors import InvalidArgument
 from lonnymq.spark import columns, frame, options
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.datasource import (
         DataSourceReader,
         DataSourceStreamReader,
@@ -15,6 +18,18 @@ if TYPE_CHECKING:
         DataSourceWriter,
     )
     from pyspark.sql.types import StructType
+
+
+def register(spark: "SparkSession") -> None:
+    """Tell a session of this source, where the package is not installed but came by `--py-files`.
+
+    Spark looks for sources only where packages are installed. And the process on the driver that plans a
+    stream looks for shipped files in a place where they are not: it is told by PYTHONPATH.
+    """
+    home = str(Path(__file__).parents[2])
+    known = spark.sparkContext.environment.get("PYTHONPATH")
+    spark.sparkContext.environment["PYTHONPATH"] = home if known is None else f"{home}{os.pathsep}{known}"
+    spark.dataSource.register(LonnySource)
 
 
 class LonnySource(DataSource):
