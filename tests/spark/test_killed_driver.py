@@ -12,9 +12,10 @@ import psycopg
 import pytest
 
 from lonnymq import NewMessage, Queue
+from lonnymq.pipeline.steps import archive
 from tests.conftest import Connect
 from tests.spark import victim
-from tests.spark.conftest import environment
+from tests.spark.conftest import environment, work
 
 pytestmark = [pytest.mark.slow, pytest.mark.fault, pytest.mark.timeout(600)]
 
@@ -25,7 +26,7 @@ def value(connection: psycopg.Connection[Any], query: str) -> Any:
 
 
 def kill_when_all_is_under_way(dsn: str, home: Path, connection: psycopg.Connection[Any]) -> None:
-    """It has published a batch of its stream, is in the middle of another, and about to publish its job."""
+    """It has published a batch and archived one, is in the middle of others, and about to publish its job."""
     driver = subprocess.Popen(
         [sys.executable, "-m", "tests.spark.victim", dsn, str(home)],
         env=environment(),
@@ -57,6 +58,8 @@ def kill_when_all_is_under_way(dsn: str, home: Path, connection: psycopg.Connect
 def test_a_killed_driver_leaves_nothing_half_done(
     spark: Any, dsn: str, keeping: Queue, connect: Connect, tmp_path: Path
 ) -> None:
+    keeping.enqueue_many([NewMessage(channel="done", payload=n) for n in range(10)])
+    assert work(keeping) == 10
     keeping.enqueue_many([NewMessage(channel="waiting", payload=n) for n in range(12)])
     for number in range(6):
         spark.range(number * 10, number * 10 + 10).selectExpr(
@@ -94,4 +97,11 @@ def test_a_killed_driver_leaves_nothing_half_done(
     assert len(taken) == len({message_id for message_id, _ in taken}) == 12 + 50 + 60
     assert {attempt for _, attempt in taken} == {1}
     outcomes = connection.execute("select outcome, count(*) from history group by outcome").fetchall()
-    assert outcomes == [("completed", 12 + 50 + 60)]
+    assert outcomes == [("completed", 10 + 12 + 50 + 60)]
+
+    source, lake = victim.archiving(tmp_path, dsn)
+    said: list[str] = []
+    assert archive(spark, source, lake, say=said.append).rows == 4 + 12 + 50 + 60
+    assert said[0] == "batch 0 was archived before"
+    archived = sorted(row["id"] for row in lake.attempts.read(spark).select("id").collect())
+    assert archived == [id_ for (id_,) in connection.execute("select id from history order by id")]

@@ -1,12 +1,14 @@
-"""A Spark driver to be killed: it consumes in a batch without an end, writes a stream, writes a frame."""
+"""A Spark driver to be killed: it archives, consumes, writes a stream and a frame, and ends none of them."""
 
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from lonnymq.pipeline.steps import Lake, Source, archive
 from lonnymq.spark.java import use_java
 from tests.spark.conftest import SPARK_CONF
 
@@ -23,6 +25,11 @@ def consuming(spark: SparkSession, dsn: str, home: Path) -> Any:
     reader = spark.readStream.format("lonnymq").option("dsn", dsn).option("mode", "consume")
     stream = reader.option("max_messages", 40).option("lease_ms", 600_000).load()
     return stream.writeStream.option("checkpointLocation", str(home / "consuming"))
+
+
+def archiving(home: Path, dsn: str) -> tuple[Source, Lake]:
+    """Some attempts at a time, into a lake of its own."""
+    return Source(dsn=dsn, max_rows=6), Lake(str(home / "lake"))
 
 
 def numbers(spark: SparkSession) -> DataFrame:
@@ -42,8 +49,17 @@ def main(dsn: str, home: Path) -> None:
         (home / "in the middle").touch()
         time.sleep(3600)
 
+    def never_told(_: str) -> None:
+        """The lake has its batch, and Spark does not know."""
+        (home / "archived").touch()
+        time.sleep(3600)
+
+    archives = threading.Thread(
+        target=archive, args=(spark, *archiving(home, dsn)), kwargs={"say": never_told}
+    )
+    archives.start()
     consuming(spark, dsn, home).foreachBatch(never_ends).start()
-    while not (home / "in the middle").exists():
+    while not all((home / name).exists() for name in ("in the middle", "archived")):
         time.sleep(0.05)
     writing(spark, dsn, home).start()
     numbers(spark).write.format("lonnymq").options(dsn=dsn, job="nightly").mode("append").save()
