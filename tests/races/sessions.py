@@ -130,3 +130,14 @@ def drop_partitions(session: Session) -> None:
         "do $$ declare v text; begin for v in select inhrelid::regclass::text from pg_inherits"
         " where inhparent = 'lonnymq.history'::regclass loop execute 'drop table ' || v; end loop; end $$"
     )
+
+
+def deadlocks(session: Session) -> int:
+    """How many the server has met in this database."""
+    if session.info.server_version >= 150000:
+        session.execute("select pg_stat_force_next_flush()")
+    else:
+        # Whoever met one tells a collector half a second later at most.
+        time.sleep(1)
+    count: int = value(session, "select deadlocks from pg_stat_database where datname = current_database()")
+    return count

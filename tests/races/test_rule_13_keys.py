@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from tests.conftest import Connect
-from tests.races.sessions import Session, create, dequeue, drain, end, value, wait_for
+from tests.races.sessions import Session, create, deadlocks, dequeue, drain, end, value, wait_for
 
 pytestmark = pytest.mark.race
 
@@ -156,12 +156,6 @@ def test_a_bulk_load_with_live_keys_counts_only_what_it_made(connect: Connect) -
     publish(session, ["a"] * 5 + ["b"], [*KEYS[:3], "new", "new", "new"])
     assert value(session, "select count(*) from message") == 12
     assert len(drain(session)) == 12
-
-
-def deadlocks(session: Session) -> int:
-    session.execute("select pg_stat_force_next_flush()")
-    count: int = value(session, "select deadlocks from pg_stat_database where datname = current_database()")
-    return count
 
 
 def test_a_redrive_and_a_create_stopped_half_way_do_not_deadlock(connect: Connect) -> None:
