@@ -2,14 +2,16 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import psycopg
 import pyarrow as pa
 import pytest
+from psycopg import conninfo
 
-from lonnymq import InvalidArgument, PublicationIncomplete, Queue, StreamRestarted, schema
+from lonnymq import InvalidArgument, NewMessage, PublicationIncomplete, Queue, StreamRestarted, schema
 from lonnymq.embedded import EmbeddedServer
 from lonnymq.spark import writer as writers
 from lonnymq.spark.options import Connect, WriteOptions
@@ -75,6 +77,27 @@ def test_stale_rows_of_a_job_that_never_came_back_are_removed(
     writer = BatchWriter(WriteOptions(target, "another", None))
     writer.commit([writer.write(iter([batch(0, 3)]))])
     assert (queue.status().waiting, count(connect(), "stage")) == (3, 0)
+
+
+def test_nobody_waits_for_a_large_publication_and_all_have_their_turns_right_after(
+    dsn: str, target: Connect, queue: Queue, connect: Open
+) -> None:
+    channels = ("big", "b", "c", "d")
+    writer = BatchWriter(WriteOptions(target, "large", None))
+    staged: Any = writer.write(iter([batch(0, 20_000, channel="big")]))
+    publisher = connect()
+    publisher.execute("begin")
+    publisher.execute("select message_publish('large', %s::uuid[], %s)", ([staged.part], [staged.rows]))
+    with Queue(conninfo.make_conninfo(dsn, options="-c lock_timeout=200ms")) as worker:
+        # Whoever waited for the open publication would raise.
+        worker.enqueue_many([NewMessage(channel=name, payload=n) for n in range(10) for name in channels])
+        taken = [message for _ in range(5) for message in worker.dequeue(4)]
+        worker.complete(taken)
+        assert len(taken) == 20
+        publisher.execute("commit")
+        turns = Counter(message.channel for _ in range(5) for message in worker.dequeue(4))
+    assert {name: turns[name] for name in channels} == dict.fromkeys(channels, 5)
+    assert queue.status().waiting == 20_000
 
 
 def test_a_lost_reply_to_commit_is_asked_for_again(dsn: str, queue: Queue, connect: Open) -> None:
