@@ -11,7 +11,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from lonnymq import HistoryDropped, HistoryUnknown, Queue, schema
 from lonnymq.embedded import EmbeddedServer
-from lonnymq.spark import options
+from lonnymq.spark import options, stream
 from lonnymq.spark.reader import HistoryReader
 from lonnymq.spark.stream import HistoryStreamReader
 from tests.conftest import Connect
@@ -303,7 +303,10 @@ def test_a_queue_that_was_made_again_is_another(dsn: str, queue: Queue) -> None:
         query.plan()
 
 
-def test_who_holds_the_readers_back_is_named(queue: Queue, connect: Connect, dsn: str) -> None:
+def test_who_holds_the_readers_back_is_named(
+    queue: Queue, dsn: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "BLOCKED_FOR_S", 0.0)
     assert queue.history.blocker() is None
     with psycopg.connect(dsn, application_name="long report") as slow:
         add(slow, 1, 2)
@@ -314,6 +317,8 @@ def test_who_holds_the_readers_back_is_named(queue: Queue, connect: Connect, dsn
         assert str(found).startswith(f"pid {found.pid} (long report, ")
         [xid] = slow.execute("select pg_current_xact_id()::text::bigint").fetchone() or (None,)
         assert found.xid == xid
+        assert not Query(dsn).plan()
+        assert f"history waits for an open transaction: {found}" in caplog.text
     assert queue.history.blocker() is None
 
 

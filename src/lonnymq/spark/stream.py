@@ -1,12 +1,16 @@
 """History as a stream: nothing missed, nothing twice, or a clear error."""
 
+import logging
+import time
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from lonnymq.calls import follow as calls
+from lonnymq.calls import history as history_calls
 from lonnymq.calls import queue as queue_calls
 from lonnymq.model import HistoryPosition
 from lonnymq.spark.database import client
@@ -22,6 +26,10 @@ if TYPE_CHECKING:
 
 # Spark compares offsets as text: the order of the keys is part of it.
 Offset = dict[str, Any]
+# A transaction that keeps an idle reader waiting for longer is named in the log, as often.
+BLOCKED_FOR_S = 60.0
+
+log = logging.getLogger("lonnymq.spark")
 
 
 class HistoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -32,6 +40,7 @@ class HistoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._opened: Queue | None = None
         self._before_xid: int | None = None
         self._idle = Idle()
+        self._looked_at = time.monotonic()
 
     def initialOffset(self) -> Offset:  # noqa: N802
         """Return a word: Spark asks twice and logs neither, so it must not depend on when."""
@@ -58,6 +67,7 @@ class HistoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         origin, end = self._queue.caller.perform(call)
         if end is None or end == position:
             self._idle.rest()
+            self._tell_who_blocks()
             return start
         return {"origin": origin, "xid": end.xid, "id": end.id}
 
@@ -85,6 +95,15 @@ class HistoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Close the connection, if this process had one."""
         if self._opened is not None:
             self._opened.close()
+
+    def _tell_who_blocks(self) -> None:
+        if time.monotonic() - self._looked_at < BLOCKED_FOR_S:
+            return
+        self._looked_at = time.monotonic()
+        found = self._queue.caller.perform(history_calls.blocker())
+        long_ago = datetime.now(UTC) - timedelta(seconds=BLOCKED_FOR_S)
+        if found is not None and found.since is not None and found.since <= long_ago:
+            log.warning("history waits for an open transaction: %s", found)
 
     @property
     def _queue(self) -> "Queue":
