@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from lonnymq import LonnyError, NewMessage, Queue
-from lonnymq.spark import options
+from lonnymq.spark import consume, options
 from lonnymq.spark.consume import ConsumeReader
 from tests.conftest import Connect
 from tests.spark.conftest import work
@@ -205,3 +205,16 @@ def test_a_claim_that_nobody_knows_any_more_is_an_empty_batch(
     assert work(queue) == 0
     for one in (consumer, again):
         one.stop()
+
+
+def test_large_contents_are_read_one_at_a_time_and_small_ones_many(
+    dsn: str, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consume, "READ_BYTES", 5000)
+    queue.enqueue_many([NewMessage(channel="a", payload=text) for text in ["s"] * 5 + ["x" * 5000] * 35])
+    consumer = reader(dsn)
+    end = consumer.latestOffset(FIRST, ReadMaxRows(40))
+    batches = [batch for part in consumer.partitions(FIRST, end) for batch in consumer.read(part)]
+    assert [batch.num_rows for batch in batches] == [1, 4, 16, 8, 4, 2, 1, 1, 1, 1, 1]
+    consumer.commit(end)
+    consumer.stop()

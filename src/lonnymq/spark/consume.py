@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from lonnymq.client.sync.queue import Queue
 
 Offset = dict[str, Any]
-# Contents are read so many at a time.
+# Contents are read so many at a time, and fewer while they have more bytes than that.
 READ_MESSAGES = 100
+READ_BYTES = 16 * 2**20
 BUSY_FOR_S = 30.0
 
 log = logging.getLogger("lonnymq.spark")
@@ -100,10 +101,15 @@ class ConsumeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: Any) -> Iterator["pa.RecordBatch"]:
         """Read messages under their tokens; raise if one is somebody else's by now."""
         with opened(self._options.connect) as queue:
-            for place in range(0, len(partition.ids), READ_MESSAGES):
-                ids = partition.ids[place : place + READ_MESSAGES]
-                tokens = partition.tokens[place : place + READ_MESSAGES]
-                yield _batch(queue.caller.perform(calls.read(ids, tokens)))
+            place, most = 0, 1
+            while place < len(partition.ids):
+                chosen = slice(place, place + most)
+                batch = _batch(
+                    queue.caller.perform(calls.read(partition.ids[chosen], partition.tokens[chosen]))
+                )
+                yield batch
+                place += most
+                most = max(most // 2, 1) if batch.nbytes > READ_BYTES else min(4 * most, READ_MESSAGES)
 
     def commit(self, end: Offset) -> None:
         """Complete, unless that is done."""
