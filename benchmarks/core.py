@@ -48,7 +48,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="name the cases and end")
     parser.add_argument("--profile", action="store_true", help="say where the server's time goes (slower)")
     options.add_shared(
-        parser, "core", {"quick": "all in under 5 minutes", "full": "longer, in five rounds", "smoke": "seconds"}
+        parser,
+        "core",
+        {"quick": "all in under 5 minutes", "full": "longer, in five rounds", "smoke": "seconds"},
     )
     return parser.parse_args(arguments)
 
