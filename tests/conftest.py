@@ -6,6 +6,7 @@ LONNYMQ_TEST_DSN points all tests at an existing server instead (its role must b
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import uuid
@@ -32,6 +33,10 @@ GIVEN_DSN = os.environ.get("LONNYMQ_TEST_DSN")
 # What these test is Python: each test takes one kind of server, by turns. The rest takes all of them.
 TESTS_OF_PYTHON = {"benchmarks", "client", "connections", "examples", "tasks", "testing", "worker"}
 MEMORY = Path("/dev/shm")
+# A shell that runs the tests in the background has it ignored, by all that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # Not UTC, which would hide what a server's own time zone can do.
 SERVER_SETTINGS: dict[str, str] = {
     "max_connections": "200",

@@ -71,9 +71,7 @@ def terminal(dsn: str, *arguments: str, columns: int = 120) -> Iterator[Terminal
 
 # Ctrl-C goes to whom the terminal controls.
 CONTROLLING = """
-import fcntl, signal, sys, termios
-# Whoever runs the tests in the background has it ignored.
-signal.signal(signal.SIGINT, signal.default_int_handler)
+import fcntl, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 from lonnymq.cli import main
 sys.exit(main())
