@@ -16,6 +16,8 @@ from benchmarks.options import RESULTS
 from benchmarks.server import Server
 
 PATH = RESULTS / "core.json"
+# Of others, before anything is measured: afterwards it is our own.
+LOAD = os.getloadavg()[0]
 COLUMNS = ("case", 28), ("against", 12), ("value", -12), ("reference", -12), ("ratio", -8), ("bound", -8)
 HEADING = (
     " ".join(f"{name:{'<' if width > 0 else '>'}{abs(width)}}" for name, width in COLUMNS)
@@ -86,7 +88,7 @@ def circumstances(server: Server, sql_before: str, effort: dict[str, object]) ->
             "cpu": cpu(),
             "cores": os.cpu_count(),
             "system": platform.platform(),
-            "load": os.getloadavg()[0],
+            "load": LOAD,
         },
         "versions": {
             "postgresql": settings.pop("server_version"),

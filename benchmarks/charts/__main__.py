@@ -7,13 +7,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from benchmarks.charts import core, designs, peers, scale, simulation
+from benchmarks.charts import core, designs, peers, scale, simulation, spark
 from benchmarks.charts.pages import Made, filled
 from benchmarks.options import RESULTS
 
 ROOT = RESULTS.parents[1]
 # Each has a FILE, the COMMAND that makes it, the PARTS it can make, and make().
-MAKERS: tuple[ModuleType, ...] = (core, designs, peers, scale, simulation)
+MAKERS: tuple[ModuleType, ...] = (core, spark, designs, peers, scale, simulation)
 EXPLANATION = "docs/explanation"
 PAGES = ("README.md", *(f"{EXPLANATION}/{name}.md" for name in ("benchmarks", "peers", "scale")))
 
