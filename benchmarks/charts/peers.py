@@ -9,7 +9,9 @@ from benchmarks.charts.pages import Made, image, table
 
 FILE = "peers.json"
 COMMAND = "make bench-peers"
-PARTS = ("peers-verdicts", "peers-scenarios", "peers-settings")
+PARTS = ("peers-overview", "peers-verdicts", "peers-scenarios", "peers-settings")
+# One where we are not ahead, and one where we are.
+OVERVIEW = ("drain", "held-snapshot")
 Json = dict[str, Any]
 
 
@@ -27,7 +29,12 @@ def make(document: Json) -> Made:
         }
         made |= Made(charts=charts)
         texts.append(scenario_text(scenario, titles))
-    return made | Made(parts={"peers-scenarios": "\n\n".join(texts)})
+    return made | Made(parts={"peers-overview": overview(document), "peers-scenarios": "\n\n".join(texts)})
+
+
+def overview(document: Json) -> str:
+    shown = [scenario for scenario in document["scenarios"] if scenario["name"] in OVERVIEW]
+    return "\n\n".join(image(one["title"], file_name(one, one["metrics"][0])) for one in shown)
 
 
 def verdicts(document: Json, titles: dict[str, str]) -> str:
