@@ -119,9 +119,8 @@ def test_without_a_key_nobody_waits_for_a_key(session: Open) -> None:
     first, second = session(autocommit=False), session()
     second.run("set lock_timeout = '50ms'")
     first.create("a", key="k")
-    second.create("a", key="other")
-    second.create("a")
-    second.create("b", key="k")
+    made = [second.create("a", key="other"), second.create("a"), second.create("b", key="k")]
+    assert sorted(ids_of(second.take(10))) == sorted(made)
 
 
 def wait_for_a_waiter(session: Session) -> None:

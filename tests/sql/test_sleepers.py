@@ -173,3 +173,5 @@ def test_a_registration_makes_nobody_wait(session: Open) -> None:
     asleep(queue, "w2")
     queue.run("select sleeper_clear('w1')")
     other.connection.commit()
+    # The other session's own registration of w1 was not committed when it was cleared.
+    assert queue.rows("select worker from sleeper order by worker") == [("w1",), ("w2",)]
