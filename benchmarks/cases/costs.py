@@ -25,8 +25,8 @@ CALLS_PER_PART = 20
 
 
 @dataclass(frozen=True)
-class Costs:
-    """Of one message."""
+class PerMessage:
+    """What an operation cost, of one message."""
 
     cpu_us: float
     wal_bytes: float
@@ -62,8 +62,8 @@ def run(bench: Bench) -> list[Row]:
     ]
 
 
-def measure(bench: Bench, contender: Contender) -> dict[str, Costs]:
-    found: dict[str, Costs] = {}
+def measure(bench: Bench, contender: Contender) -> dict[str, PerMessage]:
+    found: dict[str, PerMessage] = {}
     calls = CALLS if bench.effort.name != "smoke" else CALLS_PER_PART
     for shape in SHAPES:
         with bench.installed(contender) as dsn:
@@ -77,7 +77,7 @@ def measure(bench: Bench, contender: Contender) -> dict[str, Costs]:
     return found
 
 
-def shape_costs(meter: "Meter", shape: Shape, names: Sequence[str], calls: int) -> dict[str, Costs]:
+def shape_costs(meter: "Meter", shape: Shape, names: Sequence[str], calls: int) -> dict[str, PerMessage]:
     session, found = meter.session, {}
     if shape.batch == 1:
         found["create, one at a time"] = meter.costs(lambda: session.create(names[0]), WARM_UP, calls)
@@ -108,21 +108,21 @@ class Meter:
         self.session = session
         self._observer = observer
 
-    def costs(self, operation: Callable[[], int | None], warm_up: int, calls: int) -> Costs:
+    def costs(self, operation: Callable[[], int | None], warm_up: int, calls: int) -> PerMessage:
         """The median of parts of so many calls; an operation returns how many messages it had."""
         for _ in range(warm_up):
             operation()
         parts = [self._part(operation) for _ in range(calls // CALLS_PER_PART)]
-        return Costs(
+        return PerMessage(
             statistics.median(part.cpu_us for part in parts),
             statistics.median(part.wal_bytes for part in parts),
         )
 
-    def _part(self, operation: Callable[[], int | None]) -> Costs:
+    def _part(self, operation: Callable[[], int | None]) -> PerMessage:
         wal_before, cpu_before = self._wal_bytes(), self._cpu_us()
         messages = sum(operation() or 1 for _ in range(CALLS_PER_PART))
         cpu_us, wal_bytes = self._cpu_us() - cpu_before, self._wal_bytes() - wal_before
-        return Costs(cpu_us / messages, wal_bytes / messages)
+        return PerMessage(cpu_us / messages, wal_bytes / messages)
 
     def _cpu_us(self) -> float:
         """To the nanosecond; of every thread a backend has, which is one."""

@@ -63,7 +63,7 @@ DEQUEUE = function(
     p_worker="text",
     p_is_durable="boolean",
 )
-LEASED = tuple(field.name for field in fields(LeasedMessage))
+LEASE_FIELDS = tuple(field.name for field in fields(LeasedMessage))
 READ = function("message_read", "message_id, key, content, state", p_ids="bigint[]", p_tokens="bigint[]")
 COMPLETE = function(
     "message_complete",
@@ -136,7 +136,7 @@ def dequeue(
     def decode(rows: Rows) -> Dequeued[Leased]:
         if len(rows) == 1 and rows[0][3] is None:
             return Dequeued(DequeueOutcome(rows[0][0]), rows[0][1])
-        leases = tuple([filled(kind, dict(zip(LEASED, row[3:], strict=True), **more)) for row in rows])
+        leases = tuple([filled(kind, dict(zip(LEASE_FIELDS, row[3:], strict=True), **more)) for row in rows])
         unread = {row[3]: row[2] for row in rows if row[13] is None}
         return Dequeued(DequeueOutcome.LEASED, 0, leases, unread)
 
