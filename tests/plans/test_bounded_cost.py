@@ -105,6 +105,19 @@ def test_calls_touch_few_pages_at_all(session: Open) -> None:
     assert {name: count for name, count in found.items() if count > bounds[name]} == {}
 
 
+def test_a_channel_with_a_size_is_counted_once_per_call(session: Open) -> None:
+    """While no worker asks, what waits is counted create by create."""
+    queue = session()
+    queue.set("bounded", max_size=100_000)
+    counts = {}
+    for channel in ("bounded", "boundless"):
+        create = f"perform message_create('{channel}', 'x')"
+        queue.run(f"do $$ begin for n in 1..1000 loop {create}; end loop; end $$")
+        many = f"array_fill('{channel}'::text, array[300]), array_fill('x'::bytea, array[300])"
+        counts[channel] = pages(queue, f"message_create_many({many})")
+    assert counts["bounded"] < 1.5 * counts["boundless"], counts
+
+
 def test_dead_rows_under_a_held_snapshot_cost_nothing(session: Open) -> None:
     """A dump, an analytics query, a forgotten psql: 100,000 dead rows in front of the live ones."""
     queue = session()

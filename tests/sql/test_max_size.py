@@ -75,3 +75,13 @@ def test_a_transaction_counts_its_own_messages(queue: Session) -> None:
     queue.set("a", max_size=2)
     with queue.connection.transaction():
         assert outcomes([queue.try_create("a") for _ in range(3)]) == ["created", "created", "dropped"]
+
+
+def test_a_message_that_is_cancelled_while_it_is_worked_leaves_a_size_without_end_as_it_is(
+    queue: Session,
+) -> None:
+    queue.set("a", max_size=2**63 - 1)
+    queue.create("a")
+    [taken] = queue.take(1)
+    queue.cancel(taken.message_id)
+    assert outcomes(queue.create_many(["a"])) == ["created"]

@@ -79,9 +79,13 @@ begin
   if (select bool_or(m is not null) from unnest(v_max_sizes) m) then
     select array_agg(case when r.place <= r.room then nextval('message_id_seq') end order by r.ordinal) into v_ids
     from (
-      select u.ordinal, coalesce(u.max_size - channel_waiting(u.id), 9223372036854775807) as room,
-        row_number() over (partition by u.id order by u.ordinal) as place
-      from unnest(v_channel_ids, v_max_sizes) with ordinality u(id, max_size, ordinal)
+      -- Asked once per channel: what no dequeue has folded yet is counted one by one.
+      select u.ordinal, u.place, coalesce(max(case when u.place = 1 then u.max_size - greatest(channel_waiting(u.id), 0) end)
+        over (partition by u.id), 9223372036854775807) as room
+      from (
+        select u.*, row_number() over (partition by u.id order by u.ordinal) as place
+        from unnest(v_channel_ids, v_max_sizes) with ordinality u(id, max_size, ordinal)
+      ) u
       order by u.ordinal
     ) r;
   else
