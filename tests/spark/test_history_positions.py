@@ -154,6 +154,21 @@ def test_a_batch_that_was_logged_and_not_finished_is_read_again_as_it_was(dsn: s
     assert query.drain() == list(range(5, 21))
 
 
+def test_two_queries_of_one_reader_name_do_not_move_each_other(dsn: str, connect: Connect) -> None:
+    connection = connect()
+    add(connection, 1, 10)
+    first, second = Query(dsn), Query(dsn)
+    assert first.drain() == list(range(1, 11))
+    assert second.plan(4)
+    # This one says under the same name that all is done, before the other has read its first batch.
+    assert not first.plan()
+    second.restart()
+    assert second.read() == [1, 2, 3, 4]
+    add(connection, 11, 12)
+    assert first.drain() == [11, 12]
+    assert second.drain() == list(range(5, 13))
+
+
 def test_from_now_on_means_from_the_first_look_on_also_in_an_empty_history(
     dsn: str, connect: Connect
 ) -> None:

@@ -5,7 +5,7 @@ from lonnymq.model import HistoryPosition, HistorySlice
 
 FOLLOW = function(
     "history_follow",
-    "origin, xid, id",
+    "origin, xid, id, after_xid, after_id",
     p_reader="text",
     p_origin="text",
     p_xid="bigint",
@@ -35,12 +35,13 @@ def follow(
     is_latest: bool,
     max_rows: int | None,
     before_xid: int | None,
-) -> Call[tuple[str, HistoryPosition | None]]:
-    """The origin, and the position to read to."""
+) -> Call[tuple[str, HistoryPosition, HistoryPosition | None]]:
+    """The origin, and the positions to read from and to."""
 
-    def decode(rows: Rows) -> tuple[str, HistoryPosition | None]:
-        found, xid, id_ = rows[0]
-        return found, None if xid is None else HistoryPosition(xid, id_)
+    def decode(rows: Rows) -> tuple[str, HistoryPosition, HistoryPosition | None]:
+        found, xid, id_, after_xid, after_id = rows[0]
+        end = None if xid is None else HistoryPosition(xid, id_)
+        return found, HistoryPosition(after_xid, after_id), end
 
     return call(FOLLOW, reader, origin, *_parts(start), is_latest, max_rows, before_xid, decode=decode)
 

@@ -64,22 +64,25 @@ class HistoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             limit.max_rows if isinstance(limit, ReadMaxRows) else None,
             self._before_xid,
         )
-        origin, end = self._queue.caller.perform(call)
+        origin, after, end = self._queue.caller.perform(call)
         if end is None or end == position:
             self._idle.rest()
             self._tell_who_blocks()
             return start
-        return {"origin": origin, "xid": end.xid, "id": end.id}
+        found = {"origin": origin, "xid": end.xid, "id": end.id}
+        # Spark has no position to give as the start of the first batch: its end tells where it begins.
+        return found if position else {**found, "after": [after.xid, after.id]}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Cut what is between, if it is all there."""
-        begin, until = _position(start), _position(end)
-        if until is None or begin == until or start == {"at": "latest"}:
+        until = _position(end)
+        if until is None:
             return of_slices(BEGINNING, [])
+        begin = _position(start) or HistoryPosition(*end["after"])
         call = calls.slices(
             self._options.reader, self._origin(end), begin, until, self._options.read.rows_per_partition
         )
-        return of_slices(begin or BEGINNING, self._queue.caller.perform(call))
+        return of_slices(begin, self._queue.caller.perform(call))
 
     def read(self, partition: Any) -> Iterator["pa.RecordBatch"]:
         """Read a slice, and all of it."""

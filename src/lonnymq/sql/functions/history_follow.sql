@@ -2,7 +2,8 @@
 -- or from the beginning if that is null; with p_is_latest then from now on. Only of transactions before p_before_xid, if
 -- that is given.
 -- Returns the last row's (xid, id) among those whose transactions, and all before, have ended; the position given if
--- there is none; null if none was given either. And the origin, which must come back with the position (history_require).
+-- there is none; null if none was given either. The origin, which must come back with the position (history_require). And
+-- (after_xid, after_id), after which these rows begin: where nothing was given, only this says what they are.
 -- A new end is on disk before it is returned: numbers of transactions are not logged when they are assigned, and would
 -- be used again after a crash, below what was read. To ask from a position says that all before it is done.
 -- Locks:  the reader's row.
@@ -10,7 +11,7 @@
 create or replace function history_follow(
   p_reader text, p_origin text, p_xid bigint, p_id bigint, p_is_latest boolean, p_max_rows bigint,
   p_before_xid bigint,
-  out origin text, out xid bigint, out id bigint
+  out origin text, out xid bigint, out id bigint, out after_xid bigint, out after_id bigint
 )
 language plpgsql security definer
 set search_path from current
@@ -23,8 +24,6 @@ as $$
 declare
   v_horizon bigint;
   v_before bigint;
-  v_from_xid bigint := p_xid;
-  v_from_id bigint := p_id;
 begin
   if p_reader is null or length(p_reader) not between 1 and 255 then
     perform reject('reader', p_reader, '1 to 255 characters');
@@ -32,6 +31,8 @@ begin
     perform reject('max_rows', p_max_rows::text, 'at least 1');
   end if;
   origin := history_origin();
+  after_xid := p_xid;
+  after_id := p_id;
   v_horizon := pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
   v_before := least(v_horizon, p_before_xid);
   if p_xid is null then
@@ -42,26 +43,26 @@ begin
   elsif p_is_latest then
     xid := v_horizon - 1;
     id := 9223372036854775807;
-    v_from_xid := xid;
-    v_from_id := id;
+    after_xid := xid;
+    after_id := id;
   else
-    select coalesce(max(f.xid), 0), coalesce(max(f.id), 0) into v_from_xid, v_from_id from history_floor f;
+    select coalesce(max(f.xid), 0), coalesce(max(f.id), 0) into after_xid, after_id from history_floor f;
   end if;
   if xid is null and p_max_rows is not null then
     select h.xid, h.id into xid, id from history h
-    where (h.xid, h.id) > (v_from_xid, v_from_id) and h.xid < v_before
+    where (h.xid, h.id) > (after_xid, after_id) and h.xid < v_before
     order by h.xid, h.id offset p_max_rows - 1 limit 1;
   end if;
   if xid is null then
     select h.xid, h.id into xid, id from history h
-    where (h.xid, h.id) > (v_from_xid, v_from_id) and h.xid < v_before
+    where (h.xid, h.id) > (after_xid, after_id) and h.xid < v_before
     order by h.xid desc, h.id desc limit 1;
   end if;
   if xid is not null and current_setting('synchronous_commit') = 'off' then
     perform set_config('synchronous_commit', 'on', true);
   end if;
   insert into history_reader as r (name, xid, id, done_xid, done_id)
-  values (p_reader, coalesce(xid, v_from_xid), coalesce(id, v_from_id), v_from_xid, v_from_id)
+  values (p_reader, coalesce(xid, after_xid), coalesce(id, after_id), after_xid, after_id)
   on conflict (name) do update set
     -- What is at or beyond the horizon is from another past.
     xid = case when (excluded.xid, excluded.id) > (r.xid, r.id) or r.xid >= v_horizon then excluded.xid else r.xid end,

@@ -1,6 +1,7 @@
 -- history_slices: cut the history after one position, up to another, into slices of p_rows rows, to be read side by side.
--- For a reader: from null is where it is done, and it must be able to go on from there (history_require). Without a
--- reader: from null is the beginning, to null is everything whose transactions, and all before, have ended.
+-- For a reader: between two positions that history_follow gave it, and it must be able to go on from there
+-- (history_require). Without a reader: from null is the beginning, to null is everything whose transactions, and all
+-- before, have ended.
 -- Returns the end of each slice, in order, and how many rows it has: whoever finds fewer knows that some were dropped.
 -- Locks:  nothing.
 -- Writes: nothing.
@@ -19,23 +20,21 @@ as $$
 declare
   v_end_xid constant bigint := coalesce(p_end_xid, pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1);
   v_end_id constant bigint := coalesce(p_end_id, 9223372036854775807);
-  v_xid bigint := p_xid;
-  v_id bigint := p_id;
+  v_xid bigint := coalesce(p_xid, 0);
+  v_id bigint := coalesce(p_id, 0);
 begin
   if p_rows is null or p_rows < 1 then
     perform reject('rows', p_rows::text, 'at least 1');
   end if;
   if p_reader is not null then
-    if p_xid is null then
-      select r.done_xid, r.done_id into v_xid, v_id from history_reader r where r.name = p_reader;
+    if p_xid is null or p_id is null or p_end_xid is null or p_end_id is null then
+      perform reject('position', null, 'given, for a reader');
     end if;
     perform history_require(p_reader, p_origin, p_end_xid, p_end_id);
-    perform history_require(p_reader, p_origin, v_xid, v_id);
+    perform history_require(p_reader, p_origin, p_xid, p_id);
   else
     perform history_require_past();
   end if;
-  v_xid := coalesce(v_xid, 0);
-  v_id := coalesce(v_id, 0);
   -- To the end of each slice in one step: numbering all rows takes five times as long. What ended below the horizon stays
   -- as it is, so that several statements see the same.
   loop
