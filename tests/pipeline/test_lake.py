@@ -1,9 +1,10 @@
 """Tables of the lake: a batch counts once, or there is an error."""
 
 import shutil
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -56,10 +57,38 @@ def test_a_batch_counts_once_and_a_lower_one_is_an_error(spark: "SparkSession", 
         lake.attempts.append(frame, Batch("w", 2))
     assert sorted(lake.attempts.read(spark).collect()) == sorted(before) == sorted(frame.collect())
     assert lake.attempts.append(frame, Batch("other", 0)) == 10
-    assert lake.attempts.append(frame, Batch("w", 4), Batch("mark", 7)) == 10
-    assert (lake.attempts.last_batch("w"), lake.attempts.last_batch("mark")) == (4, 7)
+    assert lake.attempts.append(frame, Batch("w", 4), Batch("owner", 7)) == 10
+    with pytest.raises(LakeConflict, match="was written by another stream"):
+        lake.attempts.append(frame, Batch("w", 5), Batch("owner", 8))
+    assert (lake.attempts.last_batch("w"), lake.attempts.last_batch("owner")) == (4, 7)
     assert counts(spark, lake) == {("a", FIRST): 15, ("a", SECOND): 15}
     assert lake.attempts.days() == [FIRST, SECOND]
+
+
+class Overtaken:
+    """A frame during whose computation something happens."""
+
+    def __init__(self, frame: "DataFrame", happens: Callable[[], object]) -> None:
+        self.schema = frame.schema
+        self._frame, self._happens = frame, happens
+
+    def mapInArrow(self, *arguments: Any) -> "DataFrame":  # noqa: N802
+        self._happens()
+        return self._frame.mapInArrow(*arguments)
+
+
+def test_two_that_write_the_same_batch_at_once_write_it_once(spark: "SparkSession", lake: "Lake") -> None:
+    """Two drivers were started on one checkpoint, which has a batch that is not finished."""
+    from lonnymq.pipeline.lake import Batch, LakeConflict
+
+    frame = two_days(spark, "a")
+    slow: Any = Overtaken(frame, lambda: lake.attempts.append(frame, Batch("w", 0), Batch("owner", 1)))
+    if lake.form == "delta":
+        with pytest.raises(LakeConflict, match="somebody else has written"):
+            lake.attempts.append(slow, Batch("w", 0), Batch("owner", 1))
+    else:
+        assert lake.attempts.append(slow, Batch("w", 0), Batch("owner", 1)) is None
+    assert counts(spark, lake) == {("a", FIRST): 5, ("a", SECOND): 5}
 
 
 def test_files_that_no_commit_speaks_of_do_not_count(spark: "SparkSession", lake: "Lake") -> None:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 from lonnymq.client.sync.queue import Queue
 from lonnymq.errors import LonnyError
 from lonnymq.pipeline import schemas
-from lonnymq.pipeline.lake import Batch, Lake, LakeConflict
+from lonnymq.pipeline.lake import Batch, Lake
 from lonnymq.pipeline.policies import LAST_DAY, in_force
 from lonnymq.pipeline.source import Say, Source, silent
 
@@ -109,14 +109,8 @@ def _say_who_blocks(source: Source, say: Say) -> None:
 
 def append(lake: Lake, batch: DataFrame, stream: str, number: int) -> int | None:
     """Add one batch of a stream to the lake's attempts; None if it was there."""
-    mark = int(hashlib.sha256(stream.encode()).hexdigest()[:15], 16)
-    known = lake.attempts.last_batch(STREAM)
-    if known is not None and known != mark:
-        raise LakeConflict(
-            f"{lake.attempts.path} was written by another stream than {stream}: with a new checkpoint all"
-            " history would come again. Give the checkpoint that belongs to this lake, or begin another lake"
-        )
-    return lake.attempts.append(schemas.attempts(batch), Batch(WRITER, number), Batch(STREAM, mark))
+    owner = Batch(STREAM, int(hashlib.sha256(stream.encode()).hexdigest()[:15], 16))
+    return lake.attempts.append(schemas.attempts(batch), Batch(WRITER, number), owner)
 
 
 def stream_of(batch: DataFrame) -> str:

@@ -4,17 +4,18 @@ import json
 import time
 from collections.abc import Iterable, Sequence
 from datetime import date
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
 from deltalake import CommitProperties, DeltaTable, Transaction
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from lonnymq.pipeline.lake import files
-from lonnymq.pipeline.lake.commit import Batch, is_new
+from lonnymq.pipeline.lake.commit import Batch, LakeConflict, is_new
 from lonnymq.pipeline.lake.files import Written
 
 
@@ -34,8 +35,7 @@ class DeltaLakeTable:
     def last_batch(self, writer: str) -> int | None:
         """The number of a writer's last batch."""
         table = self._open()
-        found = None if table is None else table.transaction_version(writer)
-        return None if found is None else int(found)
+        return None if table is None else _last_batch(table, writer)
 
     def paths(self, version: int | None = None) -> frozenset[str] | None:
         """The files that count, now or at a version; None if that version is not known any more."""
@@ -62,16 +62,17 @@ class DeltaLakeTable:
         """The days of which there are rows."""
         return days_of(self.paths() or ())
 
-    def append(self, frame: DataFrame, batch: Batch, *marks: Batch) -> int | None:
+    def append(self, frame: DataFrame, batch: Batch, owner: Batch | None = None) -> int | None:
         """Add the rows, all or none, once per batch; return how many, None if the batch was there.
 
-        `marks` are written in the same commit.
+        After the first `owner`, which is written in the same commit, no other may append.
         """
-        if not is_new(batch, self.last_batch(batch.writer), self.path):
-            return None
+        # What is asked and what is committed is one version: who commits in between makes ours fail.
         table = self._opened()
+        if not is_new(batch, owner, partial(_last_batch, table), self.path):
+            return None
         written = files.write(frame, self.path)
-        self._commit(table, written, "append", [batch, *marks])
+        self._commit(table, written, "append", [batch, *([owner] if owner else [])])
         return sum(one.rows for one in written)
 
     def replace(self, frame: DataFrame, days: Sequence[date] | None, batches: Sequence[Batch]) -> int:
@@ -108,16 +109,22 @@ class DeltaLakeTable:
             )
             for one in written
         ]
-        table.create_write_transaction(
-            list(adds),
-            mode,
-            files.arrow_schema(self.schema),
-            partition_by=["day"],
-            partition_filters=filters,
-            commit_properties=CommitProperties(
-                app_transactions=[Transaction(batch.writer, batch.number, now_ms) for batch in batches]
-            ),
-        )
+        try:
+            table.create_write_transaction(
+                list(adds),
+                mode,
+                files.arrow_schema(self.schema),
+                partition_by=["day"],
+                partition_filters=filters,
+                commit_properties=CommitProperties(
+                    app_transactions=[Transaction(batch.writer, batch.number, now_ms) for batch in batches]
+                ),
+            )
+        except CommitFailedError as error:
+            raise LakeConflict(
+                f"somebody else has written to {self.path} meanwhile, and nothing of this counts: "
+                f"run it again, and one at a time ({error})"
+            ) from error
 
     def _open(self) -> DeltaTable | None:
         try:
@@ -129,6 +136,11 @@ class DeltaLakeTable:
         return self._open() or DeltaTable.create(
             self.path, files.arrow_schema(self.schema), mode="ignore", partition_by=["day"]
         )
+
+
+def _last_batch(table: DeltaTable, writer: str) -> int | None:
+    found = table.transaction_version(writer)
+    return None if found is None else int(found)
 
 
 def days_of(paths: Iterable[str]) -> list[date]:

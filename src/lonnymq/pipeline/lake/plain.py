@@ -4,10 +4,12 @@ A file has a hidden name until it counts. Each batch counts once, like Delta's, 
 one while it is being committed, or until a commit that was cut off is repeated.
 """
 
+import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from lonnymq.pipeline.lake.commit import Batch, is_new
 from lonnymq.pipeline.lake.delta import days_of
 from lonnymq.pipeline.lake.files import Written
 
-LOG = "_batches.json"
+LOG, LOCK = "_batches.json", "_lock"
 
 
 class PlainTable:
@@ -54,25 +56,31 @@ class PlainTable:
     def days(self) -> list[date]:
         return days_of(self.paths() or ())
 
-    def append(self, frame: DataFrame, batch: Batch, *marks: Batch) -> int | None:
-        if not is_new(batch, self.last_batch(batch.writer), self.path):
+    def append(self, frame: DataFrame, batch: Batch, owner: Batch | None = None) -> int | None:
+        if not is_new(batch, owner, self.last_batch, self.path):
             return None
         name = _name(batch)
         written = files.write(frame, self.path, f".{name}")
-        # What an earlier try of this batch had made visible before it was cut off.
-        for left in self._root.glob(f"day=*/{name}*.parquet"):
-            left.unlink()
-        self._show(written)
-        self._record([batch, *marks])
+        with self._alone():
+            # Somebody else may have been quicker; what it leaves hidden does not count.
+            if not is_new(batch, owner, self.last_batch, self.path):
+                return None
+            # What an earlier try of this batch had made visible before it was cut off.
+            for left in self._root.glob(f"day=*/{name}*.parquet"):
+                left.unlink()
+            self._show(written)
+            self._record([batch, *([owner] if owner else [])])
         return sum(one.rows for one in written)
 
     def replace(self, frame: DataFrame, days: Sequence[date] | None, batches: Sequence[Batch]) -> int:
         written = files.write(frame, self.path, ".part-")
-        old = [Path(path) for path in self.paths() or () if days is None or set(days_of([path])) & set(days)]
-        self._show(written)
-        for path in old:
-            path.unlink(missing_ok=True)
-        self._record(batches)
+        with self._alone():
+            now = self.paths() or ()
+            old = [Path(path) for path in now if days is None or set(days_of([path])) & set(days)]
+            self._show(written)
+            for path in old:
+                path.unlink(missing_ok=True)
+            self._record(batches)
         return sum(one.rows for one in written)
 
     def vacuum(self) -> int:
@@ -81,6 +89,14 @@ class PlainTable:
         for path in hidden:
             path.unlink()
         return len(hidden)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Commit while nobody else does; whoever dies lets go."""
+        self._root.mkdir(parents=True, exist_ok=True)
+        with (self._root / LOCK).open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     def _show(self, written: Sequence[Written]) -> None:
         for one in written:
@@ -95,7 +111,6 @@ class PlainTable:
         return log
 
     def _record(self, batches: Sequence[Batch]) -> None:
-        self._root.mkdir(parents=True, exist_ok=True)
         log = self._log() | {batch.writer: batch.number for batch in batches}
         replace_file(self._root / LOG, json.dumps(log))
 
