@@ -200,3 +200,10 @@ def test_a_stream_publishes_each_batch_once_and_never_goes_back(
     connection = connect()
     assert count(connection, "publication") == 0, "a stream leaves one row, however long it runs"
     assert count(connection, "stream") == 1
+    # A job whose name is that of the stream's rows in the stage: neither makes the other forgotten.
+    for _ in range(2):
+        job = BatchWriter(WriteOptions(target, "stream orders", None))
+        job.commit([job.write(iter([batch(0, 5)]))])
+        with pytest.raises(InvalidArgument, match="a bulk load is called 'stream orders'"):
+            publish(8, 1)
+    assert queue.status().waiting == 13

@@ -8,6 +8,7 @@ from lonnymq.calls.draft import Draft
 from lonnymq.calls.statement import Call, call, function
 
 PRUNE = function("stage_prune", p_before="timestamptz")
+PRUNE_STALE = function("stage_prune")
 
 # Those of sql/copy.sql, in its order.
 COLUMN_NAMES = (
@@ -28,6 +29,11 @@ COLUMNS = Struct(">h").pack(9)
 LENGTH = Struct(">i")
 BIGINT = Struct(">iq")
 INTEGER = Struct(">ii")
+
+
+def prune_stale() -> Call[int]:
+    """What is a day old by the server's clock: a client's may be wrong."""
+    return call(PRUNE_STALE, decode=lambda rows: int(rows[0][0]))
 
 
 def prune(before: object) -> Call[int]:

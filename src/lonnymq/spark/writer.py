@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
 # A transaction holds back vacuum, and readers of history: none lasts longer than this much takes.
 COPY_BYTES = 64 * 2**20
-# Staged rows of a job that died are nobody's after that.
-STALE = timedelta(days=1)
 
 
 @dataclass
@@ -119,7 +116,7 @@ def prune(queue: "Queue") -> None:
     """Remove what jobs that died have left behind, where the role may: a producer may not, a worker may."""
     # The job is published by now: nothing that fails here may make it look as if it were not.
     with suppress(LonnyError, psycopg.Error):
-        queue.caller.perform(stage_calls.prune(datetime.now(UTC) - STALE))
+        queue.caller.perform(stage_calls.prune_stale())
 
 
 def query_id() -> str:

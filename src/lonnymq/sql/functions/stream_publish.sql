@@ -36,7 +36,9 @@ begin
     return;
   end if;
   -- The row above stands for the publication's: one per stream and not one per batch.
-  delete from publication p where p.name = v_publication;
+  if exists (select from publication p where p.name = v_publication) then
+    perform reject('stream', p_stream, format('another name: a bulk load is called %L', v_publication));
+  end if;
   select p.outcome, p.created, p.duplicates into outcome, created, duplicates
   from message_publish(v_publication, p_parts, p_counts) p;
   delete from publication p where p.name = v_publication;
