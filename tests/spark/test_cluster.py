@@ -22,6 +22,13 @@ from lonnymq.pipeline.session import SMALL
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.xdist_group("spark")]
 
 ROOT = Path(__file__).resolve().parents[2]
+# Copy a task as soon as half of the others have ended.
+SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.minTaskRuntime": "1s",
+}
 
 
 @contextmanager
@@ -79,7 +86,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def test_a_cluster_runs_it_with_the_package_shipped_as_a_zip(
+def test_a_cluster_runs_all_doors_with_the_package_shipped_as_a_zip_and_tasks_copied(
     dsn: str, keeping: Queue, environment: dict[str, str], tmp_path: Path
 ) -> None:
     spark_class = f"{environment['SPARK_HOME']}/bin/spark-class"
@@ -96,8 +103,9 @@ def test_a_cluster_runs_it_with_the_package_shipped_as_a_zip(
             "0",
         ]
         url = stack.enter_context(daemon(master, environment, r"spark://127\.0\.0\.1:[1-9]\d*"))
-        for number in range(2):
-            worker = [spark_class, f"{deploy}.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0"]
+        # Two addresses: a task that is slow is not copied to the machine on which it is slow.
+        for number, host in enumerate(("127.0.0.1", "127.0.0.2")):
+            worker = [spark_class, f"{deploy}.worker.Worker", "--host", host, "--webui-port", "0"]
             worker += [
                 "--cores",
                 "1",
@@ -107,7 +115,9 @@ def test_a_cluster_runs_it_with_the_package_shipped_as_a_zip(
                 str(tmp_path / f"worker {number}"),
                 url,
             ]
-            stack.enter_context(daemon(worker, environment, "Successfully registered"))
+            stack.enter_context(
+                daemon(worker, {**environment, "SPARK_LOCAL_IP": host}, "Successfully registered")
+            )
         submit = [
             f"{environment['SPARK_HOME']}/bin/spark-submit",
             "--master",
@@ -117,7 +127,7 @@ def test_a_cluster_runs_it_with_the_package_shipped_as_a_zip(
         ]
         submit += ["--conf", "spark.ui.enabled=false", "--conf", "spark.driver.host=127.0.0.1"]
         executors = {"spark.executor.extraJavaOptions": SMALL["spark.driver.extraJavaOptions"]}
-        for name, value in {**SMALL, **executors}.items():
+        for name, value in {**SMALL, **executors, **SPECULATION}.items():
             submit += ["--conf", f"{name}={value}"]
         submit += ["--py-files", str(packed(tmp_path / "lonnymq.zip"))]
         submit += [str(ROOT / "tests" / "spark" / "cluster_job.py"), dsn, str(tmp_path / "lake")]
@@ -129,5 +139,6 @@ def test_a_cluster_runs_it_with_the_package_shipped_as_a_zip(
     assert "counted 1000 from" in done.stdout
     assert "lonnymq.zip" in done.stdout
     assert str(ROOT) not in done.stdout
-    assert "Archived(rows=1000, batches=1" in done.stdout
+    assert "consumed 20\nread 1020 in 3\n" in done.stdout
+    assert "Archived(rows=1020, batches=1" in done.stdout
     assert re.search(r"Analysed\(.*windows=[12]\b", done.stdout), done.stdout
