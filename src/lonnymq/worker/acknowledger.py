@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Ended = tuple[Attempt, Verdict]
 
-# A call goes out when so many have ended, or so long after the first of them.
+# A call goes out when so many have ended, or so long after the first of them; at once, if nothing else runs.
 GROUP = 100
 LINGER_S = 0.002
 WORDS = (Word.COMPLETE, Word.GIVE_BACK, Word.DEFER, Word.BURY)
@@ -60,7 +60,7 @@ class Acknowledger:
             if not self._pending:
                 self._silence.set()
                 await self._sign(None)
-            if len(self._pending) < GROUP:
+            if len(self._pending) < GROUP and (self._hand.running or self._hand.waiting):
                 await self._sign(LINGER_S)
             self._silence.clear()
             pending, self._pending = self._pending, []

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 # Without a figure of its own, a worker leases ahead as much as it works in this time: a call's, generously.
 PREFETCH_S = 0.02
-MAX_PREFETCH = 200
+MAX_PREFETCH = 400
 # The most that one call returns.
 MAX_FETCH = 500
+# Turns of the loop, from the decision to fetch until the call is on its way.
+TURNS_TO_SEND = 2
 # So many are ended and the queue has not answered: fetch no more.
 MAX_UNACKNOWLEDGED = 2_000
 
@@ -95,16 +97,26 @@ class Hand:
         attempts = [Attempt(message, kept_until) for message in messages]
         self.held.update(attempts)
         self.waiting.extend(attempts)
-        if not self.is_closed:
-            for _ in range(min(len(attempts), len(self._idle))):
+        # If they are more than can begin at once, the next call goes first: handlers that never wait keep the
+        # loop until all are worked, and the server would have nothing to do meanwhile.
+        self._rouse(0 if len(attempts) <= len(self._idle) else TURNS_TO_SEND)
+
+    def _rouse(self, turns: int) -> None:
+        """Wake idle slots, after so many turns of the loop."""
+        if turns:
+            asyncio.get_running_loop().call_soon(self._rouse, turns - 1)
+        elif not self.is_closed:
+            for _ in range(min(len(self.waiting), len(self._idle))):
                 _set(self._idle.popleft())
 
     def _limit(self) -> int:
+        """Fetch ahead in halves: one is worked while the other is on its way."""
         free = (self._settings.concurrency - self.running) * self._unit
         is_full = len(self.held) > MAX_UNACKNOWLEDGED + free
-        if is_full or len(self.waiting) > free + self._prefetch // 2:
+        half = (self._prefetch + 1) // 2
+        if is_full or len(self.waiting) > free + half:
             return 0
-        return min(free + self._prefetch - len(self.waiting), MAX_FETCH)
+        return min(free + half, free + self._prefetch - len(self.waiting), MAX_FETCH)
 
     # The slots' side.
 

@@ -14,7 +14,7 @@ class WorkerSettings:
 
     # Handlers that run at the same time.
     concurrency: int = 10
-    # Messages leased ahead of free slots; None: as many as are worked in 20 ms, at most 200.
+    # Messages leased ahead of free slots; None: as many as are worked in 20 ms, at most 400.
     prefetch: int | None = None
     # The most messages that a batch handler is given at once.
     batch_size: int = 100
