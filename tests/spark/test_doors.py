@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from psycopg import conninfo
 
 from lonnymq import NewMessage, Queue
+from lonnymq.spark.source import activate
 from tests.conftest import Connect
 from tests.spark.conftest import work
 
@@ -58,9 +60,17 @@ def test_a_frame_is_written_once_in_order_and_read_back(
         f.struct("id").alias("content"),
         f.col("id").cast("string").alias("key"),
     )
-    for _ in range(2):
+
+    def write() -> None:
+        activate(spark)
         frame.write.format("lonnymq").options(dsn=secret_dsn, job="nightly").mode("append").save()
+
+    # At once, in threads of their own; one of them publishes.
+    with ThreadPoolExecutor(2) as threads:
+        for done in [threads.submit(write), threads.submit(write)]:
+            done.result(120)
     assert keeping.status().waiting == 3000
+    assert connect().execute("select count(*) from stage").fetchone() == (0,)
     live = (
         spark.read.format("lonnymq").options(dsn=secret_dsn, table="message", columns="key, content").load()
     )

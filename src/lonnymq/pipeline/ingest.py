@@ -15,6 +15,7 @@ from lonnymq.errors import InvalidArgument, invalid
 from lonnymq.pipeline import schemas
 from lonnymq.pipeline.lake import Batch, Lake
 from lonnymq.pipeline.source import Say, Source, silent
+from lonnymq.spark.source import activate
 
 # A line that could not be parsed, and where it was.
 CORRUPT, FILE = "_corrupt_record", "_source_file"
@@ -78,6 +79,7 @@ def ingest(
     say(f"{bad:,} rows rejected" + (f", see {lake.rejected.path}" if bad else ""))
     good = accepted.count()
     say(f"{good:,} rows go to the queue as job {job!r}")
+    activate(spark)
     accepted.write.format("lonnymq").options(**source.options(job=job)).mode("append").save()
     return Ingested(job, good, bad)
 

@@ -32,6 +32,16 @@ def register(spark: "SparkSession") -> None:
     spark.dataSource.register(LonnySource)
 
 
+def activate(spark: "SparkSession") -> None:
+    """Make a session this thread's, in a thread that is not the one which made it.
+
+    Spark looks for a source that is written to in the thread's session, whatever session the frame is of.
+    """
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    jvm.SparkSession.setActiveSession(spark._jsparkSession)
+
+
 class LonnySource(DataSource):
     """The queue as Spark sees it. Constructed in many processes: nothing here touches the database."""
 
