@@ -32,6 +32,8 @@ Database = Callable[..., str]
 GIVEN_DSN = os.environ.get("LONNYMQ_TEST_DSN")
 # What these test is Python: each test takes one kind of server, by turns. The rest takes all of them.
 TESTS_OF_PYTHON = {"benchmarks", "client", "connections", "examples", "tasks", "testing", "worker"}
+# These take one kind, by its number: what they ask it is tested on all of them elsewhere.
+TESTS_ON_ONE_KIND = {"cli": 0, "pipeline": -1, "spark": -1}
 MEMORY = Path("/dev/shm")
 # A shell that runs the tests in the background has it ignored, by all that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -85,22 +87,38 @@ def major_of(found: binaries.Binaries) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """One kind of server for each test of Python."""
+    """One kind of server for some tests; a line to take them from, where several processes do."""
     spare = {item: None for item in items if _is_another_servers_turn(item)}
     config.hook.pytest_deselected(items=list(spare))
     items[:] = [item for item in items if item not in spare]
+    if hasattr(config, "workerinput"):
+        items.sort(key=_place_in_line)
 
 
 def _is_another_servers_turn(item: pytest.Item) -> bool:
-    params = item.callspec.params if hasattr(item, "callspec") else {}
-    kind: ServerKind | None = params.get("server_kind")
-    folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    if kind is None or folder not in TESTS_OF_PYTHON:
+    kind = _kind_of(item)
+    if kind is None:
         return False
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
     kinds = server_kinds()
+    if folder in TESTS_ON_ONE_KIND:
+        return kinds[TESTS_ON_ONE_KIND[folder]] != kind
     # By name, so that it is the same server whichever tests are chosen.
     turn = zlib.crc32(item.nodeid.replace(kind.name, "").encode())
-    return kinds[turn % len(kinds)] != kind
+    return folder in TESTS_OF_PYTHON and kinds[turn % len(kinds)] != kind
+
+
+def _place_in_line(item: pytest.Item) -> tuple[int, bool, int]:
+    """Each kind of server once, its slow tests first, and those that wait among those that compute."""
+    kind = _kind_of(item)
+    turn = -1 if kind is None else len(server_kinds()) - server_kinds().index(kind)
+    if _is_on_spark(item.path):
+        return turn, False, 0
+    return turn, item.get_closest_marker("slow") is None, zlib.crc32(item.nodeid.encode())
+
+
+def _kind_of(item: pytest.Item) -> ServerKind | None:
+    return item.callspec.params.get("server_kind") if hasattr(item, "callspec") else None
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -193,8 +211,12 @@ def template(server: Server, admin: psycopg.Connection[Any]) -> Iterator[str]:
 
 
 @pytest.fixture
-def database(server: Server, admin: psycopg.Connection[Any], template: str) -> Iterator[Database]:
+def database(
+    server_kind: ServerKind, server: Server, admin: psycopg.Connection[Any], template: str
+) -> Iterator[Database]:
     """A factory of databases: `database()` has the schema installed, `is_empty=True` leaves it out."""
+    # pytest keeps a session's server for a test whose folder has a `server_kind` of its own.
+    assert server.kind == server_kind
     made: list[str] = []
     create = "create database {} template {}"
     # Half the work of logging every page. It waits for checkpoints, which cost nothing only without fsync.

@@ -22,7 +22,7 @@ from lonnymq import NewMessage, Queue
 SMALL = World(tenants=5_000, duration_s=30, slots=20, largest=3_000, burst_from=20, slow_tenants=1)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def traffic() -> Traffic:
     return make(SMALL)
 

@@ -14,7 +14,6 @@ import pytest
 from typer.testing import CliRunner
 
 from lonnymq.cli.app import app
-from tests.conftest import ServerKind, server_kinds
 
 SOURCE_DIR = Path(__file__).parents[2] / "src"
 DEADLINE_S = 60.0
@@ -41,13 +40,6 @@ class Ended:
 
 Run = Callable[..., Ended]
 Start = Callable[..., "subprocess.Popen[str]"]
-
-
-@pytest.fixture(scope="session", params=server_kinds()[:1], ids=lambda kind: kind.name)
-def server_kind(request: pytest.FixtureRequest) -> ServerKind:
-    """One server is enough here: what it is asked is tested against all of them in tests/client."""
-    kind: ServerKind = request.param
-    return kind
 
 
 def environment(dsn: str, **more: str) -> dict[str, str]:

@@ -7,19 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.conftest import ServerKind, server_kinds
 from tests.pipeline.browser import Browser
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lonnymq.pipeline.lake import Lake
-
-
-@pytest.fixture(scope="session")
-def server_kind() -> ServerKind:
-    """What is tested here is what comes after the queue."""
-    return server_kinds()[-1]
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,6 @@ import pytest
 
 from lonnymq import Queue
 from lonnymq.spark.options import Connect
-from tests.conftest import ServerKind, server_kinds
 
 SPARK_CONF = {
     # Two cores, and a task may fail twice.
@@ -24,12 +23,6 @@ SPARK_CONF = {
     "spark.driver.host": "127.0.0.1",
     "spark.sql.session.timeZone": "UTC",
 }
-
-
-@pytest.fixture(scope="session")
-def server_kind() -> ServerKind:
-    """What is tested here is Spark's side."""
-    return server_kinds()[-1]
 
 
 @pytest.fixture(scope="session")
