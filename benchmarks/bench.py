@@ -54,6 +54,14 @@ class Figure(float):
 
 
 @dataclass(frozen=True)
+class Moment:
+    """When something was measured, and how busy the machine was at the end of it."""
+
+    date: str
+    load: float
+
+
+@dataclass(frozen=True)
 class Row:
     """One figure; the bound is on the ratio, or on the value where there is no reference."""
 
@@ -66,6 +74,7 @@ class Row:
     at_least: float | None = None
     at_most: float | None = None
     note: str = ""
+    measured: Moment | None = None
 
     @property
     def ratio(self) -> float | None:

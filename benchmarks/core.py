@@ -5,7 +5,7 @@ import dataclasses
 import sys
 import time
 
-from benchmarks import options, results
+from benchmarks import merging, options, results
 from benchmarks.bench import EFFORTS, Bench, Case, Row
 from benchmarks.cases import CASES
 from benchmarks.server import serve
@@ -26,17 +26,25 @@ def main(arguments: list[str] | None = None) -> int:
         if results.sql_digest() != sql_before:
             print("the SQL was edited during the run: these figures mix versions and prove nothing")
         if not chosen.no_write:
-            print(f"written to {results.write(rows, bench, sql_before)}")
+            content = results.document(rows, bench, sql_before)
+            print(f"written to {merging.write(chosen.output, content, merged if chosen.merge else None)}")
     return 1 if chosen.strict and not all(row.holds for row in rows) else 0
 
 
 def measured(case: Case, bench: Bench) -> list[Row]:
     began_at = time.monotonic()
-    rows = case.run(bench)
+    rows = [dataclasses.replace(row, measured=results.moment()) for row in case.run(bench)]
     for row in rows:
         print(results.line(row), flush=True)
     bench.progress(f"  {case.name} took {time.monotonic() - began_at:.0f} s")
     return rows
+
+
+def merged(former: merging.Json, later: merging.Json) -> merging.Json:
+    """Return the later run with those cases of the former that it has not measured again."""
+    merging.check(former, later, (*merging.MACHINE, merging.SQL, merging.EFFORT))
+    order = [case.name for case in CASES]
+    return later | {"rows": merging.replaced(former["rows"], later["rows"], "case", order)}
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -52,6 +60,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "core",
         {"quick": "all in under 5 minutes", "full": "longer, in five rounds", "smoke": "seconds"},
     )
+    options.add_output(parser, "core", "cases")
     return parser.parse_args(arguments)
 
 

@@ -21,7 +21,12 @@ def add_shared(parser: argparse.ArgumentParser, results: str, efforts: dict[str,
     parser.set_defaults(effort="standard")
 
 
-def add_output(parser: argparse.ArgumentParser, results: str) -> None:
+def add_output(parser: argparse.ArgumentParser, results: str, rows: str | None = None) -> None:
+    """Add where to write, and, where that can be done, whether to keep those rows that are not measured."""
+    if rows is not None:
+        parser.add_argument(
+            "--merge", action="store_true", help=f"keep the {rows} of the file that are not measured again"
+        )
     parser.add_argument(
         "--output", type=Path, default=RESULTS / f"{results}.json", metavar="PATH", help="write there instead"
     )

@@ -1,5 +1,6 @@
 """The figures as a table on the terminal and as results/core.json."""
 
+import dataclasses
 import datetime
 import hashlib
 import json
@@ -9,13 +10,11 @@ from pathlib import Path
 
 import psycopg
 
-from benchmarks.bench import Bench, Row
+from benchmarks.bench import Bench, Moment, Row
 from benchmarks.contenders.contender import PAYLOAD
 from benchmarks.contenders.ours_install import SQL
-from benchmarks.options import RESULTS
 from benchmarks.server import Server
 
-PATH = RESULTS / "core.json"
 # Of others, before anything is measured: afterwards it is our own.
 LOAD = os.getloadavg()[0]
 COLUMNS = ("case", 28), ("against", 12), ("value", -12), ("reference", -12), ("ratio", -8), ("bound", -8)
@@ -52,10 +51,6 @@ def figure(value: float) -> str:
     return f"{value:,.2f}" if 0 < abs(value) < 10 else f"{value:,.0f}"
 
 
-def write(rows: list[Row], bench: Bench, sql_before: str, path: Path = PATH) -> Path:
-    return save(path, document(rows, bench, sql_before))
-
-
 def save(path: Path, content: dict[str, object]) -> Path:
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -79,11 +74,19 @@ def document(rows: list[Row], bench: Bench, sql_before: str) -> dict[str, object
     }
 
 
+def moment() -> Moment:
+    return Moment(now(), round(os.getloadavg()[0], 2))
+
+
+def now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
 def circumstances(server: Server, sql_before: str, effort: dict[str, object]) -> dict[str, object]:
     """Return when, where and with what it was measured: the head of every results file."""
     settings = server.settings()
     return {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "date": now(),
         "machine": {
             "cpu": cpu(),
             "cores": os.cpu_count(),
@@ -104,6 +107,7 @@ def circumstances(server: Server, sql_before: str, effort: dict[str, object]) ->
 def as_json(row: Row) -> dict[str, object]:
     bounds = {"at_least": row.at_least, "at_most": row.at_most}
     bound = {name: value for name, value in bounds.items() if value is not None}
+    measured = {} if row.measured is None else dataclasses.asdict(row.measured)
     return {
         "case": row.case,
         "title": row.title,
@@ -117,6 +121,7 @@ def as_json(row: Row) -> dict[str, object]:
         "rounds": [rounded(ratio) for ratio in row.ratios],
         "unit": row.unit,
         "note": row.note,
+        **measured,
     }
 
 

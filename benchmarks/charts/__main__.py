@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -61,10 +62,28 @@ def circumstances(document: dict[str, Any], command: str) -> str:
     if machine["load"] > machine["cores"]:
         busy = f" **The machine was busy with other work: load {machine['load']:.1f}.**"
     return (
-        f"`{command}`, {document['date'][:10]}, {settings['effort']} run, {machine['cores']} cores "
+        f"`{command}`, {days(document)}, {settings['effort']} run, {machine['cores']} cores "
         f"({machine['cpu']}), PostgreSQL {versions['postgresql'].split()[0]}, Python {versions['python']}, "
         f"fsync {settings['fsync']}, contents of {settings['payload_bytes']} bytes.{busy} {document['note']}"
     )
+
+
+def days(document: dict[str, Any]) -> str:
+    """Return the day of the run; of results that were merged, the first and the last."""
+    found = sorted({date[:10] for date in dates(document)})
+    return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
+
+
+def dates(part: object) -> Iterator[str]:
+    match part:
+        case {"date": str(date), **rest}:
+            yield date
+            yield from dates(list(rest.values()))
+        case dict():
+            yield from dates(list(part.values()))
+        case list():
+            for one in part:
+                yield from dates(one)
 
 
 def is_written(path: Path, text: str) -> bool:

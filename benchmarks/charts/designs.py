@@ -41,8 +41,9 @@ def overview(document: Json) -> Made:
     ours = [design for design in designs if design["is_ours"]]
     drawn = [Line(label(design), points(design)) for design in designs if not design["is_ours"]]
     if ours:
+        every = [point for design in ours for point in points(design)]
         slowest = tuple(
-            (same[0][0], max(pick_ms for _, pick_ms in same)) for same in zip(*map(points, ours), strict=True)
+            (size, max(y for x, y in every if x == size)) for size in sorted({x for x, _ in every})
         )
         drawn.append(Line(f"{OURS}, slowest of {len(ours)} cases", slowest, is_ours=True))
     title = "Time to pick the next message, each design in its worst case"
@@ -60,17 +61,20 @@ def family_part(family: str, title: str, members: list[Json]) -> Made:
             for design in members
         ],
     )
-    sizes = [one["rows"] for one in members[0]["sizes"]]
-    rows = [
-        [
-            f"{'**LonnyMQ**' if design['is_ours'] else design['title']}<br>*{design['case']}*",
-            *(milliseconds(one["pick_ms"]) for one in design["sizes"]),
-            f"{design['sizes'][0]['pages']:,} → {design['sizes'][-1]['pages']:,}",
-            design["published"] or "",
-        ]
-        for design in members
-    ]
-    heading = ["design, and its worst case", *map(count, sizes), "pages per pick", "published"]
+    sizes = sorted({one["rows"] for design in members for one in design["sizes"]})
+    rows = []
+    for design in members:
+        found = {one["rows"]: milliseconds(one["pick_ms"]) for one in design["sizes"]}
+        rows.append(
+            [
+                f"{'**LonnyMQ**' if design['is_ours'] else design['title']}<br>*{design['case']}*",
+                *(found.get(one, "not measured") for one in sizes),
+                f"{design['sizes'][0]['pages']:,} → {design['sizes'][-1]['pages']:,}",
+                design["published"] or "",
+                runs(design),
+            ]
+        )
+    heading = ["design, and its worst case", *map(count, sizes), "pages per pick", "published", "run"]
     text = f"### {title}\n\n{image(title, f'designs-{family}.svg')}\n\n{table(heading, rows)}"
     return Made({f"designs-{family}.svg": chart}, {family: text})
 
@@ -94,19 +98,18 @@ def pick_chart(title: str, drawn: list[Line]) -> str:
 
 
 def flat(document: Json) -> str:
+    sizes = {design["name"]: [one["rows"] for one in design["sizes"]] for design in document["designs"]}
     rows = [
         [
             row["title"].partition(":")[0],
-            milliseconds(row["reference"]),
-            milliseconds(row["value"]),
+            f"{milliseconds(row['reference'])} at {count(sizes[row['case']][0])}",
+            f"{milliseconds(row['value'])} at {count(sizes[row['case']][-1])}",
             f"{row['ratio']:.2f}",
             ("yes" if row["holds"] else "**no**") + ("" if row["is_certain"] else ", noisy"),
         ]
         for row in document["flat"]
     ]
-    sizes = document["settings"]["rows"]
-    heading = [OURS, f"at {count(min(sizes))}", f"at {count(max(sizes))}", "ratio", "at most 1.5"]
-    return table(heading, rows)
+    return table([OURS, "smallest", "largest", "ratio", "at most 1.5"], rows)
 
 
 def load(document: Json) -> Made:
@@ -118,6 +121,7 @@ def load(document: Json) -> Made:
         rows.append(
             [
                 f"{'**LonnyMQ**: ' if design['is_ours'] else ''}{label(design)}",
+                count(last["rows"]),
                 f"{rates[0]:,.0f}",
                 f"{rates[-1]:,.0f}",
                 size(last["table_bytes"]),
@@ -125,9 +129,16 @@ def load(document: Json) -> Made:
                 short((last["table_bytes"] + last["index_bytes"]) / last["rows"]),
             ]
         )
-    largest = document["designs"][0]["sizes"][-1]["rows"]
-    heading = ["design", "rows/s, first million", "last million", "tables", "indexes", "bytes per row"]
-    text = f"With {largest:,} rows. Published: 30,000 to 47,000 rows/s.\n\n{table(heading, rows)}"
+    heading = [
+        "design",
+        "rows",
+        "rows/s, first million",
+        "last million",
+        "tables",
+        "indexes",
+        "bytes per row",
+    ]
+    text = f"With the largest table of each. Published: 30,000 to 47,000 rows/s.\n\n{table(heading, rows)}"
     return Made(parts={"designs-load": text})
 
 
@@ -164,6 +175,17 @@ def plans(document: Json) -> str:
         + "\n```\n\n</details>"
         for design in document["designs"]
     )
+
+
+def runs(design: Json) -> str:
+    """Return of what run each size is, those of a run together; older files say it in their head only."""
+    found: dict[str, list[str]] = {}
+    for one in design["sizes"]:
+        if "date" in one:
+            found.setdefault(f"{one['effort']}, {one['date'][:10]}", []).append(count(one["rows"]))
+    if len(found) == 1:
+        return next(iter(found))
+    return "; ".join(f"{', '.join(sizes)}: {run}" for run, sizes in found.items())
 
 
 def points(design: Json) -> tuple[tuple[float, float], ...]:

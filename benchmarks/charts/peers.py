@@ -68,12 +68,13 @@ def scenario_text(scenario: Json, titles: dict[str, str]) -> str:
         cells = [figure(one, metric) for one, metric in zip(results, metrics, strict=True)]
         rows.append([titles[first["peer"]], *cells])
     heading = ["", *(f"{metric['title']}{unit(metric)}" for metric in metrics)]
+    rule = f"*How it is judged.* {scenario['rule']}" if scenario.get("rule") else ""
     images = "\n\n".join(
         image(metric["title"], file_name(scenario, metric))
         for metric in metrics[:1]
         if chart(scenario, metric, titles)
     )
-    return "\n\n".join(filter(None, [f"### {scenario['title']}", images, table(heading, rows)]))
+    return "\n\n".join(filter(None, [f"### {scenario['title']}", rule, images, table(heading, rows)]))
 
 
 def chart(scenario: Json, metric: Json, titles: dict[str, str]) -> str:
@@ -118,7 +119,8 @@ def figure(result: Json, metric: Json) -> str:
         return f"*{result['absent']}*" if result["absent"] else "-"
     low, high = spread(result["rounds"])
     rounds = f" ({number(low)} to {number(high)})" if low is not None and high is not None else ""
-    return f"{number(result['value'])}{rounds}"
+    remark = f" *{result['remark']}*" if result.get("remark") else ""
+    return f"{number(result['value'])}{rounds}{remark}"
 
 
 def spread(rounds: list[float | None]) -> tuple[float | None, float | None]:

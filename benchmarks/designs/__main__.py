@@ -5,10 +5,11 @@ import dataclasses
 import sys
 import time
 
-from benchmarks import bench, options, results
+from benchmarks import bench, merging, options, results
 from benchmarks.designs import crowd, report
 from benchmarks.designs.design import Design, catalogue
 from benchmarks.designs.measure import EFFORTS, Effort, measure
+from benchmarks.designs.merged import merged
 from benchmarks.designs.report import Series
 from benchmarks.server import Server, serve
 
@@ -38,31 +39,36 @@ def main(arguments: list[str] | None = None) -> int:
         head = results.circumstances(
             server, sql_before, {"effort": effort.name, "rounds": effort.rounds, "rows": list(effort.sizes)}
         )
-    show(all_series, throughputs)
+    found = report.document(all_series, throughputs, effort.name, sql_before)
+    flat = report.flat_rows(found["designs"])
+    show(all_series, throughputs, flat)
     if not chosen.no_write:
-        print(f"written to {results.save(chosen.output, head | report.document(all_series, throughputs))}")
-    return 1 if chosen.strict and not all(row.holds for row in report.flat_rows(all_series)) else 0
+        print(f"written to {merging.write(chosen.output, head | found, merged if chosen.merge else None)}")
+    return 1 if chosen.strict and not all(row.holds for row in flat) else 0
 
 
 def measured(server: Server, designs: list[Design], effort: Effort, harness: bench.Bench) -> list[Series]:
-    """Measure all designs in turns, size by size, because the machine's mood changes."""
+    """Measure all designs in turns, because the machine's mood changes; its sizes one right after the other.
+
+    They are compared with each other, and minutes between them would be compared as well.
+    """
     all_series = [Series(design, {}) for design in designs]
-    for rows in effort.sizes:
-        slow: set[str] = set()
-        for number in range(effort.rounds):
-            for series in all_series:
-                if series.design.name in slow:
+    slow: set[tuple[str, int]] = set()
+    for number in range(effort.rounds):
+        for series in all_series:
+            for rows in effort.sizes:
+                if (series.design.name, rows) in slow:
                     continue
                 began_at = time.monotonic()
                 measurement = measure(server, series.design, rows, effort, harness.progress)
                 series.sizes.setdefault(rows, []).append(measurement)
                 if time.monotonic() - began_at > ONCE_FROM_S:
-                    slow.add(series.design.name)
-            harness.progress(f"  {rows:,} rows: round {number + 1} of {effort.rounds} is done")
+                    slow.add((series.design.name, rows))
+        harness.progress(f"  round {number + 1} of {effort.rounds} is done")
     return all_series
 
 
-def show(all_series: list[Series], throughputs: list[crowd.Throughput]) -> None:
+def show(all_series: list[Series], throughputs: list[crowd.Throughput], flat: list[bench.Row]) -> None:
     sizes = sorted(all_series[0].sizes)
     print(f"{'pick, ms, at':24}" + "".join(f"{rows:>14,}" for rows in sizes) + "   worst case")
     for series in all_series:
@@ -74,7 +80,7 @@ def show(all_series: list[Series], throughputs: list[crowd.Throughput]) -> None:
             f" {throughput.median_completed:10,.0f} messages/s"
         )
     print(results.HEADING)
-    for row in report.flat_rows(all_series):
+    for row in flat:
         print(results.line(row))
 
 
@@ -89,7 +95,7 @@ def parse(arguments: list[str] | None, designs: list[Design]) -> argparse.Namesp
     )
     parser.add_argument("--list", action="store_true", help="name the designs and end")
     options.add_shared(parser, "designs", ALL)
-    options.add_output(parser, "designs")
+    options.add_output(parser, "designs", "designs and sizes")
     return parser.parse_args(arguments)
 
 

@@ -1,7 +1,10 @@
 """The measurements as results/designs.json."""
 
+import dataclasses
+import itertools
 import statistics
 from dataclasses import dataclass
+from typing import Any
 
 from benchmarks.bench import Figure, Row
 from benchmarks.designs.crowd import PUBLISHED, Throughput
@@ -9,6 +12,7 @@ from benchmarks.designs.design import FAMILIES, Design
 from benchmarks.designs.measure import Measurement
 from benchmarks.results import as_json, rounded
 
+Json = dict[str, Any]
 FLAT = 1.5
 NOTE = (
     "A pick finds, locks and leases the next message, as its client sees it: one connection on a local "
@@ -28,47 +32,41 @@ class Series:
         return Figure([measurement.median_ms for measurement in self.sizes[rows]])
 
 
-def flat_rows(all_series: list[Series]) -> list[Row]:
+def flat_rows(designs: list[Json]) -> list[Row]:
     """Return what must hold: the largest table is picked from as quickly as the smallest."""
     rows = []
-    for series in all_series:
-        if series.design.is_ours and len(series.sizes) > 1:
-            small, large = min(series.sizes), max(series.sizes)
+    for design in designs:
+        if design["is_ours"] and len(design["sizes"]) > 1:
+            small, *_, large = design["sizes"]
+            # The largest is measured less often: its rounds are compared again.
+            again = itertools.cycle(large["pick_ms_rounds"])
             rows.append(
                 Row(
-                    case=series.design.name,
-                    title=f"{series.design.case}: a pick with {large:,} rows against {small:,}",
-                    against=f"{small:,} rows",
+                    case=design["name"],
+                    title=f"{design['case']}: a pick with {large['rows']:,} rows against {small['rows']:,}",
+                    against=f"{small['rows']:,} rows",
                     unit="ms",
-                    value=Figure(matched(series.median_ms(large), len(series.sizes[small]))),
-                    reference=series.median_ms(small),
+                    value=Figure([next(again) for _ in small["pick_ms_rounds"]]),
+                    reference=Figure(small["pick_ms_rounds"]),
                     at_most=FLAT,
-                    note=f"{pages(series, small)} → {pages(series, large)} pages",
+                    note=f"{small['pages']} → {large['pages']} pages",
                 )
             )
     return rows
 
 
-def matched(figure: Figure, rounds: int) -> list[float]:
-    """Return as many rounds as the other size has: the largest is measured less often."""
-    return [figure.rounds[number % len(figure.rounds)] for number in range(rounds)]
-
-
-def pages(series: Series, rows: int) -> int:
-    return round(statistics.median(measurement.plan.pages for measurement in series.sizes[rows]))
-
-
-def document(all_series: list[Series], throughputs: list[Throughput]) -> dict[str, object]:
+def document(all_series: list[Series], throughputs: list[Throughput], effort: str, sql: str) -> Json:
+    designs = [series_json(series, {"effort": effort, "sql": sql}) for series in all_series]
     return {
         "note": NOTE,
         "families": FAMILIES,
-        "designs": [series_json(series) for series in all_series],
-        "flat": [as_json(row) for row in flat_rows(all_series)],
+        "designs": designs,
+        "flat": [as_json(row) for row in flat_rows(designs)],
         "crowd": {"published": PUBLISHED, "rows": [throughput_json(one) for one in throughputs]},
     }
 
 
-def series_json(series: Series) -> dict[str, object]:
+def series_json(series: Series, run: Json) -> Json:
     design = series.design
     return {
         "name": design.name,
@@ -77,11 +75,11 @@ def series_json(series: Series) -> dict[str, object]:
         "case": design.case,
         "published": design.published,
         "is_ours": design.is_ours,
-        "sizes": [size_json(measurements) for _, measurements in sorted(series.sizes.items())],
+        "sizes": [size_json(measurements) | run for _, measurements in sorted(series.sizes.items())],
     }
 
 
-def size_json(measurements: list[Measurement]) -> dict[str, object]:
+def size_json(measurements: list[Measurement]) -> Json:
     medians = [measurement.median_ms for measurement in measurements]
     every = sorted(pick_ms for measurement in measurements for pick_ms in measurement.pick_ms)
     last = measurements[-1]
@@ -91,15 +89,17 @@ def size_json(measurements: list[Measurement]) -> dict[str, object]:
         "pick_ms_p95": rounded(every[min(len(every) - 1, int(len(every) * 0.95))]),
         "pick_ms_rounds": [rounded(median) for median in medians],
         "picks": len(every),
-        "pages": last.plan.pages,
+        "pages": round(statistics.median(measurement.plan.pages for measurement in measurements)),
         "load_rows_per_s": [rounded(rate) for rate in last.load_rows_per_s],
         "table_bytes": last.table_bytes,
         "index_bytes": last.index_bytes,
         "plan": list(last.plan.lines),
+        "took_s": {name: rounded(took_s) for name, took_s in last.took_s.items()},
+        **dataclasses.asdict(last.measured),
     }
 
 
-def throughput_json(throughput: Throughput) -> dict[str, object]:
+def throughput_json(throughput: Throughput) -> Json:
     return {
         "design": throughput.design,
         "batch": throughput.batch,

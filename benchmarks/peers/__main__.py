@@ -6,11 +6,11 @@ import dataclasses
 import signal
 import sys
 import time
-from pathlib import Path
 
-from benchmarks import options, results
-from benchmarks.peers import merging, report, run, verdict
+from benchmarks import merging, options, results
+from benchmarks.peers import report, run, verdict
 from benchmarks.peers.adapters import OURS, PEERS
+from benchmarks.peers.merging import merged
 from benchmarks.peers.peer import Peer, Service
 from benchmarks.peers.scenario import EFFORTS, Bench, Scenario
 from benchmarks.peers.scenarios import SCENARIOS
@@ -54,18 +54,8 @@ def main(arguments: list[str] | None = None) -> int:
     progress(f"  all took {time.monotonic() - began_at:.0f} s")
     content = head | report.document(peers, reasons, found)
     if not chosen.no_write:
-        write(content, chosen.output, chosen.merge)
+        print(f"written to {merging.write(chosen.output, content, merged if chosen.merge else None)}")
     return 1 if chosen.strict and is_missed else 0
-
-
-def write(content: dict[str, object], path: Path, is_merged: bool) -> None:
-    if is_merged:
-        try:
-            content = merging.merged(path, content)
-        except merging.NotAlike as error:
-            path = path.with_suffix(".apart.json")
-            progress(f"  not merged, because the two differ: {error}")
-    print(f"written to {results.save(path, content)}")
 
 
 def choose(chosen: argparse.Namespace) -> tuple[list[Peer], list[Scenario]]:
@@ -109,9 +99,6 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         metavar="NAME",
         help="only this; repeatable",
     )
-    parser.add_argument(
-        "--merge", action="store_true", help="keep the scenarios of the file that are not measured again"
-    )
     parser.add_argument("--list", action="store_true", help="name peers and scenarios, and end")
     options.add_shared(
         parser,
@@ -122,7 +109,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
             "smoke": "seconds",
         },
     )
-    options.add_output(parser, "peers")
+    options.add_output(parser, "peers", "scenarios")
     return parser.parse_args(arguments)
 
 

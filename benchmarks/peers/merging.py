@@ -1,47 +1,32 @@
-"""Puts the scenarios of a run into the results of another, if they can stand in one table."""
+"""What of a former run beside the peers can stay, when some scenarios were measured again."""
 
-import json
-from pathlib import Path
 from typing import Any
 
+from benchmarks import merging
+from benchmarks.merging import EFFORT, MACHINE, SQL, NotAlike
+from benchmarks.peers.adapters import PEERS
 from benchmarks.peers.scenarios import SCENARIOS
 
 Json = dict[str, Any]
-# What must be the same; each scenario keeps its own date and load.
-ALIKE = (
-    ("machine", "cpu"),
-    ("machine", "cores"),
-    ("versions", "postgresql"),
-    ("versions", "python"),
-    ("versions", "sql"),
-    ("settings", "effort"),
-)
 
 
-class NotAlike(ValueError):
-    """The two runs cannot be compared; the message says in what they differ."""
-
-
-def merged(path: Path, later: Json) -> Json:
-    """Return the later run with those scenarios of the file that it has not measured again."""
-    if not path.exists():
-        return later
-    former: Json = json.loads(path.read_text(encoding="utf-8"))
-    check(former, later)
-    scenarios = {one["name"]: one for one in (*former["scenarios"], *later["scenarios"])}
-    peers = {one["name"]: one for one in (*former["peers"], *later["peers"])}
-    order = [scenario.name for scenario in SCENARIOS]
+def merged(former: Json, later: Json) -> Json:
+    """Return the later run with those scenarios of the former that it has not measured again."""
+    merging.check(former, later, (*MACHINE, SQL, EFFORT))
+    check_settings(former, later)
+    names = [scenario.name for scenario in SCENARIOS], [peer.name for peer in PEERS]
     return later | {
-        "peers": list(peers.values()),
-        "scenarios": sorted(scenarios.values(), key=lambda one: order.index(one["name"])),
+        part: merging.replaced(former[part], later[part], "name", order)
+        for part, order in zip(("scenarios", "peers"), names, strict=True)
     }
 
 
-def check(former: Json, later: Json) -> None:
-    for part, name in ALIKE:
-        before, now = former[part].get(name), later[part].get(name)
-        if before != now:
-            raise NotAlike(f"{part}, {name}: {before} in the file, {now} in this run")
+def check_settings(former: Json, later: Json) -> None:
+    """Raise NotAlike if a peer was set up in another way, or would be lost from a scenario."""
+    before = {one["name"]: set(one.get("took_s", {})) for one in former["scenarios"]}
+    for scenario in later["scenarios"]:
+        if lost := before.get(scenario["name"], set()) - scenario.get("took_s", {}).keys():
+            raise NotAlike(f"{scenario['name']} was not measured with {', '.join(sorted(lost))} this time")
     settings = {one["name"]: (one["packages"], one["settings"]) for one in former["peers"]}
     for peer in later["peers"]:
         if settings.get(peer["name"], now := (peer["packages"], peer["settings"])) != now:

@@ -43,6 +43,8 @@ class Peer:
     features: frozenset[Feature]
     # How it was set up: said beside every figure.
     settings: str
+    # Where one is killed: how long a worker may be silent, as it was set; 0: a broker sees its socket closed.
+    silence_s: float = 2.0
     # Its program starts the worker processes itself, as its documentation has it.
     has_pool: bool = False
 

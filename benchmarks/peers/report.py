@@ -1,17 +1,16 @@
 """The outcomes as results/peers.json, and as a table on the terminal."""
 
-import datetime
-import os
+import dataclasses
 import platform
 from collections.abc import Mapping, Sequence
 
 from benchmarks.peers.adapters import OURS
 from benchmarks.peers.environment import NODE
 from benchmarks.peers.peer import Peer, Runtime
-from benchmarks.peers.run import Outcomes, shown
-from benchmarks.peers.scenario import Metric, Scenario
-from benchmarks.peers.verdict import Verdict, best_peer, judged, median
-from benchmarks.results import rounded
+from benchmarks.peers.run import Outcome, Outcomes, shown
+from benchmarks.peers.scenario import Metric, Sampled, Scenario
+from benchmarks.peers.verdict import Verdict, best_peer, judged, middle
+from benchmarks.results import moment, rounded
 
 NOTE = (
     "Every peer does the same work, in turns with the others, each with its own best settings, in the same "
@@ -47,17 +46,17 @@ def scenario_json(scenario: Scenario, outcomes: Outcomes) -> Json:
     return {
         "name": scenario.name,
         "title": scenario.title,
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "load": round(os.getloadavg()[0], 2),
+        "rule": scenario.rule,
+        **dataclasses.asdict(moment()),
         "took_s": {name: rounded(sum(outcome.took_s)) for name, outcome in outcomes.items()},
         "metrics": [metric_json(metric, outcomes) for metric in scenario.metrics],
     }
 
 
 def metric_json(metric: Metric, outcomes: Outcomes) -> Json:
-    medians = {name: median(metric, outcome) for name, outcome in outcomes.items()}
-    best = best_peer(metric, medians)
-    ours = medians.get(OURS.name)
+    found = {name: middle(metric, outcome) for name, outcome in outcomes.items()}
+    best = best_peer(metric, found)
+    ours = found.get(OURS.name)
     return {
         "key": metric.key,
         "title": metric.title,
@@ -65,17 +64,21 @@ def metric_json(metric: Metric, outcomes: Outcomes) -> Json:
         "is_higher_better": metric.is_higher_better,
         "bound": metric.bound,
         "best_peer": best,
-        "ratio": rounded(ratio(ours, medians.get(best or ""))),
+        "ratio": rounded(ratio(ours, found.get(best or ""))),
         "verdict": judged(metric, outcomes),
-        "results": [
-            {
-                "peer": name,
-                "value": rounded(medians[name]),
-                "rounds": [rounded(figures.get(metric.key)) for figures in outcome.rounds],
-                "absent": outcome.absent or ("" if medians[name] is not None else metric.missing),
-            }
-            for name, outcome in outcomes.items()
-        ],
+        "results": [result_json(metric, name, outcome, found[name]) for name, outcome in outcomes.items()],
+    }
+
+
+def result_json(metric: Metric, name: str, outcome: Outcome, value: float | None) -> Json:
+    remarks = [remark for figures in outcome.rounds if (remark := metric.remark(figures))]
+    return {
+        "peer": name,
+        "value": rounded(value),
+        "rounds": [rounded(figures.get(metric.key)) for figures in outcome.rounds],
+        "samples": sum(len(figures.samples) for figures in outcome.rounds if isinstance(figures, Sampled)),
+        "remark": remarks[0] if remarks else "",
+        "absent": outcome.absent or ("" if value is not None else metric.missing),
     }
 
 
@@ -92,7 +95,7 @@ def table(scenario: Scenario, outcomes: Outcomes) -> str:
         for name, outcome in outcomes.items():
             values = [value for figures in outcome.rounds if (value := figures.get(metric.key)) is not None]
             spread = f"{shown(min(values))} to {shown(max(values))}" if len(values) > 1 else ""
-            value = median(metric, outcome)
+            value = middle(metric, outcome)
             absent = outcome.absent or (metric.missing if value is None and outcome.rounds else "")
             lines.append(f"    {name:20} {absent or shown(value):>14}  {spread}".rstrip())
     return "\n".join(lines)

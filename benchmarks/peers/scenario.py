@@ -1,7 +1,7 @@
 """What a scenario is, how much of it is measured, and what it measures with."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.peers.environment import Environment
@@ -27,6 +27,7 @@ class Effort:
     long_fill_s: float
     # A drain ends after so long, also if there is more.
     window_s: float
+    # In each round; percentiles are taken of all rounds together.
     latencies: int
     backlogs: tuple[int, ...]
     # Messages under the held snapshot before the drain that is measured.
@@ -87,7 +88,7 @@ EFFORTS = {
         fill_s=3.0,
         long_fill_s=30.0,
         window_s=4.0,
-        latencies=200,
+        latencies=400,
         backlogs=(10_000, 1_000_000),
         before=200_000,
         big_tenant=10_000,
@@ -128,10 +129,24 @@ class Metric:
     bound: float | None = 1.0
     # What to say where a peer that was measured has no figure.
     missing: str = "not in the time"
+    # As good as it gets, or as can be told: what is better still is not counted as better.
+    enough: float | None = None
+    # Of the samples of all rounds together; None: the median of the rounds' figures.
+    pool: Callable[[Sequence[float]], float] | None = None
+    # What must be said beside a round's figure, if anything.
+    remark: Callable[["Figures"], str] = lambda figures: ""
 
 
 # What a peer's measurement yields; None: it did not get there in time.
 Figures = Mapping[str, float | None]
+
+
+class Sampled(dict[str, float | None]):
+    """A round's figures, with the single samples that they were made of."""
+
+    def __init__(self, figures: Figures, samples: Sequence[float]) -> None:
+        super().__init__(figures)
+        self.samples = tuple(samples)
 
 
 @dataclass(frozen=True)
@@ -140,6 +155,8 @@ class Scenario:
     title: str
     metrics: tuple[Metric, ...]
     measure: Callable[["Bench", Peer], Figures]
+    # How it is judged, for the reader of its table.
+    rule: str
     # Without these a peer has nothing to be measured.
     needs: frozenset[Feature] = frozenset()
     # One peer in one round, roughly, for the estimate.
@@ -168,4 +185,15 @@ class Bench:
                 yield stage
 
 
-__all__ = ["EFFORTS", "Bench", "Effort", "Figures", "Metric", "Place", "Policy", "Scenario", "Stage"]
+__all__ = [
+    "EFFORTS",
+    "Bench",
+    "Effort",
+    "Figures",
+    "Metric",
+    "Place",
+    "Policy",
+    "Sampled",
+    "Scenario",
+    "Stage",
+]

@@ -59,7 +59,7 @@ def test_a_case_measures_something(bench: Bench, name: str) -> None:
 def test_results_are_written_with_machine_versions_and_settings(bench: Bench, tmp_path: Path) -> None:
     row = Row("a-case", "what it is", "bare", "messages/s", 90.0, 100.0, at_least=0.8)
 
-    path = results.write([row], bench, results.sql_digest(), tmp_path / "core.json")
+    path = results.save(tmp_path / "core.json", results.document([row], bench, results.sql_digest()))
 
     written = json.loads(path.read_text())
     assert {"machine", "versions", "date", "settings", "rows"} <= written.keys()

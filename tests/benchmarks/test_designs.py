@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks.bench import Bench
+from benchmarks.bench import Bench, Moment
 from benchmarks.charts import designs as charts
 from benchmarks.contenders import ChannelRow
 from benchmarks.designs import __main__ as runner
@@ -61,6 +61,14 @@ def test_a_run_writes_results_that_charts_and_tables_can_be_made_of(server: Any,
         assert [size["rows"] for size in design["sizes"]] == list(EFFORTS["smoke"].sizes)
     [flat] = written["flat"]
     assert flat["at_most"] == 1.5
+    for kept in written["designs"]:
+        kept["sizes"][0]["effort"] = "full"
+    path.write_text(json.dumps(written))
+    again = ["--smoke", "--merge", "--dsn", server.dsn, "--output", str(path), "--design", "flag_partial"]
+    assert runner.main(again) == 0
+    written = json.loads(path.read_text())
+    efforts = {design["name"]: [size["effort"] for size in design["sizes"]] for design in written["designs"]}
+    assert efforts == {"flag_partial": ["smoke", "smoke"], "lonnymq_priority": ["full", "smoke"]}
     made = charts.make(written)
     assert set(charts.PARTS) <= made.parts.keys()
     for chart in made.charts.values():
@@ -77,7 +85,10 @@ def test_a_crowd_of_producers_and_consumers_is_counted(
 
 
 def measured(rows: int, pick_ms: float) -> Measurement:
-    return Measurement(rows, (pick_ms,), (1.0,), 1, 1, Plan(4, ("Index Scan (1 row, 4 pages)",)))
+    plan = Plan(4, ("Index Scan (1 row, 4 pages)",))
+    return Measurement(
+        rows, (pick_ms,), (1.0,), 1, 1, plan, Moment("2030-01-01T00:00:00", 0.1), {"load": 1.0}
+    )
 
 
 @pytest.mark.parametrize(("large_ms", "holds"), [(1.4, True), (1.6, False)])
@@ -87,7 +98,7 @@ def test_ours_is_flat_if_the_largest_table_takes_at_most_half_as_long_again(
     [ours] = [design for design in DESIGNS if design.name == "lonnymq_priority"]
     sizes = {10_000: [measured(10_000, 1.0)] * 3, 10_000_000: [measured(10_000_000, large_ms)]}
 
-    [row] = report.flat_rows([Series(ours, sizes)])
+    [row] = report.flat_rows([report.series_json(Series(ours, sizes), {"effort": "full", "sql": "same"})])
 
     assert row.holds is holds
     assert row.is_certain

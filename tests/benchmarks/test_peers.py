@@ -12,15 +12,17 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks.charts import peers as charts
+from benchmarks.merging import NotAlike
 from benchmarks.peers import __main__ as command
-from benchmarks.peers import merging, report, run
+from benchmarks.peers import report, run
 from benchmarks.peers.adapters import OURS, PEERS
 from benchmarks.peers.environment import NotInstallable
+from benchmarks.peers.merging import merged
 from benchmarks.peers.meter import Event, Meter, rate
 from benchmarks.peers.peer import Feature, Service
 from benchmarks.peers.programs import kit
 from benchmarks.peers.run import Outcome
-from benchmarks.peers.scenario import EFFORTS, Bench, Metric, Scenario
+from benchmarks.peers.scenario import EFFORTS, Bench, Figures, Metric, Sampled, Scenario
 from benchmarks.peers.scenarios import SCENARIOS
 from benchmarks.peers.scenarios.concurrency_cap import running
 from benchmarks.peers.scenarios.rate_limit import precision
@@ -107,7 +109,7 @@ def test_a_peer_without_the_feature_is_not_measured(bench: Bench) -> None:
     def never(bench: Bench, peer: Any) -> dict[str, float]:
         raise AssertionError("measured all the same")
 
-    scenario = Scenario("one", "one", (FASTER,), never, needs=frozenset({Feature.SNAPSHOT}))
+    scenario = Scenario("one", "one", (FASTER,), never, "by the rate", needs=frozenset({Feature.SNAPSHOT}))
     [peer] = [peer for peer in PEERS if peer.service is Service.REDIS]
 
     assert (
@@ -164,6 +166,13 @@ def test_the_meter_adds_up_what_processes_say(tmp_path: Path) -> None:
         (SOONER, [1.0], [2.0], "yes"),
         (SOONER, [3.0], [2.0], "no"),
         (SOONER, [None], [2.0], "no"),
+        # Too near to be told apart, and as good as it gets.
+        (FASTER, [82.0], [80.0], "tie"),
+        (FASTER, [78.0, 78.0], [80.0, 80.0], "tie"),
+        (SOONER, [0.0], [0.0], "tie"),
+        (dataclasses.replace(SOONER, enough=2.5), [2.4], [2.0], "tie"),
+        (dataclasses.replace(FASTER, bound=0.8), [64.0], [80.0], "yes"),
+        (dataclasses.replace(SOONER, bound=1.25), [2.6], [2.0], "no"),
         # Ahead in some rounds and behind in others is a tie, whosoever has the better median.
         (FASTER, [90.0, 91.0, 70.0], [80.0, 80.0, 80.0], "tie"),
         (FASTER, [70.0, 71.0, 90.0], [80.0, 80.0, 80.0], "tie"),
@@ -185,15 +194,32 @@ def test_a_verdict_compares_round_by_round_with_every_peer(
     assert (answer["best_peer"], answer["verdict"]) == ("pgqueuer", verdict)
 
 
+def test_percentiles_are_of_the_samples_of_all_rounds() -> None:
+    [scenario] = [scenario for scenario in SCENARIOS if scenario.name == "latency"]
+    rounds: list[Figures] = [
+        Sampled({"p99": 1.0}, [1.0] * 99),
+        Sampled({"p99": 9.0}, [1.0] * 99 + [7.0, 9.0]),
+    ]
+    answer = json.loads(json.dumps(report.metric_json(scenario.metrics[-1], {OURS.name: Outcome(rounds)})))
+    [result] = answer["results"]
+    assert (result["value"], result["rounds"], result["samples"]) == (7.0, [1.0, 9.0], 200)
+
+
+def test_a_figure_under_easier_conditions_is_marked() -> None:
+    [scenario] = [scenario for scenario in SCENARIOS if scenario.name == "held-snapshot"]
+    rounds: list[Figures] = [{"held": 5.0, "ratio": 0.5, "gone": 1_500.0, "asked": 2_000.0}]
+    found = json.loads(json.dumps(report.scenario_json(scenario, {OURS.name: Outcome(rounds)})))
+    assert "| 0.5 *after 1,500* |" in charts.scenario_text(found, {OURS.name: OURS.title})
+
+
 def test_a_rate_limit_is_as_precise_in_bursts_as_evenly() -> None:
     even = [number * 0.05 for number in range(100)]
     bursts = sorted(second + number * 0.001 for second in range(5) for number in range(20))
     assert precision(even, 4.0)["got"] == precision(bursts, 4.0)["got"] == 20.0
-    assert precision([number * 0.1 for number in range(100)], 4.0) == {
-        "error": 50.0,
-        "got": 10.0,
-        "gap": 50.0,
-    }
+    # A gap is none's merit who is that far off.
+    slow = [number * 0.1 for number in range(100)]
+    assert precision(slow, 4.0) == {"error": 50.0, "got": 10.0, "gap": None}
+    assert precision([number * 0.0625 for number in range(100)], 4.0)["gap"] == 50.0
 
 
 def test_a_cap_is_judged_by_what_ran_at_the_same_time() -> None:
@@ -212,7 +238,7 @@ def test_a_cap_is_judged_by_what_ran_at_the_same_time() -> None:
     assert running([]) == (0, 0.0)
 
 
-def test_runs_are_merged_only_if_they_are_alike(tmp_path: Path) -> None:
+def test_runs_are_merged_only_if_they_are_alike() -> None:
     def document(sql: str, *scenarios: str) -> dict[str, Any]:
         machine, settings = {"cpu": "one", "cores": 2}, {"effort": "quick"}
         versions = {"postgresql": "15", "python": "3", "sql": sql}
@@ -225,17 +251,19 @@ def test_runs_are_merged_only_if_they_are_alike(tmp_path: Path) -> None:
             "scenarios": found,
         }
 
-    path = tmp_path / "peers.json"
-    path.write_text(json.dumps(document("same", "drain", "latency")))
+    former = document("same", "drain", "latency")
 
-    together = merging.merged(path, document("same", "enqueue-one", "drain"))
+    together = merged(former, document("same", "enqueue-one", "drain"))
     assert [one["name"] for one in together["scenarios"]] == ["enqueue-one", "drain", "latency"]
-    with pytest.raises(merging.NotAlike, match="sql"):
-        merging.merged(path, document("changed", "drain"))
+    with pytest.raises(NotAlike, match="sql"):
+        merged(former, document("changed", "drain"))
+    former["scenarios"][0]["took_s"] = {"chancy": 1.0}
+    with pytest.raises(NotAlike, match="chancy"):
+        merged(former, document("same", "drain"))
 
 
 def test_results_become_charts_and_tables() -> None:
-    scenario = Scenario("drain", "Drain", (FASTER, SOONER), lambda bench, peer: {})
+    scenario = Scenario("drain", "Drain", (FASTER, SOONER), lambda bench, peer: {}, "by both")
     outcomes = {
         OURS.name: Outcome([{"rate": 100.0, "wait": 1.0}, {"rate": 120.0, "wait": 2.0}]),
         "pgqueuer": Outcome([{"rate": 50.0, "wait": None}]),

@@ -11,6 +11,7 @@ PEER = Peer(
     service=Service.RABBITMQ,
     # Its limits need a Redis or Memcached beside the broker, and have messages fail and come again.
     features=frozenset({Feature.TENANTS, Feature.RECOVERY}),
+    silence_s=0.0,
     settings=(
         "8 threads per process, 200 prefetched; a call per message, also in bulk; a queue and an actor per "
         "tenant. RabbitMQ as Debian has it; it confirms each message, but not in bulk."

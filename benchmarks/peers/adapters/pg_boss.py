@@ -11,6 +11,7 @@ PEER = Peer(
     service=Service.POSTGRESQL,
     # Its throttling drops or merges jobs as they are sent: no rate limit of what was accepted.
     features=frozenset({Feature.TENANTS, Feature.CAP, Feature.RECOVERY}),
+    silence_s=10.0,
     settings=(
         "batches of 500, two local workers, NOTIFY on, no pause while batches are full; insert of 1,000 for "
         "bulk; a queue per tenant with batches of 200, faster and fairer than groups; a cap of 3 is three "

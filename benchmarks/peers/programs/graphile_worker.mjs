@@ -13,8 +13,8 @@ const TASK = "handle";
 const tenants = Object.keys(order.tenants);
 const isTenanted = tenants.length > 1;
 const isWorker = order.do === "work";
-// Each runner keeps a connection of its own for LISTEN.
-const pgPool = new Pool({ max: isWorker && isTenanted ? 10 + tenants.length : 10 });
+// One more than jobs at a time, as its page has it; each runner keeps a connection of its own for LISTEN.
+const pgPool = new Pool({ max: CONCURRENCY + (isWorker && isTenanted ? tenants.length : 1) });
 const logger = new Logger(() => () => {});
 
 // Jobs of a named queue run one at a time, so a cap of three is three names; for tenants alone names would be

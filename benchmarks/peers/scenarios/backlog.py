@@ -1,4 +1,4 @@
-"""Whether a long queue is slower to drain than a short one.
+"""How fast a short queue is drained, and how fast a long one.
 
 The long one is filled by each peer's fastest way. Who is slow at that is stopped after a while and has a
 shorter one, which is in its favour; how long it got is shown.
@@ -14,7 +14,8 @@ def measure(bench: Bench, peer: Peer) -> Figures:
     short_count, long_count = bench.effort.backlogs
     short, _ = drained(bench, peer, short_count, bench.effort.fill_s)
     long, filled = drained(bench, peer, long_count, bench.effort.long_fill_s)
-    return {"short": short, "long": long, "ratio": long / short if short else None, "filled": float(filled)}
+    ratio = long / short if short else None
+    return {"short": short, "long": long, "ratio": ratio, "filled": float(filled), "asked": float(long_count)}
 
 
 def drained(bench: Bench, peer: Peer, backlog: int, fill_s: float) -> tuple[float, int]:
@@ -26,6 +27,12 @@ def drained(bench: Bench, peer: Peer, backlog: int, fill_s: float) -> tuple[floa
             return crew.meter.rate(), filled
 
 
+def shorter(figures: Figures) -> str:
+    """Return the words for a long queue that is not as long as it should be."""
+    filled, asked = figures.get("filled") or 0.0, figures.get("asked") or 0.0
+    return f"of {filled:,.0f}" if filled < asked else ""
+
+
 def lasts_s(effort: Effort) -> float:
     return 2 * (effort.window_s + effort.start_s) + 0.7 * effort.long_fill_s
 
@@ -35,11 +42,15 @@ SCENARIO = Scenario(
     "Drain rate at a short and at a long backlog, 2 processes",
     (
         Metric("short", "drain, short backlog", "messages/s", True),
-        Metric("long", "drain, long backlog", "messages/s", True),
-        Metric("ratio", "long backlog to short", "", True),
+        Metric("long", "drain, long backlog", "messages/s", True, remark=shorter),
+        Metric("ratio", "long backlog to short", "", True, bound=None, remark=shorter),
         Metric("filled", "in the long backlog", "messages", True, bound=None),
     ),
     measure,
+    rule=(
+        "By both rates. Their ratio is information: who is slow with a short queue has a good one easily, "
+        "and above 1 it says nothing but that the first messages are the slowest."
+    ),
     lasts_s=lasts_s,
     is_long=True,
 )

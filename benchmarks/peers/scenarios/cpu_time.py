@@ -37,5 +37,6 @@ SCENARIO = Scenario(
         Metric("worker", "CPU of the worker", "s per million", False, bound=None),
     ),
     measure,
+    rule="By the sum of all three, at most 1.25 times the least; whose it is, is shown.",
     lasts_s=lambda effort: effort.start_s + effort.costed / 3_000,
 )

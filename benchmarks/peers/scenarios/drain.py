@@ -32,5 +32,6 @@ SCENARIO = Scenario(
         for processes in PROCESSES
     ),
     measure,
+    rule="By the rates, with one process and with four.",
     lasts_s=lambda effort: len(PROCESSES) * (effort.start_s + 0.7 * (effort.fill_s + effort.window_s)),
 )

@@ -14,5 +14,6 @@ SCENARIO = Scenario(
     "Bulk enqueue, one producer",
     (Metric("rate", "bulk enqueue", "messages/s", True),),
     measure,
+    rule="By the rate.",
     lasts_s=lambda effort: effort.start_s + 0.7 * effort.fill_s,
 )

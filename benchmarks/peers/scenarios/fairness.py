@@ -34,10 +34,15 @@ SCENARIO = Scenario(
     "fairness",
     "A tenant with 10,000, ten with 10 each, one process; 110 is the ideal",
     (
-        Metric("handled", "handled until the small tenants are done", "messages", False),
+        Metric("handled", "handled until the small tenants are done", "messages", False, enough=IDEAL),
         Metric("rate", "rate while being fair", "messages/s", True, missing="not fair"),
     ),
     measure,
+    rule=(
+        f"By how many go before the small tenants are done, and by the rate. {IDEAL} is the ideal: fewer "
+        "means that the large one had to wait, which is no better. Who needs more than three times as many "
+        "is not fair, and has no rate."
+    ),
     needs=frozenset({Feature.TENANTS}),
     lasts_s=lambda effort: effort.start_s + 1.5 * effort.window_s,
 )

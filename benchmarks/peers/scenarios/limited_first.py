@@ -34,6 +34,7 @@ SCENARIO = Scenario(
         Metric("took", "until the others are done", "s", False),
     ),
     measure,
+    rule="By whether the others come through at all, and by when they are done.",
     needs=frozenset({Feature.RATE_LIMIT}),
     lasts_s=lambda effort: effort.start_s + 0.5 * effort.limited_s,
 )

@@ -25,6 +25,7 @@ SCENARIO = Scenario(
         Metric("disk", "disk per waiting message", "bytes", False, bound=1.25),
     ),
     measure,
+    rule="By bytes, at most 1.25 times the least.",
     needs=frozenset({Feature.SNAPSHOT}),
     lasts_s=lambda effort: effort.start_s + effort.costed / 3_000,
 )
