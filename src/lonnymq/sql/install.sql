@@ -22,6 +22,7 @@
 \ir functions/require_channel.sql
 \ir functions/require_length.sql
 \ir functions/require_batch.sql
+\ir functions/require_dequeue.sql
 \ir functions/require_cron.sql
 \ir functions/to_epoch.sql
 \ir functions/from_epoch.sql

@@ -75,14 +75,10 @@ declare
   v_settled record;
   v_due_at bigint;
 begin
-  if p_limit is null or p_limit not between 1 and 10000 then
-    perform reject('limit', p_limit::text, 'between 1 and 10000');
-  elsif p_lease_ms is null or p_lease_ms not between 1 and 86400000 then
-    perform reject('lease_ms', p_lease_ms::text, 'between 1 and 86400000 (24 hours)');
-  elsif length(p_worker) > 255 then
-    perform reject('worker', p_worker, 'at most 255 characters long');
-  elsif current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
-    perform require_read_committed('message_dequeue');
+  -- Asked here, so that a call that is right does not pay for another.
+  if (p_limit between 1 and 10000 and p_lease_ms between 1 and 86400000 and coalesce(length(p_worker), 0) <= 255
+    and current_setting('transaction_isolation') in ('read committed', 'read uncommitted')) is not true then
+    perform require_dequeue(p_limit, p_lease_ms, p_worker);
   end if;
   if p_is_durable is false then
     v_setting := set_config('synchronous_commit', 'off', true);
