@@ -74,3 +74,14 @@ def test_a_spark_that_starts_quietly_logs_as_we_say_unless_somebody_else_does(
             chosen.setenv(name, "/somebody/else's")
             with quiet():
                 assert os.environ.get(LOGGING) in (None, "/somebody/else's")
+
+
+def test_only_a_master_on_this_machine_keeps_the_driver_to_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lonnymq.pipeline.session import settings_of
+
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    assert settings_of("local[2]")["spark.driver.host"] == "127.0.0.1"
+    for master in ("spark://master:7077", "yarn", "k8s://https://master", None):
+        assert settings_of(master) == {}
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    assert settings_of("local[2]") == {}

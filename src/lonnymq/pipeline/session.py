@@ -42,11 +42,11 @@ def session(master: str | None = None, settings: dict[str, str] | None = None) -
         return active
     use_java()
     builder = SparkSession.builder.appName("lonnymq pipeline")
+    if master is None and not _is_submitted():
+        master = "local[*]"
     if master is not None:
         builder = builder.master(master)
-    elif not _is_submitted():
-        builder = builder.master("local[*]")
-    for name, value in {**SETTINGS, **_of_this_machine(), **(settings or {})}.items():
+    for name, value in {**SETTINGS, **settings_of(master), **(settings or {})}.items():
         builder = builder.config(name, value)
     logging.getLogger("py4j").setLevel(logging.ERROR)
     with quiet():
@@ -83,17 +83,20 @@ def quiet() -> Iterator[None]:
             del os.environ[LOGGING]
 
 
-def _is_submitted() -> bool:
-    """Whether a gateway is there already, and with it somebody else's choice of master."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ
+def settings_of(master: str | None) -> dict[str, str]:
+    """Return what suits a master on this machine: loopback, and few shuffle partitions for its few cores.
 
-
-def _of_this_machine() -> dict[str, str]:
-    """Few shuffle partitions: the cores are few. On a cluster its own settings count."""
-    if _is_submitted():
+    On a cluster its own settings count, and its executors must find the driver's real address.
+    """
+    if _is_submitted() or master is None or not master.startswith("local"):
         return {}
     return {
         "spark.sql.shuffle.partitions": str(4 * (os.cpu_count() or 1)),
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
     }
+
+
+def _is_submitted() -> bool:
+    """Whether a gateway is there already, and with it somebody else's choice of master."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
