@@ -14,6 +14,7 @@ from tests.pipeline.browser import Browser
 
 BEGIN = datetime(2030, 1, 1, tzinfo=UTC)
 EVIL = "<script>alert(1)</script>\"'&<img src=x onerror=alert(2)>"
+WIDE = ["W" * 255, "日本語テナント" * 9, "x" * 255]
 SECTIONS = ["who", "when", "shares", "limits", "noisy", "work", "outlook", "tenants"]
 
 IS_EVERY_CHART_TALL = """
@@ -47,7 +48,7 @@ MIDDLE_OF_HEAT = """
 
 def story(tenants: int = 12, moments: int = 24) -> Story:
     """One of everything, and a tenant whose name is meant to break the page."""
-    names = [EVIL, "capped", "throttled", *(f"tenant-{n:02}" for n in range(tenants - 3))]
+    names = [EVIL, "capped", "throttled", *WIDE, *(f"tenant-{n:02}" for n in range(tenants - 6))]
     made = [
         Tenant(
             channel=name,

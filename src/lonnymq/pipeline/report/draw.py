@@ -1,10 +1,12 @@
 """Drawing with SVG: tags, scales, ticks, and numbers as people read them. Colours are the style's."""
 
 import math
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from html import escape
+from itertools import accumulate
 
 STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 
@@ -124,8 +126,19 @@ def clock(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S").removesuffix(":00")
 
 
-def shortened(words: str, most: int = 22) -> str:
-    return words if len(words) <= most else words[: most - 1] + "…"
+def shortened(words: str, most: float = 22) -> str:
+    """Cut what is wider than so many letters of usual width."""
+    widths = list(accumulate(_width(letter) for letter in words))
+    if not words or widths[-1] <= most:
+        return words
+    return words[: sum(width <= most - 1.9 for width in widths)] + "…"
+
+
+def _width(letter: str) -> float:
+    """How wide a letter is, about: those of Chinese, Japanese and Korean are squares."""
+    if unicodedata.east_asian_width(letter) in "WF":
+        return 2.0
+    return 1.9 if letter in "mwMW@%" else 1.5 if letter.isupper() or letter in "<>=+&" else 1.1
 
 
 def line(points: Sequence[tuple[float, float] | None], class_: str) -> str:
