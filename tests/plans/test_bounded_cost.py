@@ -1,6 +1,7 @@
 """What a call costs, in pages touched, does not depend on the backlog, on idle tenants, or on dead rows."""
 
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 
 import pytest
@@ -116,6 +117,28 @@ def test_a_channel_with_a_size_is_counted_once_per_call(session: Open) -> None:
         many = f"array_fill('{channel}'::text, array[300]), array_fill('x'::bytea, array[300])"
         counts[channel] = pages(queue, f"message_create_many({many})")
     assert counts["bounded"] < 1.5 * counts["boundless"], counts
+
+
+def test_many_new_channels_or_keys_cost_about_as_much_as_so_many_messages(session: Open) -> None:
+    """Ten times as much if each is searched for among all of them."""
+    queue = session()
+    spent = Path(f"/proc/{queue.connection.info.backend_pid}/schedstat")
+    if not spent.exists():
+        pytest.skip("needs a server on this machine, and Linux, to ask for its processor time")
+
+    def cost(channel: str, key: str) -> int:
+        each = "from generate_series(1, 16000) n"
+        before = int(spent.read_text().split()[0])
+        queue.run(
+            f"select count(*) from message_create_many(array(select {channel} {each}),"
+            f" array(select 'x'::bytea {each}), p_keys => array(select {key} {each}))"
+        )
+        return int(spent.read_text().split()[0]) - before
+
+    plain = cost("'a'::text", "null::text")
+    assert cost("'new ' || n", "null::text") < 4 * plain
+    assert cost("'a'::text", "'key ' || greatest(n, 2)") < 4 * plain
+    assert queue.ask("select count(*) from message") == 16000 * 2 + 15999
 
 
 def test_dead_rows_under_a_held_snapshot_cost_nothing(session: Open) -> None:

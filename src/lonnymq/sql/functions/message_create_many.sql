@@ -30,7 +30,7 @@ declare
   v_names text[];
   v_max_sizes bigint[];
   v_ids bigint[];
-  v_made bigint[];
+  v_made bigint;
   v_bad text;
 begin
   if p_channels is null or p_contents is null then
@@ -100,28 +100,30 @@ begin
     where u.id is not null
     order by u.key is null, u.channel_id, u.key, u.ordinal
     on conflict (channel_id, key) where key is not null do nothing
-    returning id, channel_id, dequeue_at
+    returning id, channel_id, channel_name, dequeue_at
   ),
   woken as (
     insert into wake (channel_id, channel_name, at, message_id, to_at, to_id, waiting)
-    select m.channel_id, coalesce((select c.name from channel c where c.id = m.channel_id),
+    -- The search is for a channel that was deleted just now: for each of many it would take as long as all the rest.
+    select m.channel_id, coalesce((select c.name from channel c where c.id = m.channel_id), min(m.channel_name),
       p_channels[array_position(v_channel_ids, m.channel_id)]), min(m.dequeue_at), min(m.id), max(m.dequeue_at),
       max(m.id), count(*)
     from made m
     group by m.channel_id
   )
-  select array_agg(m.id) into v_made from made m;
+  select count(*) into v_made from made m;
   perform sleepers_notify();
 
-  if cardinality(v_made) = v_count then
+  if v_made = v_count then
     return query
     select u.ordinal::integer, 'created'::text, u.id from unnest(v_ids) with ordinality u(id, ordinal);
   else
     return query
     select u.ordinal::integer,
-      case when u.id = any(v_made) then 'created' when u.id is null and f.id is null then 'dropped' else 'duplicate' end,
-      case when u.id = any(v_made) then u.id else f.id end
+      case when n.id is not null then 'created' when u.id is null and f.id is null then 'dropped' else 'duplicate' end,
+      coalesce(n.id, f.id)
     from unnest(v_ids, v_channel_ids, p_keys) with ordinality u(id, channel_id, key, ordinal)
+    left join lateral (select m.id from message m where m.id = u.id offset 0) n on true
     left join lateral (
       select m.id from message m where m.channel_id = u.channel_id and m.key = u.key and u.key is not null
     ) f on true
