@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from tests.conftest import Connect
-from tests.races.sessions import Session, check, complete, create, dequeue, drain, end, value
+from tests.races.sessions import Session, check, complete, create, create_in, dequeue, drain, end, value
 
 pytestmark = pytest.mark.race
 
@@ -116,6 +116,21 @@ def test_repairing_knows_a_deleted_channels_name_by_its_wakes(connect: Connect) 
     operator.execute("select count(*) from queue_check(true)")
     assert [one.channel for one in dequeue(operator)] == ["a"]
     assert value(operator, "select channel_set('a', '{}')") == "set"
+
+
+def test_repairing_leaves_new_channels_to_those_who_make_them_anyway(connect: Connect) -> None:
+    """There may be more of them, known and unknown, than the server has room for locks."""
+    session = connect()
+    create_in(session, [f"new {n}" for n in range(15_000)])
+    dequeue(session, 100)
+    session.execute("insert into channel (id, name) select channel_id, channel_name from wake limit 10000")
+    session.execute("begin")
+    session.execute("select count(*) from queue_check(true)")
+    locks = "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()"
+    assert value(session, locks) == 0
+    session.execute("commit")
+    assert check(session) == []
+    assert len(dequeue(session, 100)) == 100
 
 
 @pytest.mark.broken_on_purpose

@@ -11,6 +11,7 @@ as $$
 #variable_conflict use_column
 declare
   v_turns tid[] := '{}';
+  v_lost bigint[];
 begin
   if p_repair then
     perform require_read_committed('queue_check');
@@ -91,18 +92,37 @@ begin
   select 'a lease is past the mark', s.name, format('message %s', s.message_id), s.tid = any(v_turns) from strays s;
 
   if p_repair then
+    -- What has a wake that dequeue reads is about to be made by it, and may be much: each would take a lock. Locked in a
+    -- statement of its own, so that no plan locks more than that; made in the next, which sees what the last holder of
+    -- the lock has committed.
+    v_lost := array(
+      select a.channel_id
+      from (select m.channel_id from message m union select l.channel_id from lease l) a
+      where not exists (select from turn t where t.channel_id = a.channel_id)
+        and (not exists (select from wake w where w.channel_id = a.channel_id and w.lane < 2)
+          or exists (select from lease l where l.channel_id = a.channel_id))
+    );
+    v_lost := array(select c from unnest(v_lost) c where channel_lock(c, 'turn'));
+    with born as (
+      insert into turn (channel_id, version, next_at)
+      select c, 1, 0 from unnest(v_lost) c where not exists (select from turn t where t.channel_id = c)
+      returning ctid
+    )
+    select v_turns || coalesce(array_agg(b.ctid), '{}') into v_turns from born b;
+    v_lost := array(
+      select distinct m.channel_id from message m
+      where not exists (select from channel c where c.id = m.channel_id)
+        and exists (select from turn t where t.channel_id = m.channel_id)
+    );
+    v_lost := array(select c from unnest(v_lost) c where channel_lock(c));
     insert into channel (id, name)
     select distinct on (m.channel_id) m.channel_id, coalesce(m.channel_name, (
       select w.channel_name from wake w where w.channel_id = m.channel_id and w.channel_name is not null order by w.id limit 1
     ), 'lost channel ' || m.channel_id)
-    from message m where not exists (select from channel c where c.id = m.channel_id) and channel_lock(m.channel_id)
+    from message m
+    where m.channel_id = any(v_lost)
     order by m.channel_id, m.channel_name
     on conflict do nothing;
-    insert into turn (channel_id, version, next_at)
-    select a.channel_id, 1, 0
-    from (select m.channel_id from message m union select l.channel_id from lease l) a
-    where not exists (select from turn t where t.channel_id = a.channel_id) and channel_lock(a.channel_id, 'turn');
-    v_turns := v_turns || array(select t.ctid from turn t where t.version = 1 and t.next_at = 0);
     delete from turn t using turn o where t.channel_id = o.channel_id and t.version < o.version and t.ctid = any(v_turns);
     update turn t set
       version = t.version + 1,
