@@ -113,7 +113,11 @@ def test_eight_processes_install_at_once(empty: str, open_: Open) -> None:
         subprocess.Popen(command, stdout=subprocess.PIPE, env={"PYTHONPATH": str(SOURCE_DIR)}, text=True)
         for _ in range(8)
     ]
-    answers = [process.communicate(timeout=60)[0] for process in processes]
+    try:
+        answers = [process.communicate(timeout=240)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
     assert answers == ["current\n"] * 8
     assert schema.check(open_()).state is SchemaState.CURRENT
 
