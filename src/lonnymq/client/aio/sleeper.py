@@ -16,6 +16,7 @@ from lonnymq.calls import sleeper as sleeper_calls
 from lonnymq.calls.statement import Call
 from lonnymq.client.aio.caller import AsyncCaller
 from lonnymq.client.aio.lent import AsyncBorrowed
+from lonnymq.client.courtesy import Courtesy
 from lonnymq.client.failure import is_idle
 from lonnymq.errors import ConnectionLost, LonnyError
 from lonnymq.model import Dequeued, DequeueOutcome
@@ -43,6 +44,7 @@ class AsyncSleeper:
         # Who began before this transaction may not have seen the registration; None: all those have ended.
         self._newest: int | None = None
         self._pause_s = 0.001
+        self._courtesy = Courtesy()
 
     async def ask(
         self,
@@ -62,6 +64,7 @@ class AsyncSleeper:
 
     async def nap(self, reply: Dequeued[Any], deadline: float) -> None:
         """Return when asking again makes sense, at `deadline` (of the monotonic clock) at the latest."""
+        self._courtesy.in_vain()
         if reply.outcome is DequeueOutcome.BUSY:
             await self._pause(BUSY_S, deadline)
             return
@@ -79,6 +82,7 @@ class AsyncSleeper:
     def rest(self) -> None:
         """A message came: the next wait starts with short pauses again."""
         self._pause_s = 0.001
+        self._courtesy.rewarded()
 
     async def close(self) -> None:
         """Withdraw the registration and close the connection, as far as that still works."""
@@ -116,8 +120,14 @@ class AsyncSleeper:
         await self._notified(connection, min(longest_s, self._left_s()))
 
     async def _notified(self, connection: AsyncConnection[Any], longest_s: float) -> None:
+        was_notified = False
         async for _ in connection.notifies(timeout=max(0.0, longest_s), stop_after=1):
-            pass
+            was_notified = True
+        pause_s = self._courtesy.woken(was_notified)
+        if pause_s:
+            # What is notified meanwhile is answered by the same asking.
+            async for _ in connection.notifies(timeout=pause_s * random.uniform(0.5, 1.0)):
+                pass
 
     async def _listening(self) -> AsyncConnection[Any]:
         if self._connection is None:

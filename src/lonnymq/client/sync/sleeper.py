@@ -15,6 +15,7 @@ from psycopg import Connection, sql
 from lonnymq.calls import queue as queue_calls
 from lonnymq.calls import sleeper as sleeper_calls
 from lonnymq.calls.statement import Call
+from lonnymq.client.courtesy import Courtesy
 from lonnymq.client.failure import is_idle
 from lonnymq.client.sync.caller import Caller
 from lonnymq.client.sync.lent import Borrowed
@@ -44,6 +45,7 @@ class Sleeper:
         # Who began before this transaction may not have seen the registration; None: all those have ended.
         self._newest: int | None = None
         self._pause_s = 0.001
+        self._courtesy = Courtesy()
 
     def ask(
         self,
@@ -63,6 +65,7 @@ class Sleeper:
 
     def nap(self, reply: Dequeued[Any], deadline: float) -> None:
         """Return when asking again makes sense, at `deadline` (of the monotonic clock) at the latest."""
+        self._courtesy.in_vain()
         if reply.outcome is DequeueOutcome.BUSY:
             self._pause(BUSY_S, deadline)
             return
@@ -80,6 +83,7 @@ class Sleeper:
     def rest(self) -> None:
         """A message came: the next wait starts with short pauses again."""
         self._pause_s = 0.001
+        self._courtesy.rewarded()
 
     def close(self) -> None:
         """Withdraw the registration and close the connection, as far as that still works."""
@@ -117,8 +121,14 @@ class Sleeper:
         self._notified(connection, min(longest_s, self._left_s()))
 
     def _notified(self, connection: Connection[Any], longest_s: float) -> None:
+        was_notified = False
         for _ in connection.notifies(timeout=max(0.0, longest_s), stop_after=1):
-            pass
+            was_notified = True
+        pause_s = self._courtesy.woken(was_notified)
+        if pause_s:
+            # What is notified meanwhile is answered by the same asking.
+            for _ in connection.notifies(timeout=pause_s * random.uniform(0.5, 1.0)):
+                pass
 
     def _listening(self) -> Connection[Any]:
         if self._connection is None:
