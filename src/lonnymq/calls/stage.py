@@ -1,14 +1,14 @@
 """Rows of a bulk load in COPY's binary format, made by hand: what is the same for all rows is made once."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from struct import Struct
 from uuid import UUID
 
 from lonnymq.calls.draft import Draft
 from lonnymq.calls.statement import Call, call, function
 
-PRUNE = function("stage_prune", p_before="timestamptz")
-PRUNE_STALE = function("stage_prune")
+PRUNE = function("stage_prune", p_older_than="interval")
 
 # Those of sql/copy.sql, in its order.
 COLUMN_NAMES = (
@@ -31,13 +31,9 @@ BIGINT = Struct(">iq")
 INTEGER = Struct(">ii")
 
 
-def prune_stale() -> Call[int]:
-    """What is a day old by the server's clock: a client's may be wrong."""
-    return call(PRUNE_STALE, decode=lambda rows: int(rows[0][0]))
-
-
-def prune(before: object) -> Call[int]:
-    return call(PRUNE, before, decode=lambda rows: int(rows[0][0]))
+def prune(older_than: timedelta) -> Call[int]:
+    """An age, so that it is the server's clock that counts."""
+    return call(PRUNE, older_than, decode=lambda rows: int(rows[0][0]))
 
 
 def row_encoder(publication: str, part: UUID) -> Callable[[int, Draft], bytes]:

@@ -9,7 +9,6 @@ from uuid import uuid4
 import psycopg
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from lonnymq.calls import stage as stage_calls
 from lonnymq.calls import stream as calls
 from lonnymq.errors import LonnyError
 from lonnymq.spark.database import opened
@@ -116,7 +115,7 @@ def prune(queue: "Queue") -> None:
     """Remove what jobs that died have left behind, where the role may: a producer may not, a worker may."""
     # The job is published by now: nothing that fails here may make it look as if it were not.
     with suppress(LonnyError, psycopg.Error):
-        queue.caller.perform(stage_calls.prune_stale())
+        queue.stage_prune()
 
 
 def query_id() -> str:

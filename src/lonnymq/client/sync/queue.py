@@ -3,7 +3,7 @@
 """The queue: everything a program does with it."""
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Self
 
 from lonnymq import schema as schemas
@@ -169,7 +169,7 @@ class Queue(Acknowledger):
 
     def stage_prune(self, *, older_than: timedelta = timedelta(days=1)) -> int:
         """Delete what bulk loads staged and nobody will publish; return how many rows."""
-        return self.caller.perform(stage_calls.prune(datetime.now(UTC) - older_than))
+        return self.caller.perform(stage_calls.prune(older_than))
 
     # It is leased.
 

@@ -1,8 +1,8 @@
--- stage_prune: delete staged rows that nobody will publish: staged before an instant, or of a published publication.
+-- stage_prune: delete staged rows that nobody will publish: staged so long ago, or of a published publication.
 -- Returns how many.
 -- Locks:  those rows, skipping locked ones.
 -- Writes: stage (delete).
-create or replace function stage_prune(p_before timestamptz default now() - interval '1 day') returns bigint
+create or replace function stage_prune(p_older_than interval default '1 day') returns bigint
 language plpgsql security definer
 set search_path from current
 set jit = off
@@ -12,7 +12,7 @@ declare
 begin
   delete from stage t where t.ctid = any(array(
     select s.ctid from stage s
-    where s.staged_at < p_before or exists (select from publication p where p.name = s.publication)
+    where s.staged_at < now() - p_older_than or exists (select from publication p where p.name = s.publication)
     for update skip locked
   ));
   get diagnostics v_rows = row_count;
