@@ -23,6 +23,8 @@ LINES: list[dict[str, Any]] = [
     {"tenant": "acme", "order": 6, "wait": "soon"},
     {"tenant": None, "order": 7, "wait": "-1"},
     {"tenant": "acme", "order": 8, "wait": "-1"},
+    {"tenant": "acme", "order": 9, "wait": "5", "rank": 2},
+    {"tenant": "acme", "order": 10, "wait": "9999999999999"},
 ]
 REASONS = {
     3: "the channel is empty",
@@ -31,6 +33,8 @@ REASONS = {
     6: "delay_ms cannot be read",
     7: "the channel is empty",
     8: "delay_ms is negative",
+    9: "more than one of dequeue_at, delay_ms, priority",
+    10: "delay_ms is longer than a hundred years",
 }
 
 
@@ -50,13 +54,13 @@ def test_rows_become_messages_once_and_others_are_kept_with_their_reason(
     from lonnymq.pipeline.steps import Mapping, Source, ingest
 
     path = write_json(tmp_path / "orders.json", LINES, "{not json")
-    mapping = Mapping(channel="tenant", delay_ms="wait")
+    mapping = Mapping(channel="tenant", delay_ms="wait", priority="rank")
     first = ingest(spark, [path], Source(dsn=dsn), lake, mapping=mapping)
-    assert (first.accepted, first.rejected) == (2, 7)
+    assert (first.accepted, first.rejected) == (2, 9)
     again = ingest(spark, [path], Source(dsn=dsn), lake, mapping=mapping)
     assert again == first
     rejected = lake.rejected.read(spark).collect()
-    assert len(rejected) == 7
+    assert len(rejected) == 9
     found = {json.loads(row.record)["order"]: row.reason for row in rejected if row.record != "{not json"}
     assert found == REASONS
     [unread] = [row for row in rejected if row.record == "{not json"]
@@ -66,10 +70,10 @@ def test_rows_become_messages_once_and_others_are_kept_with_their_reason(
     status = queue.status()
     assert status.waiting == 2
     # The same name with other content is another job.
-    write_json(tmp_path / "orders.json", [{"tenant": "acme", "order": 9, "wait": None}])
+    write_json(tmp_path / "orders.json", [{"tenant": "acme", "order": 11, "wait": None, "rank": None}])
     assert ingest(spark, [path], Source(dsn=dsn), lake, mapping=mapping).job != first.job
     assert queue.status().waiting == 3
-    assert ("acme", {"order": 9}) in waiting(queue)
+    assert ("acme", {"order": 11}) in waiting(queue)
 
 
 def test_csv_and_parquet_are_read_too(

@@ -20,7 +20,10 @@ from lonnymq.spark.source import activate
 # A line that could not be parsed, and where it was.
 CORRUPT, FILE = "_corrupt_record", "_source_file"
 LONGEST_NAME = 255
-OPTIONAL = ("dequeue_at", "delay_ms", "priority", "key")
+# When a message is due: one of these at most.
+DUE = ("dequeue_at", "delay_ms", "priority")
+OPTIONAL = (*DUE, "key")
+LONGEST_DELAY_MS = 3_155_760_000_000
 WRITER = "ingest"
 
 
@@ -189,15 +192,20 @@ def _reason(mapping: Mapping) -> Column:
     if mapping.max_content_bytes is not None:
         most = mapping.max_content_bytes
         reason = reason.when(f.octet_length(content) > most, f.lit(f"the content has more than {most} bytes"))
-    for name in ("dequeue_at", "delay_ms", "priority"):
+    for name in DUE:
         column = getattr(mapping, name)
         if column:
             is_lost = f.col(f"`{column}`").isNotNull() & f.col(f"part.{name}").isNull()
             reason = reason.when(is_lost, f.lit(f"{name} cannot be read"))
     if mapping.delay_ms:
         reason = reason.when(f.col("part.delay_ms") < 0, f.lit("delay_ms is negative"))
+        is_long = f.col("part.delay_ms") > LONGEST_DELAY_MS
+        reason = reason.when(is_long, f.lit("delay_ms is longer than a hundred years"))
     if mapping.priority:
         reason = reason.when(f.col("part.priority") < 1, f.lit("priority is less than 1"))
+    given = [f.col(f"part.{name}").isNotNull().cast("int") for name in DUE if getattr(mapping, name)]
+    if len(given) > 1:
+        reason = reason.when(sum(given, f.lit(0)) > 1, f.lit(f"more than one of {', '.join(DUE)}"))
     if mapping.key:
         key = f.length("part.key")
         words = f"the key is not of 1 to {LONGEST_NAME} characters"
