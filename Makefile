@@ -22,7 +22,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || \
 		{ echo "error: '$(PYTHON)' cannot create virtual environments; on Debian or Ubuntu: apt install python3-venv" >&2; exit 1; }
 	"$(PYTHON)" -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	DIST_EXTRA_CONFIG="$$PWD/tools/wheels.cfg" \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	@touch $(STAMP)
 
 check: $(STAMP) ## lint, format, types, import law, generated files
