@@ -141,6 +141,17 @@ def test_many_new_channels_or_keys_cost_about_as_much_as_so_many_messages(sessio
     assert queue.ask("select count(*) from message") == 16000 * 2 + 15999
 
 
+def test_ending_leases_costs_a_call_the_same_however_many_have_expired(session: Open) -> None:
+    queue = session()
+    counts = []
+    for many in (1_500, 6_000):
+        queue.fill("a", many)
+        queue.take(many)
+        queue.run("update lease set unlock_at = 1")
+        counts.append(pages(session(), "message_dequeue(10)"))
+    assert counts[1] < 1.5 * counts[0], counts
+
+
 def test_dead_rows_under_a_held_snapshot_cost_nothing(session: Open) -> None:
     """A dump, an analytics query, a forgotten psql: 100,000 dead rows in front of the live ones."""
     queue = session()

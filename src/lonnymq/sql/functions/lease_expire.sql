@@ -18,11 +18,17 @@ declare
   v_dequeue_ats bigint[];
   v_is_more boolean := false;
 begin
-  -- Cancelled while leased: only the lease is left.
+  -- Cancelled while leased: only the lease is left. Looked for among the oldest, so that each look costs the same however
+  -- many have expired at once.
   select array_agg(s.ctid) into v_leases from (
     select l.ctid from lease l
-    where l.unlock_at <= p_now and (select true from message m where m.id = l.message_id) is null
-    order by l.unlock_at limit 200 for update skip locked
+    where l.ctid = any(array(
+      select o.ctid
+      from (select l.ctid, l.message_id from lease l where l.unlock_at <= p_now order by l.unlock_at limit 1000) o
+      where (select true from message m where m.id = o.message_id) is null
+      limit 200
+    ))
+    for update skip locked
   ) s;
   if v_leases is not null then
     v_is_more := cardinality(v_leases) = 200;
