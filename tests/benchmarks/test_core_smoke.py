@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks import core, fleet, results
-from benchmarks.bench import EFFORTS, Bench, Figure, Row
+from benchmarks import core, fleet, merging, results
+from benchmarks.bench import EFFORTS, Bench, Figure, Moment, Row
 from benchmarks.cases import CASES
 from benchmarks.server import Server
 
@@ -79,6 +79,22 @@ def test_results_are_written_with_machine_versions_and_settings(bench: Bench, tm
         "unit": "messages/s",
         "note": "",
     }
+
+
+def test_only_cases_that_were_measured_again_are_replaced(bench: Bench, tmp_path: Path) -> None:
+    def run(date: str, *cases: str) -> dict[str, Any]:
+        rows = [Row(case, "", None, "ms", 1.0, at_most=2.0, measured=Moment(date, 0.5)) for case in cases]
+        return results.document(rows, bench, "same")
+
+    path = merging.write(tmp_path / "core.json", run("monday", "single-message", "wake-up"), core.merged)
+    merging.write(path, run("tuesday", "wake-up", "bulk-create"), core.merged)
+    apart = merging.write(path, run("friday", "wake-up") | {"machine": {"cpu": "another"}}, core.merged)
+
+    rows = json.loads(path.read_text())["rows"]
+    found = {"single-message": "monday", "bulk-create": "tuesday", "wake-up": "tuesday"}
+    assert {row["case"]: row["date"] for row in rows} == found
+    assert list(found) == [row["case"] for row in rows]
+    assert apart.name == "core.apart.json"
 
 
 @pytest.mark.parametrize(
