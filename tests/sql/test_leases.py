@@ -30,8 +30,8 @@ def everything(queue: Session) -> list[object]:
 def test_a_leased_message_is_invisible_until_its_lease_ends(session: Open) -> None:
     queue, other = session(), session()
     made = queue.create("a")
-    (leased,) = queue.dequeue(1, lease_ms=200, worker="w1")
-    assert leased.unlock_at == leased.leased_at + 200_000
+    (leased,) = queue.dequeue(1, lease_ms=1_000, worker="w1")
+    assert leased.unlock_at == leased.leased_at + 1_000_000
     assert other.look()[0].outcome != "leased"
     other.wait_until_us(leased.unlock_at)
     (again,) = other.dequeue(1, worker="w2")
