@@ -152,6 +152,25 @@ def test_ending_leases_costs_a_call_the_same_however_many_have_expired(session: 
     assert counts[1] < 1.5 * counts[0], counts
 
 
+@pytest.mark.parametrize("channels", [1, 2])
+def test_a_message_that_comes_back_does_not_have_all_read_that_was_loaded_with_it(
+    session: Open, channels: int
+) -> None:
+    """What is loaded at once is all of one time, and only ids tell where to stop reading."""
+    counts = []
+    for many in (500, 60_000):
+        queue = session()
+        names = [f"{many} {n}" for n in range(channels)]
+        for name in names:
+            queue.fill(name, many)
+        queue.expire(queue.take(10 * channels)[:channels])
+        counts.append(pages(session(), f"message_dequeue({channels})"))
+        assert queue.ask("select count(*) from lease where attempt = 2") == channels * len(counts)
+        for name in names:
+            queue.run("select channel_pause(%s)", name)
+    assert counts[1] < counts[0] + 60, counts
+
+
 def test_dead_rows_under_a_held_snapshot_cost_nothing(session: Open) -> None:
     """A dump, an analytics query, a forgotten psql: 100,000 dead rows in front of the live ones."""
     queue = session()

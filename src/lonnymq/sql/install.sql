@@ -51,6 +51,7 @@
 \ir functions/turn_birth.sql
 \ir functions/turn_sweep.sql
 \ir functions/queue_outlook.sql
+\ir functions/message_late.sql
 \ir functions/message_settle_one.sql
 \ir functions/message_settle.sql
 \ir functions/message_dequeue.sql

@@ -267,15 +267,9 @@ begin
             count(*) filter (where n.dequeue_at * 1000 <= v_settled.settled_at) as due_count
           from (
             (
-              select m.id, m.dequeue_at, m.ctid as tid, true as is_late
-              from message m
-              where u.late_at is not null and m.channel_id = u.channel_id
-                and (m.dequeue_at, m.id + 0) > (u.late_at, u.late_id)
-                and (m.dequeue_at, m.id + 0) <= (u.mark_at, u.mark_id)
-                and (m.dequeue_at, m.id + 0) <= (u.late_to, u.late_to_id)
-                and (select true from lease l where l.message_id = m.id) is null
-              order by m.channel_id, m.dequeue_at, m.id + 0
-              limit case when u.share > 0 then u.share + 1 else 0 end
+              select l.id, l.dequeue_at, l.tid, true as is_late
+              from message_late(u.channel_id, u.late_at, u.late_id, u.late_to, u.late_to_id, u.mark_at, u.mark_id,
+                case when u.late_at is not null and u.share > 0 then u.share + 1 else 0 end) l
             )
             union all
             (

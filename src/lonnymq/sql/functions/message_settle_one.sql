@@ -96,14 +96,8 @@ begin
       from (
         select * from (
           (
-            select m.id, m.dequeue_at, m.ctid as tid, true as is_late
-            from message m
-            where m.channel_id = t.channel_id and (m.dequeue_at, m.id + 0) > (t.late_at, t.late_id)
-              and (m.dequeue_at, m.id + 0) <= (t.mark_at, t.mark_id)
-              and (m.dequeue_at, m.id + 0) <= (t.late_to, t.late_to_id)
-              and (select true from lease l where l.message_id = m.id) is null
-            order by m.channel_id, m.dequeue_at, m.id + 0
-            limit v_limit + 1
+            select l.id, l.dequeue_at, l.tid, true as is_late
+            from message_late(t.channel_id, t.late_at, t.late_id, t.late_to, t.late_to_id, t.mark_at, t.mark_id, v_limit + 1) l
           )
           union all
           (
