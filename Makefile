@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 # More processes than a small machine has cores: many tests wait.
-PYTEST_ARGS ?= -n 4 --dist loadgroup
+PYTEST_ARGS ?= -n 5 --dist loadgroup
 
 BIN := .venv/bin
 STAMP := .venv/.installed
