@@ -82,8 +82,10 @@ def test_a_howto_is_a_program(page: Path, dsn: str) -> None:
 
 
 def run(page: Path, namespace: dict[str, Any]) -> None:
+    found = blocks(page, "python")
+    assert found, f"{name_of(page)} shows no program"
     try:
-        for block in blocks(page, "python"):
+        for block in found:
             # Blank lines in front, so that a traceback shows the page's own line.
             code = "\n" * (block.line - 1) + block.code
             exec(compile(code, str(page), "exec"), namespace)
@@ -102,7 +104,9 @@ def close(namespace: dict[str, Any]) -> None:
 
 def test_the_sql_blocks_run_in_order(connect: Callable[..., psycopg.Connection[Any]]) -> None:
     connection = connect(options="")
-    for block in blocks(SQL_PAGE, "sql"):
+    found = blocks(SQL_PAGE, "sql")
+    assert found, f"{name_of(SQL_PAGE)} shows no SQL"
+    for block in found:
         try:
             connection.execute(block.code.encode())
         except psycopg.Error as error:
