@@ -45,7 +45,7 @@ class Place:
 
 @dataclass
 class Services:
-    """Starts what is needed, when it is needed first."""
+    """Starts what is needed, when it is needed first; brokers stand still while others are measured."""
 
     server: Server
     stack: contextlib.ExitStack
@@ -58,13 +58,18 @@ class Services:
                 yield Place(postgresql_variables(dsn), lambda: costs.read(dsn), dsn)
             return
         url, pid = self.broker(service)
-        yield Place({BROKER_URL: url}, lambda: Costs(cpu.of_group(pid), 0, 0))
+        os.killpg(pid, signal.SIGCONT)
+        try:
+            yield Place({BROKER_URL: url}, lambda: Costs(cpu.of_group(pid), 0, 0))
+        finally:
+            os.killpg(pid, signal.SIGSTOP)
 
     def broker(self, service: Service) -> tuple[str, int]:
         """Return the broker's address and process."""
         if service not in self._brokers:
             start = redis if service is Service.REDIS else rabbitmq
-            self._brokers[service] = self.stack.enter_context(start())
+            _, pid = self._brokers[service] = self.stack.enter_context(start())
+            os.killpg(pid, signal.SIGSTOP)
         return self._brokers[service]
 
     def versions(self) -> dict[str, str]:
@@ -156,6 +161,7 @@ def _running(command: list[str], folder: str, variables: dict[str, str], port: i
         for number in (signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, number)
+                os.killpg(process.pid, signal.SIGCONT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(30.0)
 
