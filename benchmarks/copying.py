@@ -5,11 +5,13 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 
 import psycopg
+from psycopg import sql
 
 from benchmarks.contenders.contender import PAYLOAD
+from lonnymq.calls import stage
+from lonnymq.calls.draft import Draft
+from lonnymq.client.staging import flushing, pieces
 
-HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)
-TRAILER = struct.pack(">h", -1)
 ROWS_PER_BLOCK = 1_000
 
 
@@ -19,27 +21,25 @@ def bare_blocks(messages: int) -> list[bytes]:
 
 
 def stage_blocks(messages: int, channels: Sequence[str], publication: str, part: uuid.UUID) -> list[bytes]:
-    names = [channel.encode() for channel in channels]
-    return list(
-        _blocks(
-            _row(
-                publication.encode(),
-                part.bytes,
-                struct.pack(">q", number),
-                names[number % len(names)],
-                PAYLOAD,
-            )
-            for number in range(messages)
-        )
-    )
+    packer = stage.Packer(publication, part)
+    blocks = [stage.HEADER]
+    for number in range(messages):
+        channel = channels[number % len(channels)]
+        if packer.add(Draft(channel, PAYLOAD, None, None, None, None)):
+            blocks.append(packer.packed())
+    return [*blocks, packer.packed(), stage.TRAILER]
 
 
 def copy_in(
-    connection: psycopg.Connection[tuple[object, ...]], statement: bytes, blocks: Sequence[bytes]
+    connection: psycopg.Connection[tuple[object, ...]],
+    statement: bytes | sql.Composed,
+    blocks: Sequence[bytes],
 ) -> None:
     with connection.cursor() as cursor, cursor.copy(statement) as copy:
         for block in blocks:
-            copy.write(block)
+            for piece in pieces(block):
+                copy.write(piece)
+                connection.wait(flushing(connection.pgconn))
 
 
 def _row(*values: bytes) -> bytes:
@@ -47,10 +47,10 @@ def _row(*values: bytes) -> bytes:
 
 
 def _blocks(rows: Iterable[bytes]) -> Iterator[bytes]:
-    block = [HEADER]
+    block = [stage.HEADER]
     for row in rows:
         block.append(row)
         if len(block) >= ROWS_PER_BLOCK:
             yield b"".join(block)
             block.clear()
-    yield b"".join([*block, TRAILER])
+    yield b"".join([*block, stage.TRAILER])

@@ -10,12 +10,13 @@ from benchmarks.bench import Bench, Case, Row
 from benchmarks.contenders import Bare, Ours
 from benchmarks.copying import bare_blocks, copy_in, stage_blocks
 from benchmarks.load import channel_names
+from lonnymq.client.staging import copying
 
 TITLE = "bulk create of 1M messages in 1,000 channels (COPY path, visible and fair at the end)"
 NAME = "bulk-create"
 CHANNELS = channel_names(1_000)
 COPY_BARE = b"copy bare.message (content) from stdin (format binary)"
-COPY_STAGE = b"copy lonnymq.stage (publication, part, ordinal, channel, content) from stdin (format binary)"
+COPY_STAGE = copying("lonnymq")
 
 
 def run(bench: Bench) -> list[Row]:

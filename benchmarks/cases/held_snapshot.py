@@ -6,10 +6,13 @@ from functools import partial
 
 import psycopg
 
+from benchmarks import touched
 from benchmarks.bench import Bench, Case, Row
 from benchmarks.contenders import Ours
 from benchmarks.load import channel_names, cycled
 
+# Messages that wait while pages are counted.
+TO_TOUCH = 10_000
 # How many channels of which policy. The limits are checked and stamped at each release, and too wide to hold
 # anything back: 100 channels of one message per millisecond are more than a connection can do.
 POLICIES: dict[str, tuple[int, str, dict[str, int]]] = {
@@ -26,27 +29,36 @@ POLICIES: dict[str, tuple[int, str, dict[str, int]]] = {
 def run(name: str, bench: Bench) -> list[Row]:
     count, kind, policy = POLICIES[name]
     contender = Ours(policy=policy)
+    pages: dict[bool, float] = {}
     rates = bench.interleaved(
         name,
         {
-            "fresh": partial(measure, bench, contender, count, is_held=False),
-            "held": partial(measure, bench, contender, count, is_held=True),
+            "fresh": partial(measure, bench, contender, count, pages, is_held=False),
+            "held": partial(measure, bench, contender, count, pages, is_held=True),
         },
     )
     what = title(kind, bench.effort.before)
-    return [Row(name, what, "no snapshot", "messages/s", rates["held"], rates["fresh"], at_least=0.95)]
+    return [
+        Row(name, what, "no snapshot", "messages/s", rates["held"], rates["fresh"], at_least=0.95),
+        touched.row(name, f"{kind}, a held snapshot", "no snapshot", pages[True], pages[False]),
+    ]
 
 
 def title(kind: str, before: int = 200_000) -> str:
     return f"create + dequeue + complete, batch 100, {kind}, after {before:,} messages under a held snapshot"
 
 
-def measure(bench: Bench, contender: Ours, count: int, is_held: bool) -> float:
+def measure(bench: Bench, contender: Ours, count: int, pages: dict[bool, float], is_held: bool) -> float:
     channels = channel_names(count)
     with bench.installed(contender) as dsn:
         contender.prepare(dsn, channels)
         with snapshot(dsn) if is_held else contextlib.nullcontext():
-            return cycled(contender, dsn, channels, 100, bench.effort.window_s, before=bench.effort.before)
+            rate = cycled(contender, dsn, channels, 100, bench.effort.window_s, before=bench.effort.before)
+            session = contender.session(dsn)
+            session.create_many(channels * (TO_TOUCH // count))
+            session.close()
+            pages[is_held] = touched.by_dequeue(dsn)
+            return rate
 
 
 @contextlib.contextmanager

@@ -91,8 +91,9 @@ def publish(
 ) -> None:
     publication, part = str(uuid.uuid4()), uuid.uuid4()
     connection.execute(
-        """insert into lonnymq.stage (publication, part, ordinal, channel, content)
-        select %s, %s, i, (%s::text[])[1 + i %% %s], %s from generate_series(0, %s) i""",
+        """insert into lonnymq.stage (publication, part, ordinal, channel, contents)
+        select %s, %s, i / 65536, (%s::text[])[1 + i %% %s], array_agg(%s::bytea)
+        from generate_series(0, %s) i group by 3, 4""",
         (publication, part, list(channels), len(channels), PAYLOAD, messages - 1),
     )
     connection.execute(

@@ -5,10 +5,10 @@
 -- The next turn is the first entry of one index, however many there are.
 
 -- [load]
-insert into lonnymq.stage (publication, part, ordinal, channel, content)
-select 'load ' || :first, '00000000-0000-0000-0000-000000000001', i - :first, 'tenant-' || i / 10,
-  decode(repeat('a7', 100), 'hex')
-from generate_series(:first, :last) i;
+insert into lonnymq.stage (publication, part, ordinal, channel, contents)
+select 'load ' || :first, '00000000-0000-0000-0000-000000000001', i / 65536, 'tenant-' || i / 10,
+  array_agg(decode(repeat('a7', 100), 'hex'))
+from generate_series(:first, :last) i group by 3, 4;
 select * from lonnymq.message_publish('load ' || :first, '{00000000-0000-0000-0000-000000000001}', array[:last - :first + 1]);
 
 -- [prepare]

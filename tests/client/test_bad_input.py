@@ -120,6 +120,12 @@ def test_a_wrong_address_is_refused(dsn: Any) -> None:
         Queue(dsn)
 
 
+@pytest.mark.parametrize("timeout", ["abc", "1.5", "-1"])
+def test_a_wrong_time_to_connect_is_refused(timeout: str) -> None:
+    with pytest.raises(InvalidArgument, match=f"connect_timeout in dsn must be .* got '{timeout}'"):
+        Queue(f"postgresql://localhost/x?connect_timeout={timeout}")
+
+
 @pytest.mark.parametrize(
     "settings",
     [{"pool_max_size": 0}, {"pool_min_size": 5, "pool_max_size": 4}, {"poll_ms": 0}, {"retry_for_s": -1}],

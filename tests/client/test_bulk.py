@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lonnymq import InvalidArgument, NewMessage, Published, PublishOutcome, SchemaMissing
+from lonnymq.calls import stage
 from tests.client.conftest import OpenConnection, OpenQueue
 from tests.conftest import Connect
 
@@ -36,6 +37,21 @@ def test_thousands_go_through_in_chunks(queue: Any) -> None:
     assert seen == [10_000, 20_000, 25_000]
     assert [message.payload for message in queue.dequeue(500)] == list(range(500))
     assert queue.status().waiting == 24_500
+
+
+@pytest.mark.parametrize(("limit", "value"), [("STRETCH_MESSAGES", 64), ("STRETCH_BYTES", 200)])
+def test_channels_keep_their_order_from_stretch_to_stretch(
+    queue: Any, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
+    """A load is sent in stretches, each gathered by channel."""
+    monkeypatch.setattr(stage, limit, value)
+    loaded = [NewMessage(channel=f"c{n % 3}", payload=n, key=f"k{n}" if n % 7 else None) for n in range(500)]
+    assert queue.copy_in(loaded).created == 500
+    found: dict[str, list[int]] = {}
+    for message in queue.dequeue(500):
+        assert message.key == (f"k{message.payload}" if message.payload % 7 else None)
+        found.setdefault(message.channel, []).append(message.payload)
+    assert found == {f"c{first}": list(range(first, 500, 3)) for first in range(3)}
 
 
 def test_nothing_is_a_load_too(queue: Any) -> None:
@@ -74,7 +90,7 @@ def test_a_load_belongs_to_the_callers_transaction(queue: Any, open_connection: 
 
 def test_a_load_that_breaks_off_leaves_nothing(queue: Any, connect: Connect) -> None:
     def broken() -> Iterator[NewMessage]:
-        yield from messages(20_000)
+        yield from messages(70_000)
         raise RuntimeError("no more")
 
     with pytest.raises(RuntimeError, match="no more"):

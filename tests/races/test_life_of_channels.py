@@ -77,12 +77,13 @@ def test_bulk_loads_are_worked_once_while_they_are_published(connect: Connect) -
         chance = random.Random(id(session))
         while time.time() < until:
             part, count = uuid4(), chance.choice([1, 10, 500])
-            columns = "publication, part, ordinal, channel, content, key, dequeue_at"
+            columns = "publication, part, ordinal, channel, contents, keys, dequeue_ats"
             with session.cursor().copy(f"copy stage ({columns}) from stdin") as copy:
                 for n in range(count):
                     key = f"key {chance.randrange(300)}" if chance.random() < 0.1 else None
                     at = chance.choice([None, None, 0, -3])
-                    copy.write_row([str(part), part, n, f"channel {chance.randrange(40)}", b"x", key, at])
+                    channel = f"channel {chance.randrange(40)}"
+                    copy.write_row([str(part), part, n, channel, [b"x"], [key], [at]])
             session.execute("begin")
             created = value(
                 session,
@@ -116,10 +117,10 @@ def test_a_bulk_load_counts_no_message_of_another_transaction_of_the_same_millis
     loader, other, watcher = connect(), connect(), connect()
     create_keyed(loader, "a", "k")
     part = uuid4()
-    columns = "publication, part, ordinal, channel, content, key"
+    columns = "publication, part, ordinal, channel, contents, keys"
     with loader.cursor().copy(f"copy stage ({columns}) from stdin") as copy:
         for n in range(30_000):
-            copy.write_row([str(part), part, n, "a", b"x", "k" if n == 0 else None])
+            copy.write_row([str(part), part, n, "a", [b"x"], ["k" if n == 0 else None]])
     begin_together(loader, other)
     published = threading.Thread(
         target=loader.execute, args=["select message_publish(%s, array[%s], array[30000])", [str(part), part]]

@@ -50,7 +50,7 @@ class Hands:
 def publish(session: Session) -> None:
     part = uuid4()
     session.execute(
-        "insert into stage (publication, part, ordinal, channel, content) values (%s, %s, 1, %s, 'x')",
+        "insert into stage (publication, part, ordinal, channel, contents) values (%s, %s, 1, %s, '{x}')",
         [str(part), part, CHANNEL],
     )
     session.execute("select message_publish(%s, array[%s], array[1])", [str(part), part])

@@ -160,10 +160,10 @@ def create_one_by_one(session: Session, channel: str, count: int) -> None:
 def publish(session: Session, channels: list[str]) -> None:
     part, name = uuid4(), str(uuid4())
     with session.cursor().copy(
-        "copy stage (publication, part, ordinal, channel, content) from stdin"
+        "copy stage (publication, part, ordinal, channel, contents) from stdin"
     ) as copy:
         for ordinal, channel in enumerate(channels):
-            copy.write_row([name, part, ordinal, channel, b"x"])
+            copy.write_row([name, part, ordinal, channel, [b"x"]])
     published = value(
         session, "select created from message_publish(%s, array[%s], array[%s])", name, part, len(channels)
     )

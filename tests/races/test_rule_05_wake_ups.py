@@ -39,7 +39,7 @@ def test_no_wake_up_is_lost_when_a_producer_commits_around_the_registration(
         with in_background(lambda times=(before, inside, late): produce(*times)):  # type: ignore[misc]
             answer = sleeper.fall_asleep()
             if answer is None:
-                assert sleeper.sleep(at_most_s=1), "nobody notified the sleeper"
+                assert sleeper.sleep(at_most_s=10), "nobody notified the sleeper"
                 answer = ask(sleeper.session, 10)
         assert len(answer.leased) == 1
         complete(sleeper.session, answer.leased)

@@ -52,7 +52,7 @@ def every_call(session: Session) -> None:
     session.execute("select sleeper_clear('w')")
     part = uuid4()
     session.execute(
-        "insert into stage (publication, part, ordinal, channel, content) values (%s, %s, 1, 'b', 'x')",
+        "insert into stage (publication, part, ordinal, channel, contents) values (%s, %s, 1, 'b', '{x}')",
         [str(part), part],
     )
     session.execute("select message_publish(%s, array[%s], array[1])", [str(part), part])

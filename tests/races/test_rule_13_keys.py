@@ -30,10 +30,10 @@ def publish(session: Session, channels: list[str], keys: list[str]) -> None:
 
 
 def stage(session: Session, part: UUID, channels: list[str], keys: list[str]) -> None:
-    columns = "publication, part, ordinal, channel, content, key"
+    columns = "publication, part, ordinal, channel, contents, keys"
     with session.cursor().copy(f"copy stage ({columns}) from stdin") as copy:
         for ordinal, (channel, key) in enumerate(zip(channels, keys, strict=True)):
-            copy.write_row([str(part), part, ordinal, channel, str(ordinal).encode(), key])
+            copy.write_row([str(part), part, ordinal, channel, [str(ordinal).encode()], [key]])
 
 
 @pytest.mark.parametrize("call", [create_many, publish])

@@ -146,10 +146,10 @@ def test_repairing_after_the_clock_stepped_back_silences_nobody(connect: Connect
 
 def test_a_bulk_load_that_is_read_late_is_no_problem(connect: Connect) -> None:
     session, part = connect(), uuid4()
-    columns = "publication, part, ordinal, channel, content"
+    columns = "publication, part, ordinal, channel, contents"
     with session.cursor().copy(f"copy stage ({columns}) from stdin") as copy:
         for n in range(20):
-            copy.write_row(["load", part, n, f"bulk {n}", b"x"])
+            copy.write_row(["load", part, n, f"bulk {n}", [b"x"]])
     session.execute("select message_publish('load', array[%s], array[20])", [part])
     time.sleep(1.5)
     assert len(dequeue(session)) == 1

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lonnymq import InvalidArgument
+from lonnymq.calls import stage
 from lonnymq.calls.draft import Draft
-from lonnymq.calls.stage import row_encoder
 from lonnymq.spark.encode import Encoder
 
 PART = UUID(int=7)
@@ -19,7 +19,7 @@ BIGINTS = st.integers(-(2**62), 2**62)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 ROWS = st.lists(
     st.tuples(
-        TEXTS,
+        st.sampled_from(["a", "b", ""]) | TEXTS,
         st.binary(max_size=20),
         st.none() | BIGINTS,
         st.none() | BIGINTS,
@@ -42,7 +42,15 @@ SCHEMA = pa.schema(
 
 def encoded(*batches: pa.RecordBatch) -> bytes:
     encoder = Encoder("p", PART)
-    return b"".join(bytes(chunk) for batch in batches for chunk in encoder.encode(batch))
+    chunks = [bytes(chunk) for batch in batches for chunk in encoder.encode(batch)]
+    chunks += [bytes(chunk) for chunk in encoder.rest()]
+    assert encoder.count == sum(batch.num_rows for batch in batches)
+    return b"".join(chunks)
+
+
+def packed(*rows: Draft) -> bytes:
+    packer = stage.Packer("p", PART)
+    return b"".join([*(packer.packed() for row in rows if packer.add(row)), packer.packed()])
 
 
 def one(**columns: Any) -> pa.RecordBatch:
@@ -51,8 +59,7 @@ def one(**columns: Any) -> pa.RecordBatch:
 
 @given(ROWS, st.integers(0, 20))
 def test_columns_and_rows_are_encoded_alike(rows: list[tuple[Any, ...]], cut: int) -> None:
-    encode = row_encoder("p", PART)
-    wanted = b"".join(encode(ordinal, Draft(*row)) for ordinal, row in enumerate(rows))
+    wanted = packed(*(Draft(*row) for row in rows))
     arrays = [pa.array([row[place] for row in rows], field.type) for place, field in enumerate(SCHEMA)]
     batch = pa.record_batch(arrays, schema=SCHEMA)
     assert encoded(batch) == wanted
@@ -61,14 +68,13 @@ def test_columns_and_rows_are_encoded_alike(rows: list[tuple[Any, ...]], cut: in
 
 
 def test_a_priority_and_a_time_become_one_number() -> None:
-    encode = row_encoder("p", PART)
-    assert encoded(one(priority=pa.array([5]))) == encode(0, Draft("a", b"x", -5, None, None, None))
+    assert encoded(one(priority=pa.array([5]))) == packed(Draft("a", b"x", -5, None, None, None))
     before = datetime(1969, 12, 31, 23, 59, 59, 999_500, tzinfo=UTC)
     at = pa.array([before], pa.timestamp("us", "UTC"))
-    assert encoded(one(dequeue_at=at)) == encode(0, Draft("a", b"x", -1, None, None, None))
+    assert encoded(one(dequeue_at=at)) == packed(Draft("a", b"x", -1, None, None, None))
     nothing = pa.array([None], pa.timestamp("us", "UTC"))
     both = one(dequeue_at=nothing, priority=pa.array([2], pa.int16()))
-    assert encoded(both) == encode(0, Draft("a", b"x", -2, None, None, None))
+    assert encoded(both) == packed(Draft("a", b"x", -2, None, None, None))
 
 
 def test_structs_become_json() -> None:
@@ -84,7 +90,7 @@ def test_structs_become_json() -> None:
     value = {"n": 1, "at": datetime(2026, 1, 2, tzinfo=UTC), "tags": ["ä"], "by": [("k", 2)], "none": None}
     batch = pa.record_batch({"channel": pa.array(["a"]), "content": pa.array([value], kind)})
     text = '{"n":1,"at":"2026-01-02T00:00:00+00:00","tags":["ä"],"by":{"k":2},"none":null}'.encode()
-    assert encoded(batch) == row_encoder("p", PART)(0, Draft("a", text, None, None, None, None))
+    assert encoded(batch) == packed(Draft("a", text, None, None, None, None))
 
 
 @pytest.mark.parametrize(

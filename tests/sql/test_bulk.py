@@ -10,20 +10,27 @@ import pytest
 from tests.sql.conftest import Open
 from tests.sql.session import Session, ids_of
 
-COLUMNS = ("channel", "content", "dequeue_at", "delay_ms", "key", "max_attempts")
+# Of a message, and where the stage has it.
+ARRAYS = {
+    "content": "contents",
+    "dequeue_at": "dequeue_ats",
+    "delay_ms": "delays_ms",
+    "key": "keys",
+    "max_attempts": "max_attempts",
+}
 
 
 def stage(
     queue: Session, publication: str, rows: Sequence[dict[str, Any]], part: uuid.UUID | None = None
 ) -> uuid.UUID:
-    """Copy rows into one part of a publication, in this order."""
+    """Copy messages into one part of a publication, in this order, each as a row."""
     part = part or uuid.uuid4()
-    names = ", ".join(COLUMNS)
-    copying = f"copy stage (publication, part, ordinal, {names}) from stdin"
+    copying = f"copy stage (publication, part, ordinal, channel, {', '.join(ARRAYS.values())}) from stdin"
     with queue.connection.cursor().copy(copying.encode()) as copy:
         for ordinal, row in enumerate(rows):
-            values = {"channel": "a", "content": b"x", **row}
-            copy.write_row((publication, part, ordinal, *(values.get(name) for name in COLUMNS)))
+            message = {"content": b"x", **row}
+            arrays = [[message[name]] if name in message else None for name in ARRAYS]
+            copy.write_row((publication, part, ordinal, row.get("channel", "a"), *arrays))
     return part
 
 
@@ -158,8 +165,8 @@ def test_ordinals_may_be_any_numbers(queue: Session, ordinals: tuple[int, ...]) 
     for number, part in enumerate(reversed(parts)):
         for ordinal in reversed(ordinals):
             queue.rows(
-                "insert into stage (publication, part, ordinal, channel, content)"
-                " select 'p', %s, %s, c, convert_to(%s, 'utf8') from unnest(array['a', 'b', 'c']) c"
+                "insert into stage (publication, part, ordinal, channel, contents)"
+                " select 'p', %s, %s, c, array[convert_to(%s, 'utf8')] from unnest(array['a', 'b', 'c']) c"
                 " returning ordinal",
                 part,
                 ordinal,
@@ -291,3 +298,96 @@ def test_many_new_channels_of_a_bulk_load_are_all_served_soon(queue: Session) ->
     for _ in range(20):
         served |= {one.channel for one in queue.dequeue(500)}
     assert len(served) == 1000
+
+
+def stage_row(
+    queue: Session, part: uuid.UUID, ordinal: int, channel: str, **arrays: list[Any] | None
+) -> None:
+    names = ["publication", "part", "ordinal", "channel", *arrays]
+    with queue.connection.cursor().copy(f"copy stage ({', '.join(names)}) from stdin".encode()) as copy:
+        copy.write_row(("p", part, ordinal, channel, *arrays.values()))
+
+
+def test_a_row_may_have_many_messages_each_with_its_own_time_key_and_limit(queue: Session) -> None:
+    part = uuid.uuid4()
+    live = queue.create("a", b"live", key="k")
+    stage_row(
+        queue,
+        part,
+        1,
+        "a",
+        contents=[b"0", b"1", b"2", b"3"],
+        dequeue_ats=[None, None, -5, None],
+        delays_ms=[None, 3_600_000, None, None],
+        keys=["k", None, "l", None],
+        max_attempts=[3, None, None, 7],
+    )
+    stage_row(queue, part, 0, "a", contents=[b"before"])
+    stage_row(queue, part, 1, "b", contents=[], keys=[])
+    assert publish(queue, "p", {part: 5}) == ("published", 4, 1)
+    drained = queue.drain(limit=1)
+    assert [(one.content, one.key, one.max_attempts) for one in drained] == [
+        (b"2", "l", None),
+        (b"live", "k", None),
+        (b"before", None, None),
+        (b"3", None, 7),
+    ]
+    assert live in ids_of(drained)
+    assert queue.rows("select convert_from(content, 'utf8') from message_status") == [("1",)]
+
+
+def test_rows_of_many_channels_keep_the_order_of_each(queue: Session) -> None:
+    """Rows come in no order, and each ordinal has rows of several channels in two parts."""
+    parts = {uuid.uuid4(): 40, uuid.uuid4(): 40}
+    rows = [(place, ordinal, f"c{n}") for place in range(2) for ordinal in range(5) for n in range(4)]
+    for place, ordinal, channel in sorted(rows, key=lambda row: hash(row)):
+        first = 10 * place + 2 * ordinal
+        contents = [b"%d" % (first + number) for number in range(2)]
+        stage_row(queue, list(parts)[place], ordinal, channel, contents=contents)
+    assert publish(queue, "p", parts) == ("published", 80, 0)
+    by_channel: dict[str | None, list[int]] = {}
+    for one in queue.drain(limit=7):
+        by_channel.setdefault(one.channel, []).append(int(one.content or b""))
+    assert by_channel == {f"c{n}": list(range(20)) for n in range(4)}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"contents": [b"x", None]}, "stage_contents_are_never_null"),
+        ({"contents": [b"x", b"y"], "keys": ["k"]}, "stage_arrays_are_as_long_as_contents"),
+        ({"contents": [b"x"], "dequeue_ats": [1, 2]}, "stage_arrays_are_as_long_as_contents"),
+        ({"contents": [b"x"], "delays_ms": []}, "stage_arrays_are_as_long_as_contents"),
+        ({"contents": [b"x"], "max_attempts": [1, None]}, "stage_arrays_are_as_long_as_contents"),
+        ({"contents": None}, "contents"),
+    ],
+)
+def test_a_row_that_does_not_fit_together_is_not_staged(
+    queue: Session, arrays: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(psycopg.IntegrityError, match=words):
+        stage_row(queue, uuid.uuid4(), 0, "a", **arrays)
+
+
+def test_the_cap_of_content_is_for_each_message_of_a_row(queue: Session) -> None:
+    queue.run("select queue_set('{\"max_content_bytes\": 10}')")
+    part = uuid.uuid4()
+    stage_row(queue, part, 0, "a", contents=[b"x" * 10] * 500)
+    with queue.connection.transaction(force_rollback=True):
+        stage_row(queue, part, 1, "a", contents=[b"", b"x" * 11])
+        with (
+            pytest.raises(psycopg.Error, match="content must be at most 10 bytes, got 11"),
+            queue.connection.transaction(),
+        ):
+            publish(queue, "p", {part: 502})
+    assert publish(queue, "p", {part: 500}) == ("published", 500, 0)
+    assert {one.content for one in queue.drain()} == {b"x" * 10}
+
+
+def test_discarding_tells_how_many_messages_there_were(queue: Session) -> None:
+    part = uuid.uuid4()
+    stage_row(queue, part, 0, "a", contents=[b"x"] * 3)
+    stage_row(queue, part, 0, "b", contents=[b"y"] * 2000)
+    assert queue.ask("select stage_discard('p', %s)", [part]) == 2003
+    assert queue.ask("select stage_discard('p', %s)", [part]) == 0
+    assert queue.ask("select count(*) from stage") == 0

@@ -237,9 +237,9 @@ def test_an_operator_cannot_change_tables_or_grant(login: Login) -> None:
 def test_a_producer_can_stage_but_not_read_what_others_staged(login: Login) -> None:
     producer = login("producer")
     with producer.connection.cursor().copy(
-        "copy stage (publication, part, ordinal, channel, content) from stdin"
+        "copy stage (publication, part, ordinal, channel, contents) from stdin"
     ) as copy:
-        copy.write_row(("p", uuid.UUID(int=1), 0, "a", b"x"))
+        copy.write_row(("p", uuid.UUID(int=1), 0, "a", [b"x"]))
     with pytest.raises(DENIED):
         producer.run("select from stage")
     assert (

@@ -88,8 +88,10 @@ def test_numbers_go_as_text_so_that_their_width_does_not_matter() -> None:
 
 
 def test_a_staged_row_has_as_many_fields_as_it_says() -> None:
-    encode = stage.row_encoder("p", UUID(int=7))
-    row = encode(3, Draft("ä", b"\0", -1, None, None, 2))
+    packer = stage.Packer("p", UUID(int=7))
+    packer.add(Draft("ä", b"\0", -1, None, None, 2))
+    packer.add(Draft("ä", b"", None, None, None, None))
+    row = packer.packed()
     count, place = int.from_bytes(row[:2]), 2
     for _ in range(count):
         length = int.from_bytes(row[place : place + 4], signed=True)

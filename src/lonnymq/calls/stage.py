@@ -1,6 +1,6 @@
-"""Rows of a bulk load in COPY's binary format, made by hand: what is the same for all rows is made once."""
+"""A bulk load in COPY's binary format, made by hand: messages of a channel share a row, as arrays."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from datetime import timedelta
 from struct import Struct
 from uuid import UUID
@@ -16,19 +16,25 @@ COLUMN_NAMES = (
     "part",
     "ordinal",
     "channel",
-    "content",
-    "dequeue_at",
-    "delay_ms",
-    "key",
+    "contents",
+    "dequeue_ats",
+    "delays_ms",
+    "keys",
     "max_attempts",
 )
+# A stretch of a load is gathered by channel, in memory, before it is sent; the longer, the fewer rows.
+STRETCH_MESSAGES = 65_536
+STRETCH_BYTES = 8 * 2**20
+
 HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 TRAILER = b"\xff\xff"
 NULL = b"\xff\xff\xff\xff"
-COLUMNS = Struct(">h").pack(9)
 LENGTH = Struct(">i")
 BIGINT = Struct(">iq")
 INTEGER = Struct(">ii")
+# Its size, one dimension, whether there may be nulls, the type of its elements, how many, counted from 1.
+ARRAY = Struct(">iiiiii")
+BYTEA_OID, BIGINT_OID, INTEGER_OID, TEXT_OID = 17, 20, 23, 25
 
 
 def prune(older_than: timedelta) -> Call[int]:
@@ -36,26 +42,73 @@ def prune(older_than: timedelta) -> Call[int]:
     return call(PRUNE, older_than, decode=lambda rows: int(rows[0][0]))
 
 
-def row_encoder(publication: str, part: UUID) -> Callable[[int, Draft], bytes]:
-    """Return the function that encodes a draft as one row of sql/copy.sql."""
-    prefix = COLUMNS + _bytes(publication.encode("utf-8")) + _bytes(part.bytes)
+def prefix(publication: str, part: UUID) -> bytes:
+    """Return how every row of a part begins."""
+    return Struct(">h").pack(len(COLUMN_NAMES)) + _sized(publication.encode("utf-8")) + _sized(part.bytes)
 
-    def encode(ordinal: int, draft: Draft) -> bytes:
-        return b"".join(
-            (
-                prefix,
-                BIGINT.pack(8, ordinal),
-                _bytes(draft.channel.encode("utf-8")),
-                _bytes(draft.content),
-                NULL if draft.dequeue_at is None else BIGINT.pack(8, draft.dequeue_at),
-                NULL if draft.delay_ms is None else BIGINT.pack(8, draft.delay_ms),
-                NULL if draft.key is None else _bytes(draft.key.encode("utf-8")),
-                NULL if draft.max_attempts is None else INTEGER.pack(4, draft.max_attempts),
-            )
+
+class Packer:
+    """Gathers the messages of one part, stretch by stretch."""
+
+    def __init__(self, publication: str, part: UUID) -> None:
+        self._prefix = prefix(publication, part)
+        self._ordinal = 0
+        self._by_channel: dict[str, list[Draft]] = {}
+        self._messages = 0
+        self._bytes = 0
+
+    def add(self, draft: Draft) -> bool:
+        """Gather a message; True: that is enough of them."""
+        gathered = self._by_channel.get(draft.channel)
+        if gathered is None:
+            gathered = self._by_channel[draft.channel] = []
+        gathered.append(draft)
+        self._messages += 1
+        self._bytes += len(draft.content)
+        return self._messages >= STRETCH_MESSAGES or self._bytes >= STRETCH_BYTES
+
+    def packed(self) -> bytes:
+        """Return the rows of what was gathered, and begin anew."""
+        begin = self._prefix + BIGINT.pack(8, self._ordinal)
+        rows = b"".join(begin + _row(channel, drafts) for channel, drafts in self._by_channel.items())
+        self._by_channel.clear()
+        self._messages = self._bytes = 0
+        self._ordinal += 1
+        return rows
+
+
+def _row(channel: str, drafts: Sequence[Draft]) -> bytes:
+    _, contents, dequeue_ats, delays_ms, keys, max_attempts = zip(*drafts, strict=True)
+    return b"".join(
+        (
+            _sized(channel.encode("utf-8")),
+            _array(BYTEA_OID, 0, [_sized(content) for content in contents]),
+            _numbers(BIGINT_OID, BIGINT, dequeue_ats),
+            _numbers(BIGINT_OID, BIGINT, delays_ms),
+            _texts(keys),
+            _numbers(INTEGER_OID, INTEGER, max_attempts),
         )
+    )
 
-    return encode
+
+def _numbers(kind: int, layout: Struct, values: tuple[int | None, ...]) -> bytes:
+    if values.count(None) == len(values):
+        return NULL
+    size = layout.size - LENGTH.size
+    return _array(kind, 1, [NULL if value is None else layout.pack(size, value) for value in values])
 
 
-def _bytes(value: bytes) -> bytes:
+def _texts(values: tuple[str | None, ...]) -> bytes:
+    if values.count(None) == len(values):
+        return NULL
+    return _array(TEXT_OID, 1, [NULL if value is None else _sized(value.encode("utf-8")) for value in values])
+
+
+def _array(kind: int, has_null: int, elements: list[bytes]) -> bytes:
+    body = b"".join(elements)
+    size = ARRAY.size - LENGTH.size + len(body)
+    return ARRAY.pack(size, 1, has_null, kind, len(elements), 1) + body
+
+
+def _sized(value: bytes) -> bytes:
     return LENGTH.pack(len(value)) + value

@@ -77,8 +77,8 @@ def of_foreign(error: Exception, schema: str, *, is_lost: bool, commits: bool) -
 def _by_sqlstate(error: BaseException, sqlstate: str | None, database: str, schema: str) -> LonnyError | None:
     if sqlstate in SQLSTATES_OF_MISSING_SCHEMA:
         return SchemaMissing(
-            f"{database} has no queue in schema {schema!r}, or another version's: "
-            f"run install(), or check that this is the database you meant ({_primary(error)})"
+            f"{database} has no queue in schema {schema!r}, or another version's: run install() or"
+            f" `lonnymq install`, or check that this is the database you meant ({_primary(error)})"
         )
     if sqlstate in SQLSTATES_OF_ANOTHER_SESSION:
         return SessionNotKept(

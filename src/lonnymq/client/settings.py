@@ -58,5 +58,8 @@ def connection_options(dsn: str, settings: ClientSettings) -> dict[str, Any]:
             'dsn must be a libpq connection string ("host=... dbname=...") or a URL that starts with '
             f"postgresql://{hint}; what was given is not shown, it may hold a password"
         ) from None
+    timeout = given.get("connect_timeout")
+    if timeout is not None and not str(timeout).strip().isdecimal():
+        raise InvalidArgument(f"connect_timeout in dsn must be a whole number of seconds, got {timeout!r}")
     defaults = {name: value for name, value in CONNECTION_DEFAULTS.items() if name not in given}
     return {**defaults, "autocommit": True, "prepare_threshold": settings.prepare_threshold}

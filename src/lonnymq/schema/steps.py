@@ -90,7 +90,7 @@ def migrate(schema: str) -> Steps[SchemaStatus]:
     found = yield from _look(schema)
     _refuse_unfit(schema, found)
     if not found.is_queue:
-        raise SchemaMissing(f"there is no queue in schema {schema!r}: run install()")
+        raise SchemaMissing(f"there is no queue in schema {schema!r}: run install(), or `lonnymq install`")
     yield from _update(schema, found)
     yield from _unlock(before)
     return (yield from check(schema))

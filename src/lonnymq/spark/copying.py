@@ -1,5 +1,6 @@
 """A task's COPY into the stage, cut into transactions of bounded size."""
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -9,7 +10,7 @@ import psycopg
 
 from lonnymq.calls import stage
 from lonnymq.client import failure
-from lonnymq.client.staging import copying
+from lonnymq.client.staging import copying, flushing, pieces
 from lonnymq.errors import InvalidArgument
 from lonnymq.spark.encode import Encoder
 
@@ -36,16 +37,9 @@ class Copying:
         return self._encoder.count
 
     def add(self, batch: "pa.RecordBatch") -> None:
-        """Send a batch."""
+        """Send a batch, or keep it until there are more."""
         try:
-            for chunk in self._encoder.encode(batch):
-                if self._copy is None:
-                    self._begin()
-                assert self._copy is not None
-                self._copy.write(chunk)
-                self._left -= len(chunk)
-                if self._left <= 0:
-                    self._end()
+            self._send(self._encoder.encode(batch))
         except psycopg.Error as error:
             raise self._translated(error) from error
 
@@ -58,12 +52,25 @@ class Copying:
     ) -> None:
         try:
             if kind is None:
+                self._send(self._encoder.rest())
                 self._end()
         except psycopg.Error as failed:
             raise self._translated(failed) from failed
         finally:
             # Closes the connection, and with it a COPY that was broken off.
             self._stack.close()
+
+    def _send(self, chunks: Iterator[memoryview]) -> None:
+        for chunk in chunks:
+            if self._copy is None:
+                self._begin()
+            assert self._copy is not None
+            for piece in pieces(chunk):
+                self._copy.write(piece)
+                self._connection.wait(flushing(self._connection.pgconn))
+            self._left -= len(chunk)
+            if self._left <= 0:
+                self._end()
 
     def _begin(self) -> None:
         self._connection.execute("begin")

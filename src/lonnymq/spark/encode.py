@@ -1,10 +1,11 @@
-"""Arrow batches as rows of sql/copy.sql in COPY's binary format, whole columns at a time."""
+"""Arrow batches as sql/copy.sql takes them, in COPY's binary format, whole columns at a time."""
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, datetime, time
 from decimal import Decimal
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -19,47 +20,94 @@ from lonnymq.errors import InvalidArgument
 MAX_BATCH_BYTES = 256 * 2**20
 BIGINT = numpy.dtype([("length", ">i4"), ("value", ">i8")])
 INTEGER = numpy.dtype([("length", ">i4"), ("value", ">i4")])
+# As stage.ARRAY.
+ARRAY = numpy.dtype([(name, ">i4") for name in ("size", "dimensions", "has_null", "kind", "length", "first")])
 
 
 class Encoder:
-    """Encodes the batches of one part, counting its rows."""
+    """Encodes the batches of one part, stretch by stretch, counting its messages."""
 
     def __init__(self, publication: str, part: UUID) -> None:
-        name = publication.encode("utf-8")
-        self._prefix = b"".join(
-            (stage.COLUMNS, stage.LENGTH.pack(len(name)), name, stage.LENGTH.pack(16), part.bytes)
-        )
+        self._prefix = stage.prefix(publication, part)
+        self._ordinal = 0
+        self._batches: list[pa.RecordBatch] = []
+        self._messages = 0
+        self._bytes = 0
         self.count = 0
 
     def encode(self, batch: pa.RecordBatch) -> Iterator[memoryview]:
-        """Yield what COPY sends for a batch."""
+        """Gather a batch; yield what COPY sends when that is enough."""
         if batch.nbytes > MAX_BATCH_BYTES and batch.num_rows > 1:
             middle = batch.num_rows // 2
             yield from self.encode(batch.slice(0, middle))
             yield from self.encode(batch.slice(middle))
         elif batch.num_rows:
-            yield _joined(self._row(batch))
-            self.count += batch.num_rows
+            self._batches.append(batch)
+            self._messages += batch.num_rows
+            self._bytes += batch.nbytes
+            if self._messages >= stage.STRETCH_MESSAGES or self._bytes >= stage.STRETCH_BYTES:
+                yield from self.rest()
 
-    def _row(self, batch: pa.RecordBatch) -> list[Any]:
+    def rest(self) -> Iterator[memoryview]:
+        """Yield what COPY sends for what was gathered."""
+        if self._batches:
+            table = pa.Table.from_batches(self._batches).combine_chunks()
+            yield _joined(self._rows(table))
+            self.count += table.num_rows
+            self._batches.clear()
+            self._messages = self._bytes = 0
+            self._ordinal += 1
+
+    def _rows(self, table: pa.Table) -> list[Any]:
         """Return the pieces of each row, a column for each."""
-        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        columns = {name: table.column(name).chunk(0) for name in table.schema.names}
         for name in ("channel", "content"):
             if columns[name].null_count:
                 raise InvalidArgument(
                     f"column {name} must not be null, and is in {columns[name].null_count} rows"
                 )
-        ordinals = pa.array(numpy.arange(self.count, self.count + batch.num_rows))
+        channels = columns.pop("channel").dictionary_encode()
+        gathered = Gathered(channels.indices.to_numpy(), len(channels.dictionary))
+        at = _dequeue_at(columns.get("dequeue_at"), columns.get("priority"))
+        attempts = _max_attempts(columns.get("max_attempts"))
         return [
-            self._prefix,
-            _numbers(ordinals, BIGINT),
-            *_bytes(columns["channel"]),
-            *_bytes(_content(columns["content"])),
-            _numbers(_dequeue_at(columns.get("dequeue_at"), columns.get("priority")), BIGINT),
-            _numbers(columns.get("delay_ms"), BIGINT),
-            *_bytes(columns.get("key")),
-            _numbers(_max_attempts(columns.get("max_attempts")), INTEGER),
+            self._prefix + stage.BIGINT.pack(8, self._ordinal),
+            *_bytes(channels.dictionary),
+            *gathered.arrays(_content(columns["content"]), stage.BYTEA_OID, _sized),
+            *gathered.arrays(at, stage.BIGINT_OID, partial(_numbers, layout=BIGINT)),
+            *gathered.arrays(columns.get("delay_ms"), stage.BIGINT_OID, partial(_numbers, layout=BIGINT)),
+            *gathered.arrays(columns.get("key"), stage.TEXT_OID, _sized),
+            *gathered.arrays(attempts, stage.INTEGER_OID, partial(_numbers, layout=INTEGER)),
         ]
+
+
+class Gathered:
+    """Messages by channel: channels as they come first, and those of each in their order."""
+
+    def __init__(self, numbers: numpy.ndarray[Any, Any], channels: int) -> None:
+        self._order = pa.array(numpy.argsort(numbers, kind="stable"))
+        self._lengths = numpy.bincount(numbers, minlength=channels)
+        self._bounds = numpy.concatenate(([0], numpy.cumsum(self._lengths)))
+
+    def arrays(self, column: Any, kind: int, encode: Callable[[Any], Any]) -> list[Any]:
+        """Return a column's values as an array for each channel: what goes before it, and its elements."""
+        if column is None or column.null_count == len(column):
+            return [stage.NULL]
+        elements = encode(column.take(self._order))
+        _, offsets, data = elements.buffers()
+        ends = numpy.frombuffer(offsets, dtype=numpy.int32)[elements.offset :][self._bounds]
+        bodies = pa.Array.from_buffers(pa.binary(), len(self._lengths), [None, pa.py_buffer(ends), data])
+        before = numpy.empty(len(self._lengths), dtype=ARRAY)
+        before["size"] = ARRAY.itemsize - 4 + numpy.diff(ends)
+        before["dimensions"] = before["first"] = 1
+        before["has_null"] = kind != stage.BYTEA_OID
+        before["kind"] = kind
+        before["length"] = self._lengths
+        if not column.null_count:
+            return [_fixed(before), bodies]
+        valid = pc.is_valid(column).take(self._order).to_numpy(zero_copy_only=False)
+        has_any = pa.array(numpy.logical_or.reduceat(valid, self._bounds[:-1]))
+        return [pc.if_else(has_any, _fixed(before), stage.NULL), pc.if_else(has_any, bodies, b"")]
 
 
 def _joined(pieces: list[Any]) -> memoryview:
@@ -69,18 +117,18 @@ def _joined(pieces: list[Any]) -> memoryview:
     return memoryview(data)[ends[0] : ends[len(rows)]]
 
 
+def _sized(column: Any) -> Any:
+    return pc.binary_join_element_wise(*_bytes(column), b"")
+
+
 def _bytes(column: Any) -> list[Any]:
     """Return the lengths and the bytes; the length of null is -1, and it has none."""
-    if column is None:
-        return [stage.NULL]
     binary = column.cast(pa.binary())
     lengths = pc.binary_length(binary).fill_null(-1).to_numpy(zero_copy_only=False).astype(">i4")
     return [_fixed(lengths), binary.fill_null(b"") if binary.null_count else binary]
 
 
 def _numbers(column: Any, layout: numpy.dtype[Any]) -> Any:
-    if column is None:
-        return stage.NULL
     packed = numpy.empty(len(column), dtype=layout)
     packed["length"] = layout.itemsize - 4
     packed["value"] = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)

@@ -10,16 +10,15 @@ from psycopg import AsyncConnection, AsyncCursor
 from lonnymq.calls import argument, stage
 from lonnymq.calls import message as calls
 from lonnymq.calls.codec import Codec
-from lonnymq.calls.draft import drafts
+from lonnymq.calls.draft import Draft, drafts
 from lonnymq.client import failure
 from lonnymq.client.aio.caller import AsyncCaller, transaction
 from lonnymq.client.aio.lent import AsyncBorrowed, AsyncLentConnection, native
-from lonnymq.client.staging import copying
+from lonnymq.client.staging import copying, flushing, pieces
 from lonnymq.errors import ConnectionLost
 from lonnymq.model import NewMessage, Published
 
-CHUNK_BYTES = 256 * 1024
-PROGRESS_ROWS = 10_000
+PROGRESS_MESSAGES = 10_000
 
 
 async def copy_in(
@@ -33,8 +32,7 @@ async def copy_in(
     """Stage, then publish; on the caller's connection both belong to the caller's transaction."""
     name = uuid4().hex if publication is None else argument.text("publication", publication, 1, 255)
     part = uuid4()
-    encode = stage.row_encoder(name, part)
-    load = Load((encode(ordinal, made) for ordinal, made in enumerate(drafts(messages, codec))), on_progress)
+    load = Load(drafts(messages, codec), stage.Packer(name, part), on_progress)
     if connection is None:
         async with caller.source.connection() as own:
             await _stage(caller, own, load)
@@ -61,32 +59,36 @@ async def _copy(caller: AsyncCaller, connection: AsyncConnection[Any], load: "Lo
         async with transaction(connection), AsyncCursor(connection) as cursor:
             async with cursor.copy(copying(caller.schema)) as copy:
                 for chunk in load.chunks():
-                    await copy.write(chunk)
+                    for piece in pieces(chunk):
+                        await copy.write(piece)
+                        await connection.wait(flushing(connection.pgconn))
     except psycopg.Error as error:
         ours = failure.translated(error, connection, caller.schema, commits=False)
         raise ours from (None if ours is error else error)
 
 
 class Load:
-    """Rows on their way into the stage, counted."""
+    """Messages on their way into the stage, counted."""
 
-    def __init__(self, rows: Iterable[bytes], on_progress: Callable[[int], object] | None) -> None:
-        self._rows = rows
+    def __init__(
+        self, messages: Iterable[Draft], packer: stage.Packer, on_progress: Callable[[int], object] | None
+    ) -> None:
+        self._messages = messages
+        self._packer = packer
         self._on_progress = on_progress
         self.count = 0
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield what COPY sends, in pieces worth sending."""
-        buffer = bytearray(stage.HEADER)
-        for row in self._rows:
-            buffer += row
+        """Yield what COPY sends."""
+        yield stage.HEADER
+        for message in self._messages:
+            is_enough = self._packer.add(message)
             self.count += 1
-            if len(buffer) >= CHUNK_BYTES:
-                yield bytes(buffer)
-                buffer.clear()
-            if self.count % PROGRESS_ROWS == 0:
+            if is_enough:
+                yield self._packer.packed()
+            if self.count % PROGRESS_MESSAGES == 0:
                 self._report()
-        yield bytes(buffer) + stage.TRAILER
+        yield self._packer.packed() + stage.TRAILER
         self._report()
 
     def _report(self) -> None:

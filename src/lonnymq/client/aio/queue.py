@@ -166,7 +166,7 @@ class AsyncQueue(AsyncAcknowledger):
         return await bulk.copy_in(self.caller, self.codec, messages, publication, on_progress, connection)
 
     async def stage_prune(self, *, older_than: timedelta = timedelta(days=1)) -> int:
-        """Delete what bulk loads staged and nobody will publish; return how many rows."""
+        """Delete what bulk loads staged and nobody will publish; return how many messages."""
         return await self.caller.perform(stage_calls.prune(older_than))
 
     # It is leased.

@@ -168,7 +168,7 @@ class Queue(Acknowledger):
         return bulk.copy_in(self.caller, self.codec, messages, publication, on_progress, connection)
 
     def stage_prune(self, *, older_than: timedelta = timedelta(days=1)) -> int:
-        """Delete what bulk loads staged and nobody will publish; return how many rows."""
+        """Delete what bulk loads staged and nobody will publish; return how many messages."""
         return self.caller.perform(stage_calls.prune(older_than))
 
     # It is leased.

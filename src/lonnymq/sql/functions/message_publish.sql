@@ -1,6 +1,6 @@
--- message_publish: create all rows that were staged for a publication, at once; in each channel in the order of the parts
--- and ordinals.
--- p_parts and p_counts say which parts, and how many rows each must have: a part that is incomplete (staging does not
+-- message_publish: create all messages that were staged for a publication, at once; in each channel in the order of the
+-- parts, and of the ordinals in a part.
+-- p_parts and p_counts say which parts, and how many messages each must have: a part that is incomplete (staging does not
 -- survive a crash of the server) is an error, SQLSTATE LQ005. A publication is published once: repeating it does nothing.
 -- max_size does not apply to bulk loads.
 -- Returns 'published' or 'already_published', how many messages were created, and how many had a live key.
@@ -31,35 +31,33 @@ declare
   v_max_ordinal bigint;
   v_has_keys boolean;
   v_bad text;
-  v_stretches bigint;
   -- By channel.
   v_channels text[];
   v_channel_ids bigint[];
   v_counts bigint[];
   v_mins bigint[];
   v_maxs bigint[];
-  -- Each stretch of the load is inserted channel by channel: that keeps to few pages of the index by channel, and what the
-  -- channels have first to few pages of the table. By one number: rows are sorted by four in several times the time.
-  c_stretch constant bigint := 65536;
-  v_order text := '((array_position($3, t.part) * $6 + t.ordinal / $7) * cardinality($4) + n.rank) * $7 + t.ordinal % $7';
+  -- Rows of one ordinal are inserted channel by channel: that keeps to few pages of the index by channel, and what the
+  -- channels have first to few pages of the table. By one number: to sort by three takes several times as long.
+  v_order text := '(array_position($3, t.part) * ($6 + 1) + t.ordinal) * cardinality($4) + n.rank';
   -- (coalesce: so that the planner does not take it for a handful of rows.)
   c_insert constant text := $sql$
     insert into message (id, channel_id, channel_name, dequeue_at, created_at, max_attempts, key, content)
     select l.id, l.channel_id, l.channel_name, coalesce(l.dequeue_at, $1 + l.delay_ms, $1), $1, l.max_attempts, l.key,
       l.content
     from (
-      select nextval('message_id_seq') as id, s.*
-      from (
-        select t.dequeue_at, t.delay_ms, t.max_attempts, t.key, t.content, n.id as channel_id, n.name as channel_name
-        from stage t
-        join (
-          select u.channel, u.id, u.rank, case when c.name = u.channel then null else u.channel end as name
-          from unnest($4, $5) with ordinality u(channel, id, rank)
-          left join channel c on c.id = u.id
-        ) n on n.channel = t.channel
-        where coalesce(t.publication = $2 and t.part = any($3), false)
-        order by %s
-      ) s
+      -- What draws ids and unnests comes after the sort.
+      select nextval('message_id_seq') as id, n.id as channel_id, n.name as channel_name, unnest(t.contents) as content,
+        unnest(t.dequeue_ats) as dequeue_at, unnest(t.delays_ms) as delay_ms, unnest(t.keys) as key,
+        unnest(t.max_attempts) as max_attempts
+      from stage t
+      join (
+        select u.channel, u.id, u.rank, case when c.name = u.channel then null else u.channel end as name
+        from unnest($4, $5) with ordinality u(channel, id, rank)
+        left join channel c on c.id = u.id
+      ) n on n.channel = t.channel
+      where coalesce(t.publication = $2 and t.part = any($3), false)
+      order by %s
     ) l
   $sql$;
 begin
@@ -80,23 +78,28 @@ begin
     return;
   end if;
 
-  -- One pass to count and to check; names are checked once each.
+  -- Count and check; names are checked once each, and what most loads do not have is not looked for in their rows.
   select s.salt, s.max_content_bytes into v_salt, v_max_bytes from setting s where s.is_only;
   with groups as materialized (
-    select t.part, t.channel, count(*) as count, bool_or(t.key is not null) as has_keys,
-      min(t.ordinal) as min_ordinal, max(t.ordinal) as max_ordinal,
-      min(coalesce(t.dequeue_at, v_now + t.delay_ms, v_now)) as min_at,
-      max(coalesce(t.dequeue_at, v_now + t.delay_ms, v_now)) as max_at, min(case
-        when octet_length(t.content) > v_max_bytes then format('content must be at most %s bytes, got %s', v_max_bytes,
-          octet_length(t.content))
-        when t.dequeue_at not between -9000000000000000 and 9000000000000000 then 'dequeue_at is out of range: ' || t.dequeue_at
-        when t.delay_ms not between 0 and 3155760000000 or t.dequeue_at is not null and t.delay_ms is not null then
-          'delay_ms must be between 0 and 3155760000000, and absent if dequeue_at is given, got ' || t.delay_ms
-        when length(t.key) not between 1 and 255 then 'key must be 1 to 255 characters'
-        when t.max_attempts < 1 then 'max_attempts must be at least 1, got ' || t.max_attempts
-      end) as bad
+    select t.part, t.channel, sum(cardinality(t.contents)) as count, min(t.ordinal) as min_ordinal,
+      max(t.ordinal) as max_ordinal, false as has_keys, v_now as min_at, v_now as max_at, null as bad
     from stage t
     where coalesce(t.publication = p_publication and t.part = any(p_parts), false)
+      and num_nonnulls(t.dequeue_ats, t.delays_ms, t.keys, t.max_attempts) = 0
+    group by t.part, t.channel
+    union all
+    select t.part, t.channel, count(*), min(t.ordinal), max(t.ordinal), bool_or(u.key is not null),
+      min(coalesce(u.dequeue_at, v_now + u.delay_ms, v_now)), max(coalesce(u.dequeue_at, v_now + u.delay_ms, v_now)), min(case
+        when u.dequeue_at not between -9000000000000000 and 9000000000000000 then 'dequeue_at is out of range: ' || u.dequeue_at
+        when u.delay_ms not between 0 and 3155760000000 or u.dequeue_at is not null and u.delay_ms is not null then
+          'delay_ms must be between 0 and 3155760000000, and absent if dequeue_at is given, got ' || u.delay_ms
+        when length(u.key) not between 1 and 255 then 'key must be 1 to 255 characters'
+        when u.max_attempts < 1 then 'max_attempts must be at least 1, got ' || u.max_attempts
+      end)
+    from stage t
+    cross join unnest(t.dequeue_ats, t.delays_ms, t.keys, t.max_attempts) u(dequeue_at, delay_ms, key, max_attempts)
+    where coalesce(t.publication = p_publication and t.part = any(p_parts), false)
+      and num_nonnulls(t.dequeue_ats, t.delays_ms, t.keys, t.max_attempts) > 0
     group by t.part, t.channel
   ),
   parts as (
@@ -118,12 +121,21 @@ begin
   )
   select array_agg(c.channel), array_agg(c.id), array_agg(c.count), array_agg(c.min_at), array_agg(c.max_at),
     coalesce(sum(c.count), 0), min(c.min_ordinal), max(c.max_ordinal), coalesce(bool_or(c.has_keys), false), min(c.bad), (
-      select string_agg(format('part %s has %s rows of %s', p.part, p.staged, p.count), ', ')
+      select string_agg(format('part %s has %s messages of %s', p.part, p.staged, p.count), ', ')
       from parts p where p.count is distinct from p.staged
     )
   into v_channels, v_channel_ids, v_counts, v_mins, v_maxs, v_staged, v_min_ordinal, v_max_ordinal,
     v_has_keys, v_bad, v_missing
   from channels c;
+  -- An array that is small has no large element.
+  v_bad := coalesce(v_bad, (
+    select format('content must be at most %s bytes, got %s', v_max_bytes, max(octet_length(u.content)))
+    from stage t
+    cross join unnest(t.contents) u(content)
+    where coalesce(t.publication = p_publication and t.part = any(p_parts), false)
+      and pg_column_size(t.contents) > v_max_bytes
+    having max(octet_length(u.content)) > v_max_bytes
+  ));
   if v_missing is not null then
     raise exception using
       errcode = 'LQ005',
@@ -133,11 +145,10 @@ begin
     raise exception using errcode = 'LQ001', message = v_bad, hint = 'Nothing of this publication was created.';
   end if;
 
-  -- Ordinals need not begin at zero, nor be close to one another.
-  v_stretches := v_max_ordinal / c_stretch + 1;
+  -- Ordinals may be any numbers.
   if v_min_ordinal < 0
-    or (cardinality(p_parts) + 1) * v_stretches::numeric * cardinality(v_channels) * c_stretch > 9000000000000000000 then
-    v_order := 'array_position($3, t.part), t.ordinal';
+    or (cardinality(p_parts) + 1) * (v_max_ordinal::numeric + 1) * (cardinality(v_channels) + 1) > 9000000000000000000 then
+    v_order := 'array_position($3, t.part), t.ordinal, n.rank';
   end if;
   v_first_id := nextval('message_id_seq');
   if v_has_keys then
@@ -150,10 +161,10 @@ begin
       select array_agg(coalesce(m.count, 0) order by u.ordinal)
       from unnest($5) with ordinality u(id, ordinal)
       left join (select m.channel_id, count(*) as count from made m group by m.channel_id) m on m.channel_id = u.id'
-    into v_counts using v_now, p_publication, p_parts, v_channels, v_channel_ids, v_stretches, c_stretch;
+    into v_counts using v_now, p_publication, p_parts, v_channels, v_channel_ids, v_max_ordinal;
   else
     execute format(c_insert, v_order)
-    using v_now, p_publication, p_parts, v_channels, v_channel_ids, v_stretches, c_stretch;
+    using v_now, p_publication, p_parts, v_channels, v_channel_ids, v_max_ordinal;
   end if;
   v_last_id := nextval('message_id_seq');
   insert into wake (lane, channel_id, channel_name, at, message_id, to_at, to_id, waiting)

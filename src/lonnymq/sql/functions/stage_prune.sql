@@ -1,5 +1,5 @@
 -- stage_prune: delete staged rows that nobody will publish: staged so long ago, or of a published publication.
--- Returns how many.
+-- Returns how many messages they had.
 -- Locks:  those rows, skipping locked ones.
 -- Writes: stage (delete).
 create or replace function stage_prune(p_older_than interval default '1 day') returns bigint
@@ -8,14 +8,17 @@ set search_path from current
 set jit = off
 as $$
 declare
-  v_rows bigint;
+  v_messages bigint;
 begin
-  delete from stage t where t.ctid = any(array(
-    select s.ctid from stage s
-    where s.staged_at < now() - p_older_than or exists (select from publication p where p.name = s.publication)
-    for update skip locked
-  ));
-  get diagnostics v_rows = row_count;
-  return v_rows;
+  with gone as (
+    delete from stage t where t.ctid = any(array(
+      select s.ctid from stage s
+      where s.staged_at < now() - p_older_than or exists (select from publication p where p.name = s.publication)
+      for update skip locked
+    ))
+    returning cardinality(t.contents) as messages
+  )
+  select coalesce(sum(g.messages), 0) into v_messages from gone g;
+  return v_messages;
 end
 $$;
