@@ -45,6 +45,7 @@ class AsyncSleeper:
         self._newest: int | None = None
         self._pause_s = 0.001
         self._courtesy = Courtesy()
+        self._asked_at = 0.0
 
     async def ask(
         self,
@@ -52,6 +53,7 @@ class AsyncSleeper:
         execute: Callable[[Call[Dequeued[Leased]], AsyncBorrowed], Awaitable[Dequeued[Leased]]],
     ) -> Dequeued[Leased]:
         """Dequeue, on the sleeper's own connection if it has one."""
+        self._asked_at = time.monotonic()
         if self._connection is not None and not is_idle(self._connection):
             # The last call was cancelled half-way.
             await self.close()
@@ -68,7 +70,9 @@ class AsyncSleeper:
         if reply.outcome is DequeueOutcome.BUSY:
             await self._pause(BUSY_S, deadline)
             return
-        longest_s = max(0.0, min(deadline - time.monotonic(), max(reply.wait_ms, 1) / 1000))
+        # The server has counted from when it was asked, not from when its reply was read.
+        due_at = self._asked_at + max(reply.wait_ms, 1) / 1000
+        longest_s = max(0.0, min(deadline, due_at) - time.monotonic())
         if not self._caller.settings.listen:
             await asyncio.sleep(min(longest_s, self._caller.settings.poll_ms / 1000))
             return

@@ -46,6 +46,7 @@ class Sleeper:
         self._newest: int | None = None
         self._pause_s = 0.001
         self._courtesy = Courtesy()
+        self._asked_at = 0.0
 
     def ask(
         self,
@@ -53,6 +54,7 @@ class Sleeper:
         execute: Callable[[Call[Dequeued[Leased]], Borrowed], Dequeued[Leased]],
     ) -> Dequeued[Leased]:
         """Dequeue, on the sleeper's own connection if it has one."""
+        self._asked_at = time.monotonic()
         if self._connection is not None and not is_idle(self._connection):
             # The last call was cancelled half-way.
             self.close()
@@ -69,7 +71,9 @@ class Sleeper:
         if reply.outcome is DequeueOutcome.BUSY:
             self._pause(BUSY_S, deadline)
             return
-        longest_s = max(0.0, min(deadline - time.monotonic(), max(reply.wait_ms, 1) / 1000))
+        # The server has counted from when it was asked, not from when its reply was read.
+        due_at = self._asked_at + max(reply.wait_ms, 1) / 1000
+        longest_s = max(0.0, min(deadline, due_at) - time.monotonic())
         if not self._caller.settings.listen:
             time.sleep(min(longest_s, self._caller.settings.poll_ms / 1000))
             return
