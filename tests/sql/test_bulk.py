@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -92,6 +93,8 @@ BAD_ROWS: list[tuple[dict[str, Any], str]] = [
     ({"channel": "a" * 256}, "channel"),
     ({"dequeue_at": 9_000_000_000_000_001}, "dequeue_at"),
     ({"delay_ms": -1}, "delay_ms"),
+    ({"delay_ms": 2**63 - 1}, "delay_ms"),
+    ({"delay_ms": -(2**63)}, "delay_ms"),
     ({"delay_ms": 1, "dequeue_at": 1}, "delay_ms"),
     ({"key": ""}, "key"),
     ({"key": "k" * 256}, "key"),
@@ -323,7 +326,6 @@ def test_a_row_may_have_many_messages_each_with_its_own_time_key_and_limit(queue
         max_attempts=[3, None, None, 7],
     )
     stage_row(queue, part, 0, "a", contents=[b"before"])
-    stage_row(queue, part, 1, "b", contents=[], keys=[])
     assert publish(queue, "p", {part: 5}) == ("published", 4, 1)
     drained = queue.drain(limit=1)
     assert [(one.content, one.key, one.max_attempts) for one in drained] == [
@@ -354,7 +356,9 @@ def test_rows_of_many_channels_keep_the_order_of_each(queue: Session) -> None:
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
-        ({"contents": [b"x", None]}, "stage_contents_are_never_null"),
+        ({"contents": [b"x", None]}, "stage_contents_are_a_list_without_null"),
+        ({"contents": []}, "stage_contents_are_a_list_without_null"),
+        ({"contents": [[b"x"], [b"y"]]}, "stage_contents_are_a_list_without_null"),
         ({"contents": [b"x", b"y"], "keys": ["k"]}, "stage_arrays_are_as_long_as_contents"),
         ({"contents": [b"x"], "dequeue_ats": [1, 2]}, "stage_arrays_are_as_long_as_contents"),
         ({"contents": [b"x"], "delays_ms": []}, "stage_arrays_are_as_long_as_contents"),
@@ -391,3 +395,64 @@ def test_discarding_tells_how_many_messages_there_were(queue: Session) -> None:
     assert queue.ask("select stage_discard('p', %s)", [part]) == 2003
     assert queue.ask("select stage_discard('p', %s)", [part]) == 0
     assert queue.ask("select count(*) from stage") == 0
+
+
+def test_what_is_discarded_while_it_is_published_is_not_published(session: Open) -> None:
+    """The load waits for a key; its rows have been read by then, and are gone when it goes on."""
+    queue, holder, other = session(), session(autocommit=False), session()
+    part = stage(queue, "p", [{"key": "k"}, {}, {}])
+    holder.create("a", key="k")
+    with ThreadPoolExecutor(1) as pool:
+        publishing = pool.submit(publish, queue, "p", {part: 3})
+        while not other.ask("select count(*) from pg_stat_activity where wait_event = 'transactionid'"):
+            pass
+        assert other.ask("select stage_discard('p', %s)", [part]) == 3
+        holder.connection.commit()
+        with pytest.raises(psycopg.Error, match="was changed while it was published: 0 of 3") as raised:
+            publishing.result()
+    assert raised.value.sqlstate == "LQ005"
+    assert queue.ask("select count(*) from message") == 1
+    assert queue.ask("select count(*) from publication") == 0
+
+
+def test_content_that_was_compressed_elsewhere_is_measured_as_it_is(queue: Session) -> None:
+    queue.run("select queue_set('{\"max_content_bytes\": 100000}')")
+    queue.run("create temporary table elsewhere as select array[repeat('x', 200000)::bytea] as contents")
+    part = uuid.uuid4()
+    queue.run(
+        "insert into stage (publication, part, ordinal, channel, contents)"
+        " select 'p', %s, 0, 'a', contents from elsewhere",
+        part,
+    )
+    assert queue.ask("select pg_column_size(contents) from stage") < 100_000
+    with pytest.raises(psycopg.Error, match="content must be at most 100000 bytes, got 200000"):
+        publish(queue, "p", {part: 1})
+
+
+def test_two_names_of_one_id_are_counted_each(queue: Session) -> None:
+    """Ids are a hash of the name: here, one that is always the same."""
+    queue.run(
+        "create or replace function channel_id(p_salt bytea, p_channel text) returns bigint"
+        " language sql stable as 'select 7::bigint'"
+    )
+    queue.create("a", key="live")
+    queue.drain()
+    queue.create("a", key="live")
+    rows = [
+        {"channel": "a", "key": "live"},
+        *({"channel": name, "key": f"{name} {n}"} for name in "ab" for n in range(2)),
+    ]
+    part = stage(queue, "p", rows)
+    assert publish(queue, "p", {part: 5}) == ("published", 4, 1)
+    assert queue.rows("select channel_name, waiting from wake where lane = 1 order by 1") == [
+        ("a", 2),
+        ("b", 2),
+    ]
+
+
+def test_many_parts_keep_their_order(queue: Session) -> None:
+    parts = {uuid.uuid4(): 1 for _ in range(50)}
+    for number, part in enumerate(parts):
+        stage(queue, "p", [{"content": b"%d" % number}], part)
+    publish(queue, "p", parts)
+    assert [int(one.content or b"") for one in queue.drain()] == list(range(50))

@@ -166,7 +166,7 @@ def _max_attempts(column: Any) -> Any:
     try:
         return None if column is None else column.cast(pa.int32())
     except pa.ArrowInvalid:
-        raise InvalidArgument("column max_attempts must be at most 2147483647") from None
+        raise InvalidArgument("column max_attempts must be a whole number from 1 to 2147483647") from None
 
 
 def _content(column: Any) -> Any:

@@ -1,8 +1,8 @@
 -- message_publish: create all messages that were staged for a publication, at once; in each channel in the order of the
 -- parts, and of the ordinals in a part.
 -- p_parts and p_counts say which parts, and how many messages each must have: a part that is incomplete (staging does not
--- survive a crash of the server) is an error, SQLSTATE LQ005. A publication is published once: repeating it does nothing.
--- max_size does not apply to bulk loads.
+-- survive a crash of the server) or is discarded meanwhile is an error, SQLSTATE LQ005.
+-- A publication is published once: repeating it does nothing. max_size does not apply to bulk loads.
 -- Returns 'published' or 'already_published', how many messages were created, and how many had a live key.
 -- Locks:  the publication's name: waits for another transaction that publishes the same; keys as in message_create.
 -- Writes: message, publication, wake (insert; one per channel, in the bulk lane), stage (delete).
@@ -27,19 +27,26 @@ declare
   v_last_id bigint;
   v_missing text;
   v_staged bigint;
+  v_gone bigint;
   v_min_ordinal bigint;
   v_max_ordinal bigint;
   v_has_keys boolean;
   v_bad text;
+  -- By part, sorted; and their places in p_parts.
+  v_parts uuid[];
+  v_places bigint[];
   -- By channel.
   v_channels text[];
   v_channel_ids bigint[];
   v_counts bigint[];
   v_mins bigint[];
   v_maxs bigint[];
+  -- By channel that has a message of this load.
+  v_made_channels text[];
+  v_made_counts bigint[];
   -- Rows of one ordinal are inserted channel by channel: that keeps to few pages of the index by channel, and what the
   -- channels have first to few pages of the table. By one number: to sort by three takes several times as long.
-  v_order text := '(array_position($3, t.part) * ($6 + 1) + t.ordinal) * cardinality($4) + n.rank';
+  v_order text := '($7[width_bucket(t.part, $3)] * ($6 + 1) + t.ordinal) * cardinality($4) + n.rank';
   -- (coalesce: so that the planner does not take it for a handful of rows.)
   c_insert constant text := $sql$
     insert into message (id, channel_id, channel_name, dequeue_at, created_at, max_attempts, key, content)
@@ -89,7 +96,7 @@ begin
     group by t.part, t.channel
     union all
     select t.part, t.channel, count(*), min(t.ordinal), max(t.ordinal), bool_or(u.key is not null),
-      min(coalesce(u.dequeue_at, v_now + u.delay_ms, v_now)), max(coalesce(u.dequeue_at, v_now + u.delay_ms, v_now)), min(case
+      min(coalesce(u.dequeue_at, v_now + d.delay_ms, v_now)), max(coalesce(u.dequeue_at, v_now + d.delay_ms, v_now)), min(case
         when u.dequeue_at not between -9000000000000000 and 9000000000000000 then 'dequeue_at is out of range: ' || u.dequeue_at
         when u.delay_ms not between 0 and 3155760000000 or u.dequeue_at is not null and u.delay_ms is not null then
           'delay_ms must be between 0 and 3155760000000, and absent if dequeue_at is given, got ' || u.delay_ms
@@ -98,6 +105,7 @@ begin
       end)
     from stage t
     cross join unnest(t.dequeue_ats, t.delays_ms, t.keys, t.max_attempts) u(dequeue_at, delay_ms, key, max_attempts)
+    cross join lateral (select case when u.delay_ms between 0 and 3155760000000 then u.delay_ms end as delay_ms) d
     where coalesce(t.publication = p_publication and t.part = any(p_parts), false)
       and num_nonnulls(t.dequeue_ats, t.delays_ms, t.keys, t.max_attempts) > 0
     group by t.part, t.channel
@@ -127,13 +135,13 @@ begin
   into v_channels, v_channel_ids, v_counts, v_mins, v_maxs, v_staged, v_min_ordinal, v_max_ordinal,
     v_has_keys, v_bad, v_missing
   from channels c;
-  -- An array that is small has no large element.
+  -- An array that is small, and was not compressed in the table that it comes from, has no large element.
   v_bad := coalesce(v_bad, (
     select format('content must be at most %s bytes, got %s', v_max_bytes, max(octet_length(u.content)))
     from stage t
     cross join unnest(t.contents) u(content)
     where coalesce(t.publication = p_publication and t.part = any(p_parts), false)
-      and pg_column_size(t.contents) > v_max_bytes
+      and (pg_column_size(t.contents) > v_max_bytes or pg_column_compression(t.contents) is not null)
     having max(octet_length(u.content)) > v_max_bytes
   ));
   if v_missing is not null then
@@ -148,32 +156,51 @@ begin
   -- Ordinals may be any numbers.
   if v_min_ordinal < 0
     or (cardinality(p_parts) + 1) * (v_max_ordinal::numeric + 1) * (cardinality(v_channels) + 1) > 9000000000000000000 then
-    v_order := 'array_position($3, t.part), t.ordinal, n.rank';
+    v_order := '$7[width_bucket(t.part, $3)], t.ordinal, n.rank';
   end if;
+  select array_agg(p.part order by p.part), array_agg(p.place order by p.part) into v_parts, v_places
+  from unnest(p_parts) with ordinality p(part, place);
   v_first_id := nextval('message_id_seq');
   if v_has_keys then
-    -- Inserted in the order of the keys, so that two loads cannot deadlock; and what is new is counted as it comes.
+    -- Inserted in the order of the keys, so that two loads cannot deadlock; and what is new is counted as it comes, by
+    -- name: two names may share an id.
     execute 'with made as (' || format(c_insert, v_order) || '
         order by l.key is null, l.channel_id, l.key, l.id
         on conflict (channel_id, key) where key is not null do nothing
-        returning channel_id
+        returning channel_id, channel_name
       )
-      select array_agg(coalesce(m.count, 0) order by u.ordinal)
-      from unnest($5) with ordinality u(id, ordinal)
-      left join (select m.channel_id, count(*) as count from made m group by m.channel_id) m on m.channel_id = u.id'
-    into v_counts using v_now, p_publication, p_parts, v_channels, v_channel_ids, v_max_ordinal;
+      select array_agg(coalesce(m.channel_name, c.name)), array_agg(m.count)
+      from (select m.channel_id, m.channel_name, count(*) as count from made m group by m.channel_id, m.channel_name) m
+      left join channel c on c.id = m.channel_id'
+    into v_made_channels, v_made_counts
+    using v_now, p_publication, v_parts, v_channels, v_channel_ids, v_max_ordinal, v_places;
   else
     execute format(c_insert, v_order)
-    using v_now, p_publication, p_parts, v_channels, v_channel_ids, v_max_ordinal;
+    using v_now, p_publication, v_parts, v_channels, v_channel_ids, v_max_ordinal, v_places;
+    v_made_channels := v_channels;
+    v_made_counts := v_counts;
   end if;
   v_last_id := nextval('message_id_seq');
   insert into wake (lane, channel_id, channel_name, at, message_id, to_at, to_id, waiting)
-  select 1, u.id, u.channel, u.min_at, v_first_id, u.max_at, v_last_id, u.count
-  from unnest(v_channel_ids, v_channels, v_mins, v_maxs, v_counts) u(id, channel, min_at, max_at, count)
-  where u.count > 0;
-  created := coalesce((select sum(c) from unnest(v_counts) c), 0);
+  select 1, u.id, u.channel, u.min_at, v_first_id, u.max_at, v_last_id, m.count
+  from unnest(v_channel_ids, v_channels, v_mins, v_maxs) u(id, channel, min_at, max_at)
+  join unnest(v_made_channels, v_made_counts) m(channel, count) on m.channel = u.channel;
+  created := coalesce((select sum(c) from unnest(v_made_counts) c), 0);
   duplicates := v_staged - created;
-  delete from stage t where t.publication = p_publication;
+  -- Each statement saw the stage as it was then: whoever has changed these parts meanwhile, as stage_discard does, has
+  -- changed what was inserted.
+  with gone as (
+    delete from stage t where t.publication = p_publication
+    returning case when t.part = any(v_parts) then cardinality(t.contents) end as messages
+  )
+  select coalesce(sum(g.messages), 0) into v_gone from gone g;
+  if v_gone <> v_staged then
+    raise exception using
+      errcode = 'LQ005',
+      message = format('publication %L was changed while it was published: %s of %s messages are still staged',
+        p_publication, v_gone, v_staged),
+      hint = 'Stage the rows again, and discard nothing that is being published.';
+  end if;
   update publication p set created = message_publish.created, duplicates = message_publish.duplicates
   where p.name = p_publication;
   perform sleepers_notify();

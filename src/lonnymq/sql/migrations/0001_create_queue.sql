@@ -215,7 +215,9 @@ create unlogged table stage (
   keys text[],
   max_attempts integer[],
   staged_at timestamptz not null default now(),
-  constraint stage_contents_are_never_null check (array_position(contents, null) is null),
+  constraint stage_contents_are_a_list_without_null check (
+    coalesce(array_ndims(contents), 0) = 1 and array_position(contents, null) is null
+  ),
   constraint stage_arrays_are_as_long_as_contents check (
     cardinality(dequeue_ats) = cardinality(contents) and cardinality(delays_ms) = cardinality(contents)
     and cardinality(keys) = cardinality(contents) and cardinality(max_attempts) = cardinality(contents)
