@@ -1,6 +1,11 @@
 """Millions at once: staged by COPY, published in one go."""
 
+import os
+import resource
+import signal
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,6 +57,33 @@ def test_channels_keep_their_order_from_stretch_to_stretch(
         assert message.key == (f"k{message.payload}" if message.payload % 7 else None)
         found.setdefault(message.channel, []).append(message.payload)
     assert found == {f"c{first}": list(range(first, 500, 3)) for first in range(3)}
+
+
+def test_a_server_that_takes_nothing_makes_the_sender_wait_and_not_grow(
+    queue: Any, open_connection: OpenConnection
+) -> None:
+    """Its backend is stopped for a second; what it has not taken yet must not gather in this process."""
+    connection = open_connection()
+    backend = connection.info.backend_pid
+    command = Path(f"/proc/{backend}/cmdline")
+    if not command.exists() or b"postgres" not in command.read_bytes():
+        pytest.skip("the server is on another machine")
+    sizes = [resident_bytes()]
+
+    def load() -> Iterator[NewMessage]:
+        for number in range(1_600):
+            if number == 400:
+                os.kill(backend, signal.SIGSTOP)
+                threading.Timer(1.0, os.kill, [backend, signal.SIGCONT]).start()
+            sizes.append(resident_bytes())
+            yield NewMessage(channel="a", payload=bytes(100_000))
+
+    assert queue.copy_in(load(), connection=connection).created == 1_600
+    assert max(sizes) - sizes[0] < 80_000_000
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def test_nothing_is_a_load_too(queue: Any) -> None:
