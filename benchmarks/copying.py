@@ -10,7 +10,7 @@ from psycopg import sql
 from benchmarks.contenders.contender import PAYLOAD
 from lonnymq.calls import stage
 from lonnymq.calls.draft import Draft
-from lonnymq.client.staging import flushing, pieces
+from lonnymq.client.sync.bulk import send
 
 ROWS_PER_BLOCK = 1_000
 
@@ -37,9 +37,7 @@ def copy_in(
 ) -> None:
     with connection.cursor() as cursor, cursor.copy(statement) as copy:
         for block in blocks:
-            for piece in pieces(block):
-                copy.write(piece)
-                connection.wait(flushing(connection.pgconn))
+            send(connection, copy, block)
 
 
 def _row(*values: bytes) -> bytes:

@@ -10,7 +10,8 @@ import psycopg
 
 from lonnymq.calls import stage
 from lonnymq.client import failure
-from lonnymq.client.staging import copying, flushing, pieces
+from lonnymq.client.staging import copying
+from lonnymq.client.sync.bulk import send
 from lonnymq.errors import InvalidArgument
 from lonnymq.spark.encode import Encoder
 
@@ -65,9 +66,7 @@ class Copying:
             if self._copy is None:
                 self._begin()
             assert self._copy is not None
-            for piece in pieces(chunk):
-                self._copy.write(piece)
-                self._connection.wait(flushing(self._connection.pgconn))
+            send(self._connection, self._copy, chunk)
             self._left -= len(chunk)
             if self._left <= 0:
                 self._end()

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 import psycopg
-from psycopg import AsyncConnection, AsyncCursor
+from psycopg import AsyncConnection, AsyncCopy, AsyncCursor
 
 from lonnymq.calls import argument, stage
 from lonnymq.calls import message as calls
@@ -59,12 +59,17 @@ async def _copy(caller: AsyncCaller, connection: AsyncConnection[Any], load: "Lo
         async with transaction(connection), AsyncCursor(connection) as cursor:
             async with cursor.copy(copying(caller.schema)) as copy:
                 for chunk in load.chunks():
-                    for piece in pieces(chunk):
-                        await copy.write(piece)
-                        await connection.wait(flushing(connection.pgconn))
+                    await send(connection, copy, chunk)
     except psycopg.Error as error:
         ours = failure.translated(error, connection, caller.schema, commits=False)
         raise ours from (None if ours is error else error)
+
+
+async def send(connection: AsyncConnection[Any], copy: AsyncCopy, chunk: bytes | memoryview) -> None:
+    """Write what COPY sends, and have it gone before more is made."""
+    for piece in pieces(chunk):
+        await copy.write(piece)
+        await connection.wait(flushing(connection.pgconn))
 
 
 class Load:

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import psycopg
-from psycopg import Connection, Cursor
+from psycopg import Connection, Copy, Cursor
 
 from lonnymq.calls import argument, stage
 from lonnymq.calls import message as calls
@@ -61,12 +61,17 @@ def _copy(caller: Caller, connection: Connection[Any], load: "Load") -> None:
         with transaction(connection), Cursor(connection) as cursor:
             with cursor.copy(copying(caller.schema)) as copy:
                 for chunk in load.chunks():
-                    for piece in pieces(chunk):
-                        copy.write(piece)
-                        connection.wait(flushing(connection.pgconn))
+                    send(connection, copy, chunk)
     except psycopg.Error as error:
         ours = failure.translated(error, connection, caller.schema, commits=False)
         raise ours from (None if ours is error else error)
+
+
+def send(connection: Connection[Any], copy: Copy, chunk: bytes | memoryview) -> None:
+    """Write what COPY sends, and have it gone before more is made."""
+    for piece in pieces(chunk):
+        copy.write(piece)
+        connection.wait(flushing(connection.pgconn))
 
 
 class Load:
