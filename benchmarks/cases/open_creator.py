@@ -6,6 +6,7 @@ from functools import partial
 
 import psycopg
 
+from benchmarks import touched
 from benchmarks.bench import Bench, Case, Row
 from benchmarks.contenders import Ours
 from benchmarks.contenders.contender import PAYLOAD
@@ -14,24 +15,35 @@ from benchmarks.load import cycled
 TITLE = "create + dequeue + complete, batch 100, 4 connections, one channel, beside an open transaction"
 NAME = "open-creator"
 CHANNEL = "tenant"
+# Messages that wait while pages are counted.
+TO_TOUCH = 10_000
 
 
 def run(bench: Bench) -> list[Row]:
+    pages: dict[bool, float] = {}
     rates = bench.interleaved(
         NAME,
         {
-            "alone": partial(measure, bench, is_beside=False),
-            "beside": partial(measure, bench, is_beside=True),
+            "alone": partial(measure, bench, pages, is_beside=False),
+            "beside": partial(measure, bench, pages, is_beside=True),
         },
     )
-    return [Row(NAME, TITLE, "alone", "messages/s", rates["beside"], rates["alone"], at_least=0.9)]
+    return [
+        Row(NAME, TITLE, "alone", "messages/s", rates["beside"], rates["alone"], at_least=0.9),
+        touched.row(NAME, "one channel, beside an open transaction", "alone", pages[True], pages[False]),
+    ]
 
 
-def measure(bench: Bench, is_beside: bool) -> float:
+def measure(bench: Bench, pages: dict[bool, float], is_beside: bool) -> float:
     contender = Ours()
     with bench.installed(contender) as dsn:
         with open_transaction(dsn) if is_beside else contextlib.nullcontext():
-            return cycled(contender, dsn, [CHANNEL], 100, bench.effort.window_s, workers=4)
+            rate = cycled(contender, dsn, [CHANNEL], 100, bench.effort.window_s, workers=4)
+            session = contender.session(dsn)
+            session.create_many([CHANNEL] * TO_TOUCH)
+            session.close()
+            pages[is_beside] = touched.by_dequeue(dsn)
+            return rate
 
 
 @contextlib.contextmanager

@@ -13,7 +13,9 @@ def work(queue: Session, other: Session) -> None:
     """Create, lease, and end in every way; twice, so that cached plans are used too. The other cancels."""
     for _ in range(2):
         turn = uuid.uuid4().hex[:8]
-        queue.create("a")
+        # One channel alone is another path through dequeue.
+        queue.fill("a", ROUND)
+        queue.complete(queue.dequeue(ROUND))
         queue.create(f"new {turn}")
         queue.create("a", key=f"key {turn}", dequeue_at=-1)
         assert queue.try_create("a", key=f"key {turn}")[0] == "duplicate"
@@ -29,6 +31,8 @@ def work(queue: Session, other: Session) -> None:
         queue.complete(parts[0])
         queue.defer(parts[1])
         queue.bury(parts[2])
+        queue.run("select count(*) from dead_redrive(%s)", [one.message_id for one in parts[2]])
+        queue.run("select count(*) from message_show(%s)", [one.message_id for one in taken])
         queue.give_back(parts[3])
         queue.heartbeat(parts[4], 1)
         other.cancel(*(one.message_id for one in parts[5]))

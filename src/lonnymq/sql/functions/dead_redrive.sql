@@ -44,7 +44,7 @@ begin
     insert into wake (channel_id, channel_name, at, message_id, to_at, to_id, waiting)
     select m.channel_id, min(d.channel), min(m.dequeue_at), min(m.id), max(m.dequeue_at), max(m.id), count(*)
     from made m
-    join dead d on d.message_id = m.id
+    cross join lateral (select d.channel from dead d where d.message_id = m.id offset 0) d
     group by m.channel_id
   )
   select array_agg(m.id) into v_made from made m;
@@ -54,11 +54,11 @@ begin
   select u.id, case
     when u.id = any(v_made) then 'redriven'
     when d.message_id is null then 'unknown'
-    when d.ctid = any(v_held) then 'duplicate'
+    when d.tid = any(v_held) then 'duplicate'
     else 'busy'
   end
   from unnest(p_ids) with ordinality u(id, ordinal)
-  left join dead d on d.message_id = u.id
+  left join lateral (select d.message_id, d.ctid as tid from dead d where d.message_id = u.id offset 0) d on true
   order by u.ordinal;
 end
 $$;

@@ -48,7 +48,8 @@ begin
         as is_spent,
       format('the lease of attempt %s expired%s', l.attempt, ' (worker ' || l.worker || ')') as error
     from lease l
-    join message m on m.id = l.message_id
+    -- Not "=": a planner that believes the tables empty would begin with all messages.
+    join message m on m.id = any(array[l.message_id])
     where l.unlock_at <= p_now
     order by l.unlock_at limit 200 for update of l, m skip locked
   ) s;

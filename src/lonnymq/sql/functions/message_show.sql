@@ -12,8 +12,11 @@ returns table (
 language plpgsql stable security definer
 set search_path from current
 set enable_seqscan = off
+set enable_indexscan = on
+set enable_nestloop = on
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_bitmapscan = off
 set jit = off
 as $$
 begin
@@ -30,9 +33,9 @@ begin
     case when p_preview_bytes is null then m.content else substr(m.content, 1, p_preview_bytes) end,
     case when p_preview_bytes is null then m.state else substr(m.state, 1, p_preview_bytes) end
   from unnest(p_ids) with ordinality u(id, ordinal)
-  join message m on m.id = u.id
-  left join channel c on c.id = m.channel_id
-  left join lease l on l.message_id = m.id
+  cross join lateral (select m.* from message m where m.id = u.id offset 0) m
+  left join lateral (select c.name, c.max_attempts from channel c where c.id = m.channel_id offset 0) c on true
+  left join lateral (select l.* from lease l where l.message_id = m.id offset 0) l on true
   order by u.ordinal;
 end
 $$;
