@@ -81,7 +81,7 @@ EFFORTS = {
     "standard": Effort(
         name="standard",
         rounds=3,
-        long_rounds=1,
+        long_rounds=2,
         one_by_one=1_000,
         bulk=100_000,
         drained=100_000,

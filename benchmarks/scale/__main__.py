@@ -4,7 +4,7 @@ import argparse
 import dataclasses
 import sys
 
-from benchmarks import options, results
+from benchmarks import merging, options, results
 from benchmarks.scale import channels, connections, history, message
 from benchmarks.scale.effort import EFFORTS
 from benchmarks.server import serve
@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
             "smoke": "seconds",
         },
     )
-    options.add_output(parser, "scale")
+    options.add_output(parser, "scale", "scenarios")
     chosen = parser.parse_args(arguments)
     effort = EFFORTS[chosen.effort]
     effort = dataclasses.replace(effort, rounds=chosen.rounds or effort.rounds)
@@ -39,8 +39,15 @@ def main(arguments: list[str] | None = None) -> int:
         }
         head = results.circumstances(server, sql_before, {"effort": effort.name, "rounds": effort.rounds})
     if not chosen.no_write:
-        print(f"written to {results.save(chosen.output, head | {'note': NOTE} | found)}")
+        content = head | {"note": NOTE} | found
+        print(f"written to {merging.write(chosen.output, content, merged if chosen.merge else None)}")
     return 0
+
+
+def merged(former: merging.Json, later: merging.Json) -> merging.Json:
+    """Return the later run with those scenarios of the former that it has not measured again."""
+    merging.check(former, later, (*merging.MACHINE, merging.SQL, merging.EFFORT))
+    return {name: rows for name, rows in former.items() if name in SCENARIOS} | later
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ ACTIVE = 1_000
 FIRST_BATCH = 500
 BATCH = 100
 WORKERS = 4
+PROGRESS_S = 10
 SPACE = """
     select pg_total_relation_size('lonnymq.channel') + pg_total_relation_size('lonnymq.turn')"""
 Json = dict[str, object]
@@ -23,18 +24,19 @@ Json = dict[str, object]
 def run(server: Server, effort: Effort, progress: Callable[[str], None]) -> list[Json]:
     found = []
     for count in effort.channels:
-        found.append(measure(server, effort, count))
+        progress(f"  channels: {count:,} ...")
+        found.append(measure(server, effort, count, progress))
         progress(f"  channels: {found[-1]}")
     return found
 
 
-def measure(server: Server, effort: Effort, count: int) -> Json:
+def measure(server: Server, effort: Effort, count: int, progress: Callable[[str], None]) -> Json:
     contender, channels = Ours(), channel_names(count)
     active = channels[:: max(1, count // ACTIVE)]
     with server.database() as dsn:
         contender.install(dsn)
         contender.fill(dsn, channels, count)
-        first_s = first_turns(contender.session(dsn), count)
+        first_s = first_turns(contender.session(dsn), count, progress)
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute("vacuum analyze")
             [(space,)] = connection.execute(SPACE).fetchall()
@@ -48,13 +50,17 @@ def measure(server: Server, effort: Effort, count: int) -> Json:
     }
 
 
-def first_turns(session: OursSession, count: int) -> float:
+def first_turns(session: OursSession, count: int, progress: Callable[[str], None]) -> float:
     """Return the seconds in which one connection leases and completes the first message of each channel."""
-    began_at = time.monotonic()
-    while count > 0:
+    began_at = told_at = time.monotonic()
+    done = 0
+    while done < count:
         leases = session.dequeue(FIRST_BATCH)
         if leases:
             session.complete(leases)
-            count -= len(leases)
+            done += len(leases)
+        if time.monotonic() >= told_at + PROGRESS_S:
+            told_at = time.monotonic()
+            progress(f"  channels: {done:,} of {count:,} had their first turn")
     session.close()
     return time.monotonic() - began_at

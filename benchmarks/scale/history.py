@@ -17,9 +17,10 @@ Json = dict[str, object]
 
 
 def run(server: Server, effort: Effort, progress: Callable[[str], None]) -> list[Json]:
-    found = [measure(server, mode, max(1_000, effort.messages)) for mode in ("metadata", "full")]
-    for row in found:
-        progress(f"  history: {row}")
+    found = []
+    for mode in ("metadata", "full"):
+        found.append(measure(server, mode, max(1_000, effort.messages)))
+        progress(f"  history: {found[-1]}")
     return found
 
 

@@ -1,7 +1,7 @@
 """The server's CPU time and WAL of one message's life, created, leased and completed by one connection."""
 
 from collections.abc import Callable
-from itertools import cycle, islice
+from itertools import cycle, islice, product
 
 from benchmarks import costs
 from benchmarks.contenders import Ours
@@ -18,13 +18,12 @@ Json = dict[str, object]
 
 
 def run(server: Server, effort: Effort, progress: Callable[[str], None]) -> list[Json]:
-    found = [
-        measure(server, Ours(history=history), batch, effort.messages // (10 if batch == 1 else 1))
-        for history in HISTORIES
-        for batch in BATCHES
-    ]
-    for row in found:
-        progress(f"  message: {row}")
+    found = []
+    for history, batch in product(HISTORIES, BATCHES):
+        messages = effort.messages // (10 if batch == 1 else 1)
+        progress(f"  message: {messages:,} in batches of {batch}, history {history} ...")
+        found.append(measure(server, Ours(history=history), batch, messages))
+        progress(f"  message: {found[-1]}")
     return found
 
 

@@ -32,6 +32,16 @@ def test_a_run_writes_results_that_charts_and_tables_can_be_made_of(
     assert all(row["bytes_per_attempt"] > 0 for row in written["history"])
     assert set(charts.make(written).parts) == set(charts.PARTS)
 
+    again = ["--smoke", "--dsn", server.dsn, "--output", str(path), "--scenario", "history", "--merge"]
+    assert runner.main(again) == 0
+
+    merged = json.loads(path.read_text())
+    assert merged["history"]
+    assert merged["date"] >= written["date"]
+    assert {name: merged[name] for name in ("message", "connections", "channels")} == {
+        name: written[name] for name in ("message", "connections", "channels")
+    }
+
 
 def test_what_was_not_measured_is_said_to_be_missing() -> None:
     assert all("Not part" in part for part in charts.make({}).parts.values())

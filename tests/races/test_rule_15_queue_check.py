@@ -133,6 +133,41 @@ def test_repairing_leaves_new_channels_to_those_who_make_them_anyway(connect: Co
     assert len(dequeue(session, 100)) == 100
 
 
+def test_a_repair_and_a_worker_make_one_turn_between_them(connect: Connect) -> None:
+    """Channels that lost their wakes: the repair gives them turns while new messages wake them."""
+    repairer, worker, session = connect(), connect(), connect()
+    twice = "select count(*) from (select from turn group by channel_id having count(*) > 1) t"
+    done: list[int] = []
+    for turn in range(6):
+        names = [f"lost {turn}.{n}" for n in range(500)]
+        create_in(session, names)
+        session.execute("delete from wake")
+        start = threading.Barrier(2)
+
+        def repair(start: threading.Barrier = start) -> None:
+            start.wait()
+            repairer.execute("select count(*) from queue_check(true)")
+
+        def work(start: threading.Barrier = start, names: list[str] = names) -> None:
+            start.wait()
+            for first in range(0, 500, 50):
+                create_in(worker, names[first : first + 50])
+                leased = dequeue(worker, 100)
+                complete(worker, leased)
+                done.extend(one.id for one in leased)
+
+        threads = [threading.Thread(target=repair), threading.Thread(target=work)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert value(session, twice) == 0
+    session.execute("select count(*) from queue_check(true)")
+    assert check(session) == []
+    done += [one.id for one in drain(session)]
+    assert len(done) == len(set(done)) == 6_000
+
+
 @pytest.mark.broken_on_purpose
 def test_repairing_after_the_clock_stepped_back_silences_nobody(connect: Connect) -> None:
     session = connect()

@@ -8,6 +8,8 @@ from benchmarks.peers.peer import Peer
 from benchmarks.peers.scenario import Bench, Effort, Figures, Metric, Scenario
 
 PROCESSES = 2
+# So many times the short one are drained of the long one: its first moments are not its rate.
+BEGUN = 10
 
 
 def measure(bench: Bench, peer: Peer) -> Figures:
@@ -23,7 +25,7 @@ def drained(bench: Bench, peer: Peer, backlog: int, fill_s: float) -> tuple[floa
     with bench.stage(peer) as stage:
         filled = stage.enqueue(backlog, window_s=fill_s).count
         with stage.crew(PROCESSES) as crew:
-            crew.wait(min(filled, 2 * bench.effort.backlogs[0]), bench.effort.window_s)
+            crew.wait(min(filled, BEGUN * bench.effort.backlogs[0]), bench.effort.window_s)
             return crew.meter.rate(), filled
 
 
