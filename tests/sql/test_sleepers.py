@@ -165,6 +165,18 @@ def test_the_horizon_tells_when_everybody_has_seen_a_registration(session: Open)
     assert queue.ask("select oldest from queue_horizon()") >= newest
 
 
+def test_who_begins_while_a_registration_is_committed_is_waited_for(session: Open) -> None:
+    """Its transaction is younger than the registration's, and looked for sleepers before that was committed."""
+    queue, producer, listening = session(autocommit=False), session(autocommit=False), session()
+    asleep(queue)
+    producer.create("a")
+    queue.connection.commit()
+    newest = listening.ask("select newest from queue_horizon()")
+    assert listening.ask("select oldest from queue_horizon()") < newest
+    producer.connection.commit()
+    assert listening.ask("select oldest from queue_horizon()") >= newest
+
+
 def test_a_registration_makes_nobody_wait(session: Open) -> None:
     queue, other = session(), session(autocommit=False)
     queue.run("set lock_timeout = '50ms'")
