@@ -15,8 +15,8 @@ from tests.races.sessions import (
     dequeue,
     drain,
     value,
-    wait_for,
 )
+from tests.races.standstill import stopped_at_channel_lock
 
 pytestmark = pytest.mark.race
 
@@ -131,45 +131,20 @@ def test_first_uses_do_not_fill_the_servers_lock_table(connect: Connect) -> None
     assert len(leased) + len(drain(session, 500)) == 500
 
 
-STOPPING_LOCK = """
-    alter function channel_lock rename to channel_lock_at_once;
-    create function channel_lock(p_channel_id bigint, p_row text default 'channel') returns boolean
-    language plpgsql as $$
-      begin
-        if current_setting('barrier.stops', true) = 'on' then
-          perform pg_advisory_xact_lock_shared(4711);
-        end if;
-        return channel_lock_at_once(p_channel_id, p_row);
-      end
-    $$;
-"""
-
-
 def test_a_channel_that_is_made_and_changed_meanwhile_keeps_nobody_waiting(connect: Connect) -> None:
     """channel_set finds no row, and stands still; dequeue makes it, and another channel_set is left open."""
     first, second, barrier = connect(), connect(), connect()
     create(second, "a")
-    barrier.execute(STOPPING_LOCK)
-    first.execute("set barrier.stops = on")
-    barrier.execute("select pg_advisory_lock(4711)")
     said: list[str] = []
 
     def change() -> None:
         said.append(value(first, """select channel_set('a', '{"weight": 2}')"""))
 
-    thread = threading.Thread(target=change)
-    thread.start()
-    waiting = "select count(*) from pg_locks where locktype = 'advisory' and objid = 4711 and not granted"
-    wait_for(lambda: value(barrier, waiting) == 1)
-    assert len(dequeue(second)) == 1
-    second.execute("begin")
-    assert value(second, """select channel_set('a', '{"weight": 3}')""") == "set"
-    barrier.execute("select pg_advisory_unlock(4711)")
-    try:
-        wait_for(lambda: said, within_s=2)
-    finally:
-        second.execute("commit")
-        thread.join()
+    with stopped_at_channel_lock(barrier, first, change):
+        assert len(dequeue(second)) == 1
+        second.execute("begin")
+        assert value(second, """select channel_set('a', '{"weight": 3}')""") == "set"
+    second.execute("commit")
     assert said == ["busy"]
 
 

@@ -1,0 +1,38 @@
+"""A session that stands still just before it becomes the one who makes a channel's row or turn."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tests.races.sessions import Session, value, wait_for
+
+STOPPING_LOCK = """
+    alter function channel_lock rename to channel_lock_at_once;
+    create function channel_lock(p_channel_id bigint, p_row text default 'channel') returns boolean
+    language plpgsql as $$
+      begin
+        if current_setting('barrier.stops', true) = 'on' then
+          perform pg_advisory_xact_lock_shared(4711);
+        end if;
+        return channel_lock_at_once(p_channel_id, p_row);
+      end
+    $$;
+"""
+WAITING = "select count(*) from pg_locks where locktype = 'advisory' and objid = 4711 and not granted"
+
+
+@contextmanager
+def stopped_at_channel_lock(barrier: Session, session: Session, call: Callable[[], object]) -> Iterator[None]:
+    """Have `call`, which uses `session`, stand still in the block; at its end it must come to its own."""
+    barrier.execute(STOPPING_LOCK)
+    session.execute("set barrier.stops = on")
+    barrier.execute("select pg_advisory_lock(4711)")
+    thread = threading.Thread(target=call)
+    thread.start()
+    try:
+        wait_for(lambda: value(barrier, WAITING) == 1)
+        yield
+    finally:
+        barrier.execute("select pg_advisory_unlock(4711)")
+        thread.join(timeout=2)
+    assert not thread.is_alive(), "it waits for somebody else"
