@@ -166,7 +166,7 @@ def test_the_horizon_tells_when_everybody_has_seen_a_registration(session: Open)
 
 
 def test_who_begins_while_a_registration_is_committed_is_waited_for(session: Open) -> None:
-    """Its transaction is younger than the registration's, and looked for sleepers before that was committed."""
+    """Its transaction is the younger one, and looked for sleepers before the registration was committed."""
     queue, producer, listening = session(autocommit=False), session(autocommit=False), session()
     asleep(queue)
     producer.create("a")

@@ -7,7 +7,7 @@ language plpgsql
 as $$
 declare
   v_channel_ids constant bigint[] := array(
-    select c from unnest(p_channel_ids) c where not exists (select from channel where id = c) and channel_lock(c)
+    select c from unnest(p_channel_ids) c where (select true from channel where id = c) is null and channel_lock(c)
   );
 begin
   -- In a new statement, which sees what the last holder of the lock has committed.
@@ -15,7 +15,7 @@ begin
   select distinct on (w.channel_id) w.channel_id, w.channel_name
   from wake w
   where w.channel_id = any(v_channel_ids) and w.channel_name is not null
-    and not exists (select from channel c where c.id = w.channel_id)
+    and (select true from channel c where c.id = w.channel_id) is null
   order by w.channel_id, w.id
   on conflict do nothing;
 end

@@ -5,6 +5,8 @@
 create or replace function channel_busiest(p_limit integer default 20) returns setof channel_status
 language plpgsql stable security definer
 set search_path from current
+set enable_bitmapscan = off
+set plan_cache_mode = force_custom_plan
 set jit = off
 as $$
 begin

@@ -5,6 +5,9 @@
 create or replace function channel_delete(p_channel text) returns text
 language plpgsql security definer
 set search_path from current
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 declare
   v_id bigint;
@@ -37,12 +40,12 @@ begin
       and channel_waiting(v_id) = 0
   ),
   wakes as (
-    delete from wake w using bare b where w.channel_id = b.id
+    delete from wake w where w.channel_id = v_id and exists (select from bare)
   ),
   turns as (
     delete from turn t using bare b where t.ctid = v_turn
   )
-  delete from channel c using bare b where c.id = b.id;
+  delete from channel c where c.id = v_id and exists (select from bare);
   return case when found then 'deleted' else 'not_empty' end;
 end
 $$;

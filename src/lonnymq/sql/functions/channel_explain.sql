@@ -11,6 +11,8 @@ language plpgsql stable security definer
 set search_path from current
 -- Of the instants in the sentence.
 set timezone to 'UTC'
+set enable_bitmapscan = off
+set plan_cache_mode = force_custom_plan
 as $$
 begin
   perform require_channel(p_channel);

@@ -11,7 +11,7 @@ begin
   select distinct on (w.channel_id) 2, w.channel_id, w.channel_name
   from wake w
   where w.channel_id = any(p_channel_ids) and w.channel_name is not null
-    and not exists (select from channel c where c.id = w.channel_id)
+    and (select true from channel c where c.id = w.channel_id) is null
   order by w.channel_id, w.id;
 end
 $$;

@@ -5,6 +5,9 @@
 create or replace function dead_purge(p_ids bigint[]) returns table (message_id bigint, outcome text)
 language plpgsql security definer
 set search_path from current
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -24,7 +27,7 @@ begin
   select array_agg(g.message_id) into v_gone from gone g;
   return query
   select u.id, case when u.id = any(v_gone) then 'purged'
-    when exists (select from dead d where d.message_id = u.id) then 'busy' else 'unknown' end
+    when (select true from dead d where d.message_id = u.id) then 'busy' else 'unknown' end
   from unnest(p_ids) with ordinality u(id, ordinal)
   order by u.ordinal;
 end

@@ -33,7 +33,7 @@ begin
   if p_is_leased then
     v_ids := array(
       select l.message_id from lease l
-      where (v_channel_id is null or l.channel_id = v_channel_id) and exists (select from message m where m.id = l.message_id)
+      where (v_channel_id is null or l.channel_id = v_channel_id) and (select true from message m where m.id = l.message_id)
       order by l.leased_at, l.message_id limit p_limit
     );
   elsif p_channel is null then

@@ -1,0 +1,85 @@
+"""Calls beside the hot ones read no more than they need, whatever the planner believes of the tables."""
+
+import pytest
+
+from tests.plans.plan import flush_statistics
+from tests.sql.conftest import Open
+from tests.sql.session import Session
+
+pytestmark = pytest.mark.plan
+
+MANY = 20_000
+FEW = 1_000
+# What a snapshot keeps is walked over by some.
+DEAD = 3_000
+
+
+def entries_read(queue: Session) -> int:
+    """Entries of indexes and rows of sequential scans, so far."""
+    flush_statistics(queue)
+    count: int = queue.ask(
+        "select (select sum(idx_tup_read) from pg_stat_user_indexes)::bigint"
+        " + (select sum(seq_tup_read) from pg_stat_user_tables)::bigint"
+    )
+    return count
+
+
+def cost(queue: Session, call: str) -> int:
+    before = entries_read(queue)
+    queue.run(f"select * from {call}")
+    return entries_read(queue) - before
+
+
+def mislead(queue: Session, holder: Session) -> None:
+    """Many pages, hardly a row: kept by a snapshot, and counted by vacuum."""
+    holder.run("begin isolation level repeatable read")
+    holder.run("select count(*) from message")
+    queue.fill("c", DEAD)
+    queue.drain(limit=500)
+    queue.run(
+        "insert into dead (message_id, channel, dequeue_at, created_at, buried_at, attempts, content)"
+        " select n, 'd', 1, 1, 1, 1, 'x' from generate_series(1, %s) n",
+        DEAD,
+    )
+    queue.run("delete from dead")
+    queue.run("insert into channel (id, name) select n, 'gone ' || n from generate_series(1, %s) n", DEAD)
+    queue.run("delete from channel where name like 'gone %'")
+    queue.run("vacuum (analyze) message, lease, wake, turn, channel, dead")
+
+
+@pytest.mark.parametrize(
+    "call", ["message_cancel_key('a', 'k7')", "channel_explain('a')", "channel_busiest(5)", "channel_status"]
+)
+def test_a_new_queue_with_a_backlog_is_not_read_whole(session: Open, call: str) -> None:
+    queue = session()
+    queue.fill("a", MANY, keys=[f"k{n}" for n in range(MANY)])
+    assert cost(queue, call) < FEW
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "message_peek(p_is_leased => true)",
+        "dead_purge(array[1000001, 7])",
+        "channel_delete('spare')",
+        "message_dequeue(1)",
+    ],
+)
+@pytest.mark.broken_on_purpose
+def test_tables_of_dead_rows_mislead_no_other_call(session: Open, call: str) -> None:
+    """Channels and wakes are put in by hand, by the thousand."""
+    queue, holder = session(), session()
+    mislead(queue, holder)
+    queue.fill("a", MANY)
+    assert len(queue.take(50)) == 50
+    queue.run(
+        "insert into dead (message_id, channel, dequeue_at, created_at, buried_at, attempts, content)"
+        " select 1000000 + n, 'd', 1, 1, 1, 1, 'x' from generate_series(1, %s) n",
+        MANY,
+    )
+    queue.run("insert into channel (id, name) select n, 'idle ' || n from generate_series(1, %s) n", MANY)
+    queue.run("insert into wake (lane, channel_id) select 2, n from generate_series(1, %s) n", MANY)
+    queue.set("spare")
+    queue.create("born")
+    assert cost(queue, call) < 4 * DEAD
+    holder.run("rollback")
