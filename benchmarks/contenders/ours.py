@@ -92,9 +92,11 @@ def publish(
     publication, part = str(uuid.uuid4()), uuid.uuid4()
     connection.execute(
         """insert into lonnymq.stage (publication, part, ordinal, channel, contents)
-        select %s, %s, i / 65536, (%s::text[])[1 + i %% %s], array_agg(%s::bytea)
-        from generate_series(0, %s) i group by 3, 4""",
-        (publication, part, list(channels), len(channels), PAYLOAD, messages - 1),
+        select %s, %s, i / 65536, c.channel, array_agg(%s::bytea)
+        from unnest(%s::text[]) with ordinality c(channel, number)
+        join generate_series(0, %s) i on c.number = 1 + i %% %s
+        group by 3, 4""",
+        (publication, part, PAYLOAD, list(channels), messages - 1, len(channels)),
     )
     connection.execute(
         "select lonnymq.message_publish(%s, %s, %s::bigint[])", (publication, [part], [messages])
