@@ -6,11 +6,14 @@ from typing import Any
 import psycopg
 
 from benchmarks.bench import Row
+from benchmarks.contenders import Ours
 from benchmarks.designs.plan import pages_of
 
 UNIT = "pages"
 # Calls before plans are cached, and calls of which the figure is the median.
 WARM_UP, CALLS = 10, 20
+# Messages that wait meanwhile, if the caller has none.
+WAITING = 10_000
 DEQUEUE = b"select from lonnymq.message_dequeue(100, 600000, null, false)"
 COMPLETE = """
     select count(*) filter (where c.outcome = 'completed')
@@ -22,6 +25,14 @@ def by_dequeue(dsn: str) -> float:
     """Return how many pages a dequeue of 100 messages touches; it takes 3,000 of those that wait."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         return statistics.median([_pages(connection) for _ in range(WARM_UP + CALLS)][WARM_UP:])
+
+
+def with_waiting(contender: Ours, dsn: str, channels: list[str]) -> float:
+    """Return the same, with messages of its own that wait in these channels."""
+    session = contender.session(dsn)
+    session.create_many(channels * (WAITING // len(channels)))
+    session.close()
+    return by_dequeue(dsn)
 
 
 def row(case: str, what: str, against: str, value: float, reference: float) -> Row:

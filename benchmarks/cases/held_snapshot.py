@@ -11,8 +11,6 @@ from benchmarks.bench import Bench, Case, Row
 from benchmarks.contenders import Ours
 from benchmarks.load import channel_names, cycled
 
-# Messages that wait while pages are counted.
-TO_TOUCH = 10_000
 # How many channels of which policy. The limits are checked and stamped at each release, and too wide to hold
 # anything back: 100 channels of one message per millisecond are more than a connection can do.
 POLICIES: dict[str, tuple[int, str, dict[str, int]]] = {
@@ -54,10 +52,7 @@ def measure(bench: Bench, contender: Ours, count: int, pages: dict[bool, float],
         contender.prepare(dsn, channels)
         with snapshot(dsn) if is_held else contextlib.nullcontext():
             rate = cycled(contender, dsn, channels, 100, bench.effort.window_s, before=bench.effort.before)
-            session = contender.session(dsn)
-            session.create_many(channels * (TO_TOUCH // count))
-            session.close()
-            pages[is_held] = touched.by_dequeue(dsn)
+            pages[is_held] = touched.with_waiting(contender, dsn, channels)
             return rate
 
 

@@ -15,8 +15,6 @@ from benchmarks.load import cycled
 TITLE = "create + dequeue + complete, batch 100, 4 connections, one channel, beside an open transaction"
 NAME = "open-creator"
 CHANNEL = "tenant"
-# Messages that wait while pages are counted.
-TO_TOUCH = 10_000
 
 
 def run(bench: Bench) -> list[Row]:
@@ -39,10 +37,7 @@ def measure(bench: Bench, pages: dict[bool, float], is_beside: bool) -> float:
     with bench.installed(contender) as dsn:
         with open_transaction(dsn) if is_beside else contextlib.nullcontext():
             rate = cycled(contender, dsn, [CHANNEL], 100, bench.effort.window_s, workers=4)
-            session = contender.session(dsn)
-            session.create_many([CHANNEL] * TO_TOUCH)
-            session.close()
-            pages[is_beside] = touched.by_dequeue(dsn)
+            pages[is_beside] = touched.with_waiting(contender, dsn, [CHANNEL])
             return rate
 
 
