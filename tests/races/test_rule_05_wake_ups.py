@@ -183,3 +183,19 @@ def test_a_worker_whose_last_look_was_dear_does_not_sleep_through_what_is_schedu
     look_was_dear(session, 1)
     answer = ask(session)
     assert answer.outcome == "busy" or (answer.wait_ms or 0) <= 500
+
+
+def test_a_worker_whose_last_look_was_dear_comes_back_soon_for_what_another_left(connect: Connect) -> None:
+    """Nobody notifies it of a channel that another held at that look and then moved on."""
+    worker, other = connect(), connect()
+    create(worker, "a")
+    create(worker, "a")
+    other.execute("begin")
+    assert len(dequeue(other, 1)) == 1
+    assert ask(worker).outcome == "busy"
+    other.execute("commit")
+    look_was_dear(worker, 0.5)
+    answer = ask(worker)
+    assert answer.outcome == "leased" or (answer.wait_ms or 0) <= 1_000
+    time.sleep((answer.wait_ms or 0) / 1_000)
+    assert len(answer.leased or dequeue(worker)) == 1

@@ -380,7 +380,8 @@ begin
     elsif v_was_full and not v_is_busy then
       select * into v_is_busy, v_due_at from queue_outlook(v_now);
     elsif not v_is_busy then
-      v_due_at := least(v_next_full_at, (
+      -- Once everything may be looked at again: nobody tells of what another held at the last look and then left.
+      v_due_at := least(v_next_full_at, v_full_at + 2 * v_full_cost, (
         select t.next_at from turn t where t.next_at > v_now order by t.next_at limit 1
       ));
     end if;
