@@ -1,13 +1,14 @@
 """One Spark session for the whole run, since it takes seconds to start; on one kind of server only."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lonnymq import Queue
+from lonnymq.pipeline.archive import LATE_WORKER, RETRIES
 from lonnymq.spark.options import Connect
 
 SPARK_CONF = {
@@ -71,3 +72,18 @@ def work(queue: Queue, most: int = 10**9) -> int:
 def environment() -> dict[str, str]:
     root = Path(__file__).resolve().parents[2]
     return {**os.environ, "PYTHONPATH": str(root)}
+
+
+def to_the_end(start: Callable[[], Any], seconds: int = 120) -> Any:
+    """Run a query to its end and return it: once more where Spark gave up on a process that was late."""
+    from pyspark.errors import StreamingQueryException
+
+    for is_last in (*(False,) * RETRIES, True):
+        query = start()
+        try:
+            assert query.awaitTermination(seconds)
+            break
+        except StreamingQueryException as error:
+            if is_last or LATE_WORKER not in str(error):
+                raise
+    return query

@@ -13,7 +13,7 @@ from psycopg import conninfo
 from lonnymq import NewMessage, Queue
 from lonnymq.spark.source import activate
 from tests.conftest import Connect
-from tests.spark.conftest import work
+from tests.spark.conftest import to_the_end, work
 
 pytestmark = pytest.mark.slow
 
@@ -130,8 +130,7 @@ def test_history_is_followed_to_its_end_and_on_from_there(
         path=str(tmp_path / "lake"), checkpointLocation=str(tmp_path / "checkpoint")
     )
     feed(1000)
-    query = writing.trigger(availableNow=True).start()
-    query.awaitTermination(120)
+    query = to_the_end(writing.trigger(availableNow=True).start)
     assert [one["numInputRows"] for one in query.recentProgress][:3] == [400, 400, 200]
     feed(300)
     query = writing.trigger(processingTime="100 milliseconds").start()
@@ -154,9 +153,8 @@ def test_a_stream_is_written_once_whatever_its_checkpoint_has_forgotten(
     def run() -> str | None:
         stream = spark.readStream.schema("channel string, content string").option("maxFilesPerTrigger", 1)
         writing = stream.parquet(str(tmp_path / "in")).writeStream.format("lonnymq").option("dsn", dsn)
-        query = writing.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
         try:
-            query.awaitTermination(120)
+            to_the_end(writing.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start)
         except Exception as error:  # noqa: BLE001
             return str(error)
         return None

@@ -15,7 +15,7 @@ from lonnymq import NewMessage, Queue
 from lonnymq.pipeline.steps import archive
 from tests.conftest import Connect
 from tests.spark import victim
-from tests.spark.conftest import environment, work
+from tests.spark.conftest import environment, to_the_end, work
 
 pytestmark = [pytest.mark.slow, pytest.mark.fault, pytest.mark.timeout(600)]
 
@@ -27,14 +27,16 @@ def value(connection: psycopg.Connection[Any], query: str) -> Any:
 
 def kill_when_all_is_under_way(dsn: str, home: Path, connection: psycopg.Connection[Any]) -> None:
     """It has published a batch and archived one, is in the middle of others, and about to publish its job."""
-    driver = subprocess.Popen(
-        [sys.executable, "-m", "tests.spark.victim", dsn, str(home)],
-        env=environment(),
-        cwd=environment()["PYTHONPATH"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    said = home / "said"
+    with said.open("w") as output:
+        driver = subprocess.Popen(
+            [sys.executable, "-m", "tests.spark.victim", dsn, str(home)],
+            env=environment(),
+            cwd=environment()["PYTHONPATH"],
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
     try:
         deadline = time.monotonic() + 240
         waiting = (
@@ -44,8 +46,8 @@ def kill_when_all_is_under_way(dsn: str, home: Path, connection: psycopg.Connect
             value(connection, waiting) is None
             or value(connection, "select max(last_batch) from stream") is None
         ):
-            assert driver.poll() is None
-            assert time.monotonic() < deadline
+            assert driver.poll() is None, said.read_text()
+            assert time.monotonic() < deadline, said.read_text()
             time.sleep(0.05)
         backend = value(connection, waiting)
     finally:
@@ -78,21 +80,15 @@ def test_a_killed_driver_leaves_nothing_half_done(
     assert value(connection, "select count(*) from message_status where channel = 'job'") == 50
     assert value(connection, "select count(*) from stage where publication = 'nightly'") == 0
 
-    query = victim.writing(spark, dsn, tmp_path).trigger(availableNow=True).start()
-    assert query.awaitTermination(120)
+    to_the_end(victim.writing(spark, dsn, tmp_path).trigger(availableNow=True).start)
     rows = connection.execute("select content from message_status where channel = 'streamed'").fetchall()
     assert sorted(int(content) for (content,) in rows) == list(range(60))
 
     taken: list[tuple[int, int]] = []
-    query = (
-        victim.consuming(spark, dsn, tmp_path)
-        .foreachBatch(
-            lambda frame, _: taken.extend((row["message_id"], row["attempt"]) for row in frame.collect())
-        )
-        .trigger(availableNow=True)
-        .start()
+    consuming = victim.consuming(spark, dsn, tmp_path).foreachBatch(
+        lambda frame, _: taken.extend((row["message_id"], row["attempt"]) for row in frame.collect())
     )
-    assert query.awaitTermination(120)
+    to_the_end(consuming.trigger(availableNow=True).start)
     # What it was in the middle of came again to its successor, as the first attempt that it is.
     assert len(taken) == len({message_id for message_id, _ in taken}) == 12 + 50 + 60
     assert {attempt for _, attempt in taken} == {1}

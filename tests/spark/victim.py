@@ -1,8 +1,11 @@
 """A Spark driver to be killed: it archives, consumes, writes a stream and a frame, and ends none of them."""
 
+import os
 import sys
 import threading
 import time
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lonnymq.pipeline.steps import Lake, Source, archive
 from lonnymq.spark.java import use_java
-from tests.spark.conftest import SPARK_CONF
+from tests.spark.conftest import SPARK_CONF, to_the_end
 
 
 def writing(spark: SparkSession, dsn: str, home: Path) -> Any:
@@ -36,6 +39,19 @@ def numbers(spark: SparkSession) -> DataFrame:
     return spark.range(50).selectExpr("'job' as channel", "cast(id as string) as content")
 
 
+def beside(work: Callable[[], Any]) -> None:
+    """Do it in a thread; the driver ends if that fails, and leaves what went wrong in its output."""
+
+    def run() -> None:
+        try:
+            work()
+        except Exception:  # noqa: BLE001
+            traceback.print_exc()
+        os._exit(1)
+
+    threading.Thread(target=run).start()
+
+
 def main(dsn: str, home: Path) -> None:
     use_java()
     builder = SparkSession.builder
@@ -49,16 +65,14 @@ def main(dsn: str, home: Path) -> None:
         (home / "in the middle").touch()
         time.sleep(3600)
 
-    def never_told(_: str) -> None:
+    def never_told(words: str) -> None:
         """The lake has its batch, and Spark does not know."""
-        (home / "archived").touch()
-        time.sleep(3600)
+        if words.startswith("batch"):
+            (home / "archived").touch()
+            time.sleep(3600)
 
-    archives = threading.Thread(
-        target=archive, args=(spark, *archiving(home, dsn)), kwargs={"say": never_told}
-    )
-    archives.start()
-    consuming(spark, dsn, home).foreachBatch(never_ends).start()
+    beside(lambda: to_the_end(consuming(spark, dsn, home).foreachBatch(never_ends).start, 3600))
+    beside(lambda: archive(spark, *archiving(home, dsn), say=never_told))
     while not all((home / name).exists() for name in ("in the middle", "archived")):
         time.sleep(0.05)
     writing(spark, dsn, home).start()
