@@ -3,6 +3,9 @@
 --
 -- There is no unique index: a uniqueness check visits every dead version of the row, and under a long-open snapshot
 -- there are many. (channel_id, version desc) finds the live one first instead.
+--
+-- Pages are filled: every update changes both indexes, so that room on its page would save nothing, and a page with a
+-- fillfactor is pruned at each visit once it is fuller than that, for one dead version each time.
 create table turn (
   channel_id bigint not null,
   version bigint not null,
@@ -29,7 +32,7 @@ create table turn (
   -- What it has had of a turn that is worth several messages (its weight) and was cut by the end of a reply.
   taken integer not null default 0
 ) with (
-  fillfactor = 50, vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+  vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
   autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 2147483647
 );
 create index turn_channel_ix on turn (channel_id, version desc);
