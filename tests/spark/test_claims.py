@@ -127,12 +127,12 @@ def test_two_queries_that_begin_at_once_do_not_share_a_claim(dsn: str, queue: Qu
 
 def test_a_long_batch_keeps_its_leases(dsn: str, queue: Queue, connect: Connect) -> None:
     fill(queue, 2)
-    consumer = reader(dsn, lease_ms="1500")
+    consumer = reader(dsn, lease_ms="4000")
     end = consumer.latestOffset(FIRST, ReadMaxRows(2))
     session = connect()
     first: Any = session.execute("select min(unlock_at) from lease").fetchone()
     deadline = time.monotonic() + 60
-    while session.execute("select from lease where unlock_at > %s + 3000000", first).fetchone() is None:
+    while session.execute("select from lease where unlock_at > %s + 5000000", first).fetchone() is None:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert not queue.dequeue(2)

@@ -30,8 +30,8 @@ def everything(queue: Session) -> list[object]:
 def test_a_leased_message_is_invisible_until_its_lease_ends(session: Open) -> None:
     queue, other = session(), session()
     made = queue.create("a")
-    (leased,) = queue.dequeue(1, lease_ms=1_000, worker="w1")
-    assert leased.unlock_at == leased.leased_at + 1_000_000
+    (leased,) = queue.dequeue(1, lease_ms=3_000, worker="w1")
+    assert leased.unlock_at == leased.leased_at + 3_000_000
     assert other.look()[0].outcome != "leased"
     other.wait_until_us(leased.unlock_at)
     (again,) = other.dequeue(1, worker="w2")
@@ -213,6 +213,6 @@ def test_a_crashed_sessions_open_dequeue_is_undone(session: Open) -> None:
     queue, crashed = session(), session(autocommit=False)
     made = queue.create("a")
     crashed.dequeue()
-    queue.run("select pg_terminate_backend(%s)", crashed.connection.info.backend_pid)
+    queue.run("select pg_terminate_backend(%s, 10000)", crashed.connection.info.backend_pid)
     assert ids_of(queue.dequeue()) == [made]
     crashed.connection.close()

@@ -24,7 +24,7 @@ def test_a_scheduled_message_is_not_released_early_and_released_when_due(queue: 
     at = queue.ask("select dequeue_at from message")
     (reply,) = queue.dequeue()
     assert reply.message_id == made
-    assert at * 1_000 <= reply.leased_at < (at + 1_500) * 1_000
+    assert at * 1_000 <= reply.leased_at < (at + 10_000) * 1_000
 
 
 def test_the_wait_says_how_long_until_the_next_message(queue: Session) -> None:
@@ -64,7 +64,7 @@ def test_after_exactly_the_wait_the_message_is_there(queue: Session) -> None:
         queue.run("select pg_sleep(%s)", reply.wait_ms / 1_000)
         (reply,) = queue.look()
     assert reply.message_id == made
-    assert reply.leased_at < reply.dequeue_at * 1_000 + 500_000
+    assert reply.leased_at < reply.dequeue_at * 1_000 + 10_000_000
 
 
 def test_a_scheduled_message_does_not_hold_up_those_that_are_due(queue: Session) -> None:

@@ -76,11 +76,11 @@ def test_workers_and_producers_share_few_sessions(
     bouncer: str, connect: Connect, start_worker: StartWorker
 ) -> None:
     workers = [
-        start_worker(to=bouncer, concurrency=8, lease_ms=2000, client={**CLIENT, "poll_ms": 50})
+        start_worker(to=bouncer, concurrency=8, lease_ms=4000, client={**CLIENT, "poll_ms": 50})
         for _ in range(2)
     ]
     with Queue(bouncer, settings=ClientSettings(**CLIENT)) as queue:  # type: ignore[arg-type]
-        for seconds in (0, 0.01, 3):
+        for seconds in (0, 0.01, 6):
             queue.enqueue_many(
                 [NewMessage(channel=f"c{n}", payload={"do": "sleep", "seconds": seconds}) for n in range(10)]
             )

@@ -14,7 +14,7 @@ from tests.worker.working import eventually
 pytestmark = pytest.mark.fault
 
 
-def enqueue(queue: Queue, count: int, do: str = "sleep", seconds: float = 0.0) -> list[int]:
+def enqueue(queue: Queue, count: int, do: str = "sleep", seconds: float | list[float] = 0.0) -> list[int]:
     created = queue.enqueue_many(
         [NewMessage(channel="a", payload={"do": do, "seconds": seconds}) for _ in range(count)]
     )
@@ -33,7 +33,7 @@ def attempts_and_leases(connect: Connect) -> tuple[dict[int, int], int]:
 def test_sigterm_finishes_what_runs_and_gives_back_what_was_prefetched(
     queue: Queue, connect: Connect, start_worker: StartWorker
 ) -> None:
-    ids = enqueue(queue, 8, seconds=1.5)
+    ids = enqueue(queue, 8, seconds=4)
     worker = start_worker(prefetch=4)
     worker.wait_for("begin", 2)
     eventually(lambda: queue.status().leased == 6, "two run, four are prefetched")
@@ -76,7 +76,7 @@ def test_a_second_signal_means_now(queue: Queue, connect: Connect, start_worker:
 
 
 def test_what_a_killed_worker_held_is_worked_by_another(queue: Queue, start_worker: StartWorker) -> None:
-    ids = enqueue(queue, 4, seconds=0.6)
+    ids = enqueue(queue, 4, seconds=[60, 0.6])
     victim = start_worker(prefetch=2, lease_ms=1500)
     victim.wait_for("begin", 2)
     victim.kill()

@@ -81,11 +81,11 @@ def test_a_long_transaction_with_the_acknowledgement_in_it_is_not_lost(dsn: str,
     async def on_loop(message: AsyncMessage) -> None:
         async with await psycopg.AsyncConnection.connect(dsn) as connection:
             await message.complete(connection=connection)
-            await asyncio.sleep(1.0)  # a heartbeat finds the lease locked
+            await asyncio.sleep(2.0)  # a heartbeat finds the lease locked
             await connection.execute(INSERT, [message.id, message.attempt])
-        await asyncio.sleep(0.8)  # another finds it gone
+        await asyncio.sleep(1.6)  # another finds it gone
 
-    worked = work(dsn, retrying(on_loop), 1, 2, lease_ms=2000)
+    worked = work(dsn, retrying(on_loop), 1, 2, lease_ms=4000)
     assert worked.counts == {"completed": 2}
     assert len(effects()) == 2
 
@@ -119,11 +119,11 @@ def test_a_transaction_that_is_tried_again_keeps_its_lease(dsn: str, effects: An
         async with await psycopg.AsyncConnection.connect(dsn) as connection:
             await message.complete(connection=connection)
             await connection.rollback()
-            await asyncio.sleep(2.5)
+            await asyncio.sleep(4)
             await connection.execute(INSERT, [message.id, message.attempt])
             assert await message.complete(connection=connection) is CompleteOutcome.COMPLETED
 
-    assert work(dsn, retrying(on_loop), "a", lease_ms=1000).counts == {"completed": 1}
+    assert work(dsn, retrying(on_loop), "a", lease_ms=3000).counts == {"completed": 1}
     assert [attempt for _, attempt in effects()] == [1]
 
 
@@ -135,10 +135,10 @@ def test_a_lease_that_a_transaction_has_locked_holds_up_no_other(dsn: str) -> No
             async with await psycopg.AsyncConnection.connect(dsn) as connection:
                 await message.heartbeat(connection=connection)
                 locked.set()
-                await asyncio.sleep(3)
+                await asyncio.sleep(6)
         elif message.payload == "other":
-            await asyncio.sleep(3)
+            await asyncio.sleep(6)
 
-    counts = work(dsn, retrying(on_loop), "locked", "other", "other", lease_ms=1500).counts
+    counts = work(dsn, retrying(on_loop), "locked", "other", "other", lease_ms=4000).counts
     # Its own handler has kept the worker from knowing of its lease.
     assert counts == {"completed": 3, "lease_lost": 1}
