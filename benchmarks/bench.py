@@ -124,17 +124,14 @@ class Bench:
             if self.server.is_profiled:
                 self.progress(report(dsn, contender.name))
 
-    def interleaved(
-        self, case: str, measurements: dict[str, Callable[[], float]], rounds: int | None = None
-    ) -> dict[str, Figure]:
+    def interleaved(self, case: str, measurements: dict[str, Callable[[], float]]) -> dict[str, Figure]:
         """The median of each, taken in turns, because the machine's mood changes."""
-        rounds = rounds or self.effort.rounds
         figures: dict[str, list[float]] = {name: [] for name in measurements}
-        for number in range(rounds):
+        for number in range(self.effort.rounds):
             for name, measure in measurements.items():
                 figure = measure()
                 figures[name].append(figure)
-                self.progress(f"  {case} {number + 1}/{rounds} {name}: {figure:,.0f}")
+                self.progress(f"  {case} {number + 1}/{self.effort.rounds} {name}: {figure:,.0f}")
         return {name: Figure(values) for name, values in figures.items()}
 
 

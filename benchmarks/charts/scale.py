@@ -103,12 +103,19 @@ def channels(document: Json) -> Made:
         [
             f"{row['channels']:,}",
             f"{row['messages_per_s']:,.0f}",
+            f"{row['pages_per_dequeue']:,.0f}",
             f"{row['first_turns_per_s']:,.0f}",
             size(row["bytes_per_channel"] * row["channels"]),
         ]
         for row in found
     ]
-    heading = ["channels", "messages/s of 1,000 active ones", "first turns/s", "space of all channels"]
+    heading = [
+        "channels",
+        "messages/s of 1,000 active ones",
+        "pages touched by a dequeue of 100",
+        "first turns/s",
+        "space of all channels",
+    ]
     text = f"{image(title, 'scale-channels.svg')}\n\n{table(heading, rows, numbers_from=0)}"
     return Made({"scale-channels.svg": chart}, {"scale-channels": text})
 

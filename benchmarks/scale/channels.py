@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 import psycopg
 
+from benchmarks import touched
+from benchmarks.bench import Figure
 from benchmarks.contenders.ours import Ours, OursSession
 from benchmarks.load import channel_names, drained
 from benchmarks.results import rounded
@@ -40,12 +42,17 @@ def measure(server: Server, effort: Effort, count: int, progress: Callable[[str]
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute("vacuum analyze")
             [(space,)] = connection.execute(SPACE).fetchall()
-        contender.fill(dsn, active, max(10_000, int(effort.window_s * 60_000)))
-        rate = drained(contender, dsn, workers=WORKERS, batch=BATCH, window_s=effort.window_s)
+        rates = []
+        for _ in range(effort.rounds):
+            contender.fill(dsn, active, max(10_000, int(effort.window_s * 60_000)))
+            rates.append(drained(contender, dsn, workers=WORKERS, batch=BATCH, window_s=effort.window_s))
+        pages = touched.with_waiting(contender, dsn, active)
     return {
         "channels": count,
         "first_turns_per_s": rounded(count / first_s),
-        "messages_per_s": rounded(rate),
+        "messages_per_s": rounded(Figure(rates)),
+        "rounds": [rounded(rate) for rate in rates],
+        "pages_per_dequeue": rounded(pages),
         "bytes_per_channel": rounded(int(space) / count),
     }
 

@@ -29,6 +29,7 @@ def test_a_run_writes_results_that_charts_and_tables_can_be_made_of(
     assert {"machine", "versions", "date", "settings", "note", *runner.SCENARIOS} <= written.keys()
     assert all(row["wal_bytes_per_message"] > 100 for row in written["message"])
     assert all(row["messages_per_s"] > 0 for row in (*written["connections"], *written["channels"]))
+    assert all(row["pages_per_dequeue"] > 100 for row in written["channels"])
     assert all(row["bytes_per_attempt"] > 0 for row in written["history"])
     assert set(charts.make(written).parts) == set(charts.PARTS)
 
