@@ -1,5 +1,6 @@
 """A24: workers are woken while one may be asleep, and nobody notifies for nothing."""
 
+import time
 from collections.abc import Callable
 
 import psycopg
@@ -154,6 +155,14 @@ def test_queues_of_one_database_have_their_own_events(queue: Session) -> None:
     assert queue.ask("select queue_event()") != queue.ask('select "another queue".queue_event()')
 
 
+def passes(queue: Session, newest: int) -> None:
+    """The horizon is the server's: others' transactions, a vacuum's too, may hold it back for a moment."""
+    deadline = time.monotonic() + 20
+    while queue.ask("select oldest from queue_horizon()") < newest:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_the_horizon_tells_when_everybody_has_seen_a_registration(session: Open) -> None:
     """Rule 5: whoever began before the registration may not notify, and is below newest until it ends."""
     queue, producer = session(), session(autocommit=False)
@@ -162,7 +171,7 @@ def test_the_horizon_tells_when_everybody_has_seen_a_registration(session: Open)
     newest = queue.ask("select newest from queue_horizon()")
     assert queue.ask("select oldest from queue_horizon()") < newest
     producer.connection.commit()
-    assert queue.ask("select oldest from queue_horizon()") >= newest
+    passes(queue, newest)
 
 
 def test_who_begins_while_a_registration_is_committed_is_waited_for(session: Open) -> None:
@@ -174,7 +183,7 @@ def test_who_begins_while_a_registration_is_committed_is_waited_for(session: Ope
     newest = listening.ask("select newest from queue_horizon()")
     assert listening.ask("select oldest from queue_horizon()") < newest
     producer.connection.commit()
-    assert listening.ask("select oldest from queue_horizon()") >= newest
+    passes(listening, newest)
 
 
 def test_a_registration_makes_nobody_wait(session: Open) -> None:
