@@ -83,3 +83,16 @@ def test_tables_of_dead_rows_mislead_no_other_call(session: Open, call: str) -> 
     queue.create("born")
     assert cost(queue, call) < 4 * DEAD
     holder.run("rollback")
+
+
+def test_turns_keep_no_room_on_their_pages(queue: Session) -> None:
+    """None of their updates could use it, and each visit to a page fuller than that would prune it."""
+    queue.create_many(["a", "b", "c"] * 5)
+    while queue.dequeue(2):
+        pass
+    flush_statistics(queue)
+    updates = queue.rows(
+        "select n_tup_upd > 0, n_tup_hot_upd from pg_stat_user_tables where relname = 'turn'"
+    )
+    assert updates == [(True, 0)]
+    assert "fillfactor" not in queue.ask("select reloptions::text from pg_class where oid = 'turn'::regclass")
