@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,31 @@ def value(connection: psycopg.Connection[Any], query: str) -> Any:
     return None if row is None else row[0]
 
 
-def kill_when_all_is_under_way(dsn: str, home: Path, connection: psycopg.Connection[Any]) -> None:
+def living(session: int) -> list[int]:
+    """Return the processes of a session: Spark's Python has a group of its own."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            state, _, _, of, *_ = stat.read_text(errors="replace").rpartition(")")[2].split()
+            if state != "Z" and int(of) == session:
+                found.append(int(stat.parent.name))
+    return found
+
+
+def kill(session: int) -> None:
+    """Kill all of it, whatever it starts meanwhile, and wait for its end."""
+    deadline = time.monotonic() + 60
+    while found := living(session):
+        assert time.monotonic() < deadline, found
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def kill_when_all_is_under_way(
+    dsn: str, home: Path, connection: psycopg.Connection[Any], holder: psycopg.Connection[Any]
+) -> None:
     """It has published a batch and archived one, is in the middle of others, and about to publish its job."""
     said = home / "said"
     with said.open("w") as output:
@@ -39,22 +64,21 @@ def kill_when_all_is_under_way(dsn: str, home: Path, connection: psycopg.Connect
         )
     try:
         deadline = time.monotonic() + 240
-        waiting = (
-            "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+        publishing = (
+            "select pid from pg_stat_activity where datname = current_database()"
+            f" and {holder.info.backend_pid} = any (pg_blocking_pids(pid))"
         )
-        while (
-            value(connection, waiting) is None
-            or value(connection, "select max(last_batch) from stream") is None
-        ):
+        while (backend := value(connection, publishing)) is None or value(
+            connection, "select max(last_batch) from stream"
+        ) is None:
             assert driver.poll() is None, said.read_text()
             assert time.monotonic() < deadline, said.read_text()
             time.sleep(0.05)
-        backend = value(connection, waiting)
     finally:
-        os.killpg(driver.pid, signal.SIGKILL)
+        kill(driver.pid)
         driver.wait(30)
     # Nobody is left who could publish the job; PostgreSQL itself would, having heard all it needs.
-    connection.execute("select pg_terminate_backend(%s, 10000)", (backend,))
+    assert value(connection, f"select pg_terminate_backend({backend}, 60000)")
 
 
 def test_a_killed_driver_leaves_nothing_half_done(
@@ -70,7 +94,7 @@ def test_a_killed_driver_leaves_nothing_half_done(
     connection, holder = connect(), connect()
     holder.execute("begin")
     holder.execute("insert into publication (name, created, duplicates) values ('nightly', 0, 0)")
-    kill_when_all_is_under_way(dsn, tmp_path, connection)
+    kill_when_all_is_under_way(dsn, tmp_path, connection, holder)
     holder.execute("rollback")
 
     # Nothing of the job is visible; the rows that it staged are nobody's.
