@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import Connect
 
 # Without the compiler: queue_check() after each step would be compiled each time, which takes 80 ms.
-OPTIONS = "-c search_path=lonnymq -c lock_timeout=3s -c statement_timeout=60s -c jit=off"
+OPTIONS = "-c search_path=lonnymq -c lock_timeout=20s -c statement_timeout=60s -c jit=off"
 
 
 @pytest.fixture
