@@ -17,6 +17,8 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # To note where each column was made, for errors, takes a quarter of a small analysis.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     # Windows are aggregated in the order in which they were sorted: one at a time in memory.
     "spark.sql.execution.replaceHashWithSortAgg": "true",
 }
