@@ -82,6 +82,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         "PYTHONPATH": sysconfig.get_path("purelib"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": SMALL["spark.driver.extraJavaOptions"],
         "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
     }
 
