@@ -67,11 +67,11 @@ def test_every_attempt_is_archived_once_as_it_was(
     source = Source(dsn=dsn, max_rows=7)
     assert dsn not in repr(source)
     queue.channel("acme").set(weight=3, max_concurrency=30)
-    work(queue, "acme", 20)
+    work(queue, "acme", 10)
     said: list[str] = []
     first = archive(spark, source, lake, say=said.append)
-    assert (first.rows, first.batches) == (20, 3)
-    assert said[-1] == "batch 2: 6 attempts, 20 in all"
+    assert (first.rows, first.batches) == (10, 2)
+    assert said[-1] == "batch 1: 3 attempts, 10 in all"
     assert archive(spark, source, lake).rows == 0
     work(queue, "beta", 5)
     assert archive(spark, source, lake).rows == 5
