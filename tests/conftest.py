@@ -30,8 +30,19 @@ Connect = Callable[..., psycopg.Connection[Any]]
 Database = Callable[..., str]
 
 GIVEN_DSN = os.environ.get("LONNYMQ_TEST_DSN")
-# What these test is Python: each test takes one kind of server, by turns. The rest takes all of them.
-TESTS_OF_PYTHON = {"benchmarks", "client", "connections", "examples", "tasks", "testing", "worker"}
+# What these test is Python, or what PostgreSQL promises: each test takes one kind of server, by turns.
+# The rest takes all of them.
+TESTS_BY_TURNS = {
+    "benchmarks",
+    "client",
+    "connections",
+    "examples",
+    "faults",
+    "migration",
+    "tasks",
+    "testing",
+    "worker",
+}
 # These take one kind, by its number: what they ask it is tested on all of them elsewhere.
 TESTS_ON_ONE_KIND = {"cli": 0, "pipeline": -1, "spark": -1}
 MEMORY = Path("/dev/shm")
@@ -105,7 +116,7 @@ def _is_another_servers_turn(item: pytest.Item) -> bool:
         return kinds[TESTS_ON_ONE_KIND[folder]] != kind
     # By name, so that it is the same server whichever tests are chosen.
     turn = zlib.crc32(item.nodeid.replace(kind.name, "").encode())
-    return folder in TESTS_OF_PYTHON and kinds[turn % len(kinds)] != kind
+    return folder in TESTS_BY_TURNS and kinds[turn % len(kinds)] != kind
 
 
 def _place_in_line(item: pytest.Item) -> tuple[int, bool, int]:

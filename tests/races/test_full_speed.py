@@ -36,7 +36,7 @@ def test_every_message_is_completed_exactly_once(
                 [f"channel {n}", cap],
             )
     with processes(producers + 4) as pool, Watch(connect()) as watch:
-        seconds = SECONDS if LONG or batch > 3 else SECONDS / 2
+        seconds = SECONDS if LONG or batch > 3 else SECONDS / 4
         # Under a cap it takes longer to work them than to make them.
         at_most = int((2000 if cap else 100_000) * seconds)
         until = time.time() + seconds

@@ -19,7 +19,7 @@ import pytest
 from lonnymq import Queue
 from lonnymq.pipeline.session import SMALL
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
 # Copy a task as soon as half of the others have ended.
