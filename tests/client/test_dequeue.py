@@ -55,10 +55,12 @@ def test_a_message_cancelled_before_it_could_be_read_is_dropped(
         kept = queue.enqueue("a", b"x" * 2_000_000)
         gone = queue.enqueue("a", b"y" * 2_000_000)
         connection = connect()
-        reply = queue.caller.execute(calls.dequeue(10, 30_000, None, True, LeasedMessage, {}), connection)
+        reply = queue.caller.execute(
+            calls.dequeue(10, 30_000, None, True, False, LeasedMessage, {}), connection
+        )
         assert set(reply.unread) >= {gone.id}
         assert queue.cancel([gone.id or 0]) == ["cancelled"]
-        read = Receiver(queue.caller)._read(reply, connection)
+        read = Receiver(queue.caller)._read(reply, 10.0, connection)
         assert [lease.id for lease in read.leases] == [kept.id]
         assert connect().execute("select message_id from lease").fetchall() == [(kept.id,)]
 

@@ -26,10 +26,18 @@ class OnLoop:
 
     async def __call__(self, message: AsyncMessage) -> None:
         wish = message.payload
-        # A list has the seconds of each attempt.
+        # A list has the seconds of each attempt, those included that were lost with their process.
         seconds = wish["seconds"]
-        seconds = seconds[min(message.attempt, len(seconds)) - 1] if isinstance(seconds, list) else seconds
-        note(self.log, event="begin", id=message.id, attempt=message.attempt, pid=os.getpid())
+        if isinstance(seconds, list):
+            seconds = seconds[min(message.attempt + message.suspicion, len(seconds)) - 1]
+        note(
+            self.log,
+            event="begin",
+            id=message.id,
+            attempt=message.attempt,
+            suspicion=message.suspicion,
+            pid=os.getpid(),
+        )
         try:
             match wish["do"]:
                 case "sleep":

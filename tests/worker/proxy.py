@@ -1,10 +1,11 @@
-"""A network between a worker and its database that can be cut: it hangs without a word, or resets."""
+"""A network between a worker and its database that can be cut, hang without a word, or be slow."""
 
 import contextlib
 import os
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
@@ -12,7 +13,7 @@ from typing import Self
 
 from psycopg import conninfo
 
-CHUNK_BYTES = 65_536
+CHUNK_BYTES = 16_384
 
 
 class Proxy:
@@ -23,6 +24,9 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._forgotten: list[socket.socket] = []
+        self._stalled: set[socket.socket] = set()
+        # Bytes per second and direction; None: as fast as it goes.
+        self.speed: float | None = None
         self._flows = threading.Event()
         self._flows.set()
 
@@ -53,6 +57,10 @@ class Proxy:
         """Pass nothing on. Both sides see open connections on which nothing comes."""
         self._flows.clear()
 
+    def stall(self) -> None:
+        """Pass nothing on for the connections that there are; new ones work."""
+        self._stalled.update(end for pair in self._pairs for end in pair)
+
     def forget(self) -> None:
         """Work again, for new connections; those of before stay open, and silent for ever."""
         pairs, self._pairs = self._pairs, []
@@ -64,6 +72,7 @@ class Proxy:
     def reset(self) -> None:
         """Break all connections; new ones work."""
         pairs, self._pairs = self._pairs, []
+        self._stalled.clear()
         for pair in pairs:
             for end in pair:
                 # Closed with nothing to linger for, a socket sends a reset. A thread in recv() holds it too.
@@ -96,6 +105,10 @@ class Proxy:
         try:
             while data := source.recv(CHUNK_BYTES):
                 self._flows.wait()
+                while source in self._stalled:
+                    time.sleep(0.01)
+                if self.speed is not None:
+                    time.sleep(len(data) / self.speed)
                 sink.sendall(data)
         except OSError:
             is_forgotten = source in self._forgotten or sink in self._forgotten

@@ -76,6 +76,11 @@ class Content:
     state_content: bytes | None
 
 
+def fill(message: LeasedMessage, content: Content) -> None:
+    """Complete a message that nobody has seen yet, in place."""
+    message.__dict__.update(vars(content))
+
+
 @dataclass(frozen=True)
 class Dequeued(Generic[Leased]):
     """The reply to one dequeue; `unread` are ids, with their bytes, whose content was too large for it."""

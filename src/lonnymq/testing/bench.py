@@ -5,10 +5,11 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from lonnymq.model import Dequeued, DequeueOutcome
 from lonnymq.testing.outside import Job, Outside
 from lonnymq.testing.record import Record
 from lonnymq.worker.acknowledger import Acknowledger
-from lonnymq.worker.hand import Hand
+from lonnymq.worker.inventory import Inventory
 from lonnymq.worker.pipeline import Middleware, Pipeline
 from lonnymq.worker.router import Router
 from lonnymq.worker.settings import WorkerSettings
@@ -18,6 +19,7 @@ from lonnymq.worker.verdict import Judge
 if TYPE_CHECKING:
     from lonnymq.client.aio import AsyncMessage, AsyncQueue
     from lonnymq.client.sync import Queue
+    from lonnymq.worker.attempt import Attempt
 
 # Nobody sends heartbeats here, and a debugger may stop everything for a while.
 SETTINGS = WorkerSettings(concurrency=1, prefetch=0, lease_ms=3_600_000, name="test")
@@ -36,20 +38,27 @@ class Bench:
         self.record = Record(SETTINGS.worker_name(), news)
         self._news = news
         self._outside = Outside(news)
-        self._hand = Hand(SETTINGS, router.is_batch)
-        self._acknowledger = Acknowledger(queue.caller, self._hand, self.record, SETTINGS.patience_s)
+        self._inventory = Inventory(SETTINGS, router.is_batch, self._give_back)
+        self._acknowledger = Acknowledger(queue.caller, self._inventory, self.record, SETTINGS.patience_s)
         pipeline = Pipeline([self.record.around, *middleware], self._outside, twin)
-        self._slot = Slot(self._hand, router, pipeline, judge, self._acknowledger.add)
+        self._slot = Slot(self._inventory, router, pipeline, judge, self._acknowledger.add, self._prepare)
         self._acknowledging = asyncio.create_task(self._acknowledger.run())
 
     async def work(self, messages: Iterable["AsyncMessage"]) -> AsyncIterator[Job]:
         """Have messages worked and acknowledged; what blocks is yielded, for the caller to call."""
-        self._hand.take(messages)
-        while self._hand.held:
+        self._inventory.take(Dequeued(DequeueOutcome.LEASED, 0, tuple(messages)))
+        while self._inventory.held:
             await self._news.wait()
             self._news.clear()
             while self._outside.jobs:
                 yield self._outside.jobs.popleft()
+
+    def _give_back(self, attempt: "Attempt") -> None:
+        self._acknowledger.give_back(attempt)
+
+    async def _prepare(self, attempt: "Attempt") -> bool:
+        """Every message runs alone here, and has been read."""
+        return True
 
     async def close(self) -> None:
         self._acknowledging.cancel()

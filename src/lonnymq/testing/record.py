@@ -11,7 +11,7 @@ from lonnymq.worker.report import Report
 from lonnymq.worker.verdict import Interruption, Verdict, Word
 
 if TYPE_CHECKING:
-    from lonnymq.worker.hand import Attempt
+    from lonnymq.worker.attempt import Attempt
     from lonnymq.worker.pipeline import Next
 
 

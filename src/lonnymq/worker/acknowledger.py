@@ -5,17 +5,19 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
+from lonnymq.calls import argument
 from lonnymq.calls import message as calls
 from lonnymq.calls.statement import picked
-from lonnymq.errors import LonnyError
-from lonnymq.worker.patience import PASSING, Pauses, answered
-from lonnymq.worker.verdict import Verdict, Word
+from lonnymq.errors import Busy, ConnectionLost, LonnyError
+from lonnymq.worker.patience import Pauses, answered, slowest_s
+from lonnymq.worker.verdict import GIVEN_BACK, Interruption, Verdict, Word
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from lonnymq.client.aio.caller import AsyncCaller
-    from lonnymq.worker.hand import Attempt, Hand
+    from lonnymq.worker.attempt import Attempt
+    from lonnymq.worker.inventory import Inventory
     from lonnymq.worker.report import Report
 
     Ended = tuple[Attempt, Verdict]
@@ -23,25 +25,41 @@ if TYPE_CHECKING:
 # A call goes out when so many have ended, or so long after the first of them; at once, if nothing else runs.
 GROUP = 100
 LINGER_S = 0.002
+# No call carries more than this, unless one attempt alone does.
+GROUP_BYTES = 1024 * 1024
 WORDS = (Word.COMPLETE, Word.GIVE_BACK, Word.DEFER, Word.BURY)
+# Refused for what they are, and not because of the database's state: sent again, they would be refused again.
+REFUSALS = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError)
 
 
 class Acknowledger:
     """Keeps each verdict until the queue has answered to it."""
 
-    def __init__(self, caller: "AsyncCaller", hand: "Hand", report: "Report", patience_s: float) -> None:
+    def __init__(
+        self,
+        caller: "AsyncCaller",
+        inventory: "Inventory",
+        report: "Report",
+        patience_s: float,
+        heavy: "Acknowledger | None" = None,
+    ) -> None:
         self._caller = caller
-        self._hand = hand
+        self._inventory = inventory
         self._report = report
         self._patience_s = patience_s
+        # Where large states go, so that nothing else waits behind them.
+        self._heavy = heavy
         self._pauses = Pauses()
         self._pending: list[Ended] = []
         self._signal: asyncio.Future[None] | None = None
-        self._silence = asyncio.Event()
+
+    def give_back(self, attempt: "Attempt") -> None:
+        """Return a message unworked; no attempt is spent."""
+        self.add(attempt, GIVEN_BACK)
 
     def add(self, attempt: "Attempt", verdict: Verdict) -> None:
         """Note how an attempt ended; the queue is told soon."""
-        if attempt not in self._hand.held:
+        if attempt not in self._inventory.held:
             return  # lost, and reported when that was known
         has_failed = verdict.word is not Word.COMPLETE
         if attempt.outcome is not None and not (attempt.is_lent and has_failed):
@@ -49,6 +67,8 @@ class Acknowledger:
             self._done(attempt, verdict, attempt.outcome)
         elif verdict.word is Word.NOTHING or (attempt.is_lost and verdict.word is not Word.GIVE_BACK):
             self._done(attempt, verdict, "lease_lost")
+        elif self._heavy is not None and verdict.state is not None and len(verdict.state) > GROUP_BYTES:
+            self._heavy.add(attempt, verdict)
         else:
             self._pending.append((attempt, verdict))
             if self._signal is not None and len(self._pending) in (1, GROUP):
@@ -58,39 +78,29 @@ class Acknowledger:
         """Acknowledge for ever; while a call is on its way, the next group gathers."""
         while True:
             if not self._pending:
-                self._silence.set()
                 await self._sign(None)
-            if len(self._pending) < GROUP and (self._hand.running or self._hand.waiting):
+            if len(self._pending) < GROUP and (self._inventory.running or self._inventory.waiting):
                 await self._sign(LINGER_S)
-            self._silence.clear()
             pending, self._pending = self._pending, []
             for word in WORDS:
-                group = [ended for ended in pending if ended[1].word is word]
-                if group:
+                for group in _groups([ended for ended in pending if ended[1].word is word]):
                     await self._acknowledge(word, group)
 
-    async def finish(self, for_s: float) -> bool:
-        """Wait until the queue has answered to all; return whether it has, in that time."""
-        try:
-            async with asyncio.timeout(for_s):
-                while self._hand.held:
-                    self._silence.clear()
-                    await self._silence.wait()
-        except TimeoutError:
-            return False
-        return True
-
     async def _acknowledge(self, word: Word, group: "Sequence[Ended]") -> None:
+        seconds = slowest_s(self._patience_s, sum(_size(verdict) for _, verdict in group))
         try:
-            answers = await answered(self._caller.source, self._patience_s, self._tell(word, group))
-        except PASSING as error:
+            answers = await answered(self._caller.source, seconds, self._tell(word, group))
+        except Exception as error:  # noqa: BLE001 - the worker outlives it
+            if isinstance(error, REFUSALS) or (
+                isinstance(error, LonnyError) and not isinstance(error, ConnectionLost | Busy)
+            ):
+                await self._acknowledge_apart(word, group, error)
+                return
             for attempt, _ in group:
                 attempt.is_doubtful = attempt.is_doubtful or getattr(error, "may_have_happened", True)
             self._pending.extend(group)
             self._report.trouble("acknowledging", error)
             await asyncio.sleep(self._pauses.next_s())
-        except (LonnyError, psycopg.Error) as error:
-            await self._acknowledge_apart(word, group, error)
         else:
             self._pauses.reset()
             self._report.recovered("acknowledging")
@@ -102,13 +112,17 @@ class Acknowledger:
 
     async def _acknowledge_apart(self, word: Word, group: "Sequence[Ended]", error: Exception) -> None:
         """One of them is refused, and must not keep the others from their end."""
+        attempt, verdict = group[0]
         if len(group) > 1:
             for ended in group:
                 await self._acknowledge(word, [ended])
+        elif verdict.state is not None:
+            # Its next attempt begins without a state, and the error says why.
+            reason = argument.error_text(f"the state was refused: {error}")
+            self.add(attempt, Verdict(Word.DEFER, verdict.delay_ms, error=reason))
         else:
-            attempt, _ = group[0]
             self._report.refused(attempt, word, error)
-            self._hand.forget(attempt)
+            self._inventory.forget(attempt)
 
     async def _tell(self, word: Word, group: "Sequence[Ended]") -> "Sequence[str]":
         ids = [attempt.message.id for attempt, _ in group]
@@ -134,8 +148,9 @@ class Acknowledger:
         )
 
     def _done(self, attempt: "Attempt", verdict: Verdict, outcome: str) -> None:
-        self._report.ended(attempt, verdict, outcome)
-        self._hand.forget(attempt)
+        if attempt.interruption is not Interruption.CANCELLED:  # which was reported when it was known
+            self._report.ended(attempt, verdict, outcome)
+        self._inventory.forget(attempt)
 
     async def _sign(self, for_s: float | None) -> None:
         """Wait for the first verdict of a group or, for so long, until the group is large enough."""
@@ -146,6 +161,24 @@ class Acknowledger:
         self._signal = None
         if timer is not None:
             timer.cancel()
+
+
+def _groups(ended: "list[Ended]") -> "Iterator[list[Ended]]":
+    """Cut a list so that no part carries too many bytes."""
+    group: list[Ended] = []
+    size = 0
+    for one in ended:
+        size += _size(one[1])
+        if group and size > GROUP_BYTES:
+            yield group
+            group, size = [], _size(one[1])
+        group.append(one)
+    if group:
+        yield group
+
+
+def _size(verdict: Verdict) -> int:
+    return len(verdict.state or b"") + len(verdict.error or "")
 
 
 def _set(future: "asyncio.Future[None]") -> None:

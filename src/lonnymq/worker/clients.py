@@ -1,7 +1,11 @@
-"""The clients of a worker: an asyncio one for itself, a blocking one for handlers in threads."""
+"""The clients of a worker: some for itself, an asyncio one and a blocking one for its handlers."""
 
-from dataclasses import dataclass
+import inspect
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
+
+from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool
 
 from lonnymq.calls.codec import JSON, Codec
 from lonnymq.client.aio import AsyncQueue
@@ -37,20 +41,45 @@ class Clients:
         return cls(target, queue.schema, queue.codec, queue.caller.settings, queue)
 
     def queue(self) -> AsyncQueue:
-        """The given one, if it is of this kind: handlers then share its pool."""
-        return (
-            self.given if isinstance(self.given, AsyncQueue) else AsyncQueue(self.target, **self._options())
-        )
+        """The client of async handlers: the given one, if it is of this kind."""
+        return self.given if isinstance(self.given, AsyncQueue) else self._made(self.target)
+
+    def own(self, connections: int) -> AsyncQueue:
+        """A client for the worker itself, whose connections no handler can use up."""
+        settings = replace(self.settings or ClientSettings(), pool_min_size=1, pool_max_size=connections)
+        return self._made(_connector(self.target), settings)
 
     def twin(self) -> Queue:
         """The blocking client; it connects only if a handler in a thread uses it without a connection."""
         if isinstance(self.given, Queue):
             return self.given
         target = self.target if isinstance(self.target, str) else _refuse
-        return Queue(target, **self._options())
+        return Queue(target, schema=self.schema, codec=self.codec, settings=self.settings)
 
-    def _options(self) -> dict[str, Any]:
-        return {"schema": self.schema, "codec": self.codec, "settings": self.settings}
+    def _made(self, target: Any, settings: ClientSettings | None = None) -> AsyncQueue:
+        return AsyncQueue(target, schema=self.schema, codec=self.codec, settings=settings or self.settings)
+
+
+def _connector(target: Any) -> Any:
+    """Return a target that connects as this one does, but shares no pool with it."""
+    if not isinstance(target, AsyncConnectionPool):
+        return target
+
+    async def connect() -> AsyncConnection[Any]:
+        conninfo, options = await _resolved(target.conninfo), await _resolved(target.kwargs)
+        connection: AsyncConnection[Any] = await target.connection_class.connect(conninfo, **(options or {}))
+        configure = getattr(target, "_configure", None)
+        if configure is not None:
+            await configure(connection)
+        return connection
+
+    return connect
+
+
+async def _resolved(value: Any) -> Any:
+    """A pool takes functions in place of its parameters, async or not."""
+    value = value() if callable(value) else value
+    return await value if inspect.isawaitable(value) else value
 
 
 def _refuse() -> NoReturn:

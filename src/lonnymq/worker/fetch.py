@@ -3,35 +3,59 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from lonnymq.worker.patience import PASSING, Pauses, answered
+from lonnymq.calls import message as calls
+from lonnymq.client.aio import AsyncMessage
+from lonnymq.client.aio.receiver import AsyncReceiver
+from lonnymq.worker.patience import Pauses, answered, close_quietly, is_fatal
 
 if TYPE_CHECKING:
     from lonnymq.client.aio import AsyncQueue
-    from lonnymq.worker.hand import Hand
+    from lonnymq.client.aio.caller import AsyncCaller
+    from lonnymq.worker.inventory import Inventory
     from lonnymq.worker.report import Report
     from lonnymq.worker.settings import WorkerSettings
 
 
-async def fetch(queue: "AsyncQueue", hand: "Hand", settings: "WorkerSettings", report: "Report") -> None:
-    """Fetch for ever; a server that was reached once is waited for."""
+async def fetch(
+    caller: "AsyncCaller",
+    queue: "AsyncQueue",
+    inventory: "Inventory",
+    settings: "WorkerSettings",
+    report: "Report",
+) -> None:
+    """Fetch for ever. `queue` is what the handlers' messages speak to."""
+    receiver = AsyncReceiver(caller)
     pauses = Pauses()
     # An idle call ends after a while, so that one which hangs can be told from one which sleeps.
     wait_s = settings.patience_s
-    while True:
-        limit = await hand.room()
-        try:
-            batch = await answered(
-                queue.caller.source,
-                wait_s + settings.patience_s,
-                queue.dequeue(limit, lease_ms=settings.lease_ms, worker=report.worker, wait=wait_s),
-                undo=hand.take,
+    try:
+        while True:
+            limit = await inventory.room()
+            call = calls.dequeue(
+                limit,
+                settings.lease_ms,
+                report.worker,
+                is_durable=False,
+                # If this process dies, any of its messages may be the reason, unless there is just one.
+                is_shared=limit > 1 or bool(inventory.held),
+                kind=AsyncMessage,
+                more={"queue": queue, "watch": None},
             )
-        except PASSING as error:
-            if not queue.caller.source.was_reached:
-                raise
-            report.trouble("dequeue", error)
-            await asyncio.sleep(pauses.next_s())
-        else:
-            pauses.reset()
-            report.recovered("dequeue")
-            hand.take(batch)
+            try:
+                reply = await answered(
+                    caller.source,
+                    wait_s + settings.patience_s,
+                    receiver.lease(call, wait_s),
+                    undo=inventory.take,
+                )
+            except Exception as error:
+                if is_fatal(error, caller.source):
+                    raise
+                report.trouble("dequeue", error)
+                await asyncio.sleep(pauses.next_s())
+            else:
+                pauses.reset()
+                report.recovered("dequeue")
+                inventory.take(reply)
+    finally:
+        await close_quietly(receiver.close())

@@ -9,14 +9,15 @@ from lonnymq.calls import message as calls
 from lonnymq.calls.statement import picked
 from lonnymq.client.aio.caller import MAX_BATCH
 from lonnymq.model import HeartbeatOutcome
-from lonnymq.worker.patience import PASSING, Pauses, answered
+from lonnymq.worker.patience import Pauses, answered
 from lonnymq.worker.report import LOG
 from lonnymq.worker.verdict import GIVEN_BACK, Interruption
 
 if TYPE_CHECKING:
     from lonnymq.client.aio.caller import AsyncCaller
     from lonnymq.worker.acknowledger import Acknowledger
-    from lonnymq.worker.hand import Attempt, Hand
+    from lonnymq.worker.attempt import Attempt
+    from lonnymq.worker.inventory import Inventory
     from lonnymq.worker.report import Report
 
 BEATS_PER_LEASE = 3
@@ -30,13 +31,13 @@ class LeaseKeeper:
     def __init__(
         self,
         caller: "AsyncCaller",
-        hand: "Hand",
+        inventory: "Inventory",
         acknowledger: "Acknowledger",
         report: "Report",
         lease_ms: int,
     ) -> None:
         self._caller = caller
-        self._hand = hand
+        self._inventory = inventory
         self._acknowledger = acknowledger
         self._report = report
         self._lease_ms = lease_ms
@@ -51,16 +52,27 @@ class LeaseKeeper:
             await asyncio.sleep(pause_s)
             self._notice_a_blocked_loop(time.monotonic() - slept_at - pause_s)
             pause_s = self._interval_s
-            attempts = [one for one in self._hand.held if not (one.is_told or one.acknowledging)]
+            attempts = [one for one in self._inventory.held if not (one.is_told or one.acknowledging)]
             try:
                 if attempts:
                     await self._beat(attempts)
                     self._report.recovered("heartbeat")
                     self._pauses.reset()
-            except PASSING as error:
+            except Exception as error:  # noqa: BLE001 - the worker outlives it
                 self._report.trouble("heartbeat", error)
                 pause_s = self._pauses.next_s()
             self._lose_the_unkept()
+
+    async def isolate(self, attempt: "Attempt") -> bool:
+        """Tell the queue that from now on this message runs alone; return whether it is still ours."""
+        asked_at = time.monotonic()
+        message = attempt.message
+        call = calls.heartbeat([message.id], [message.token], self._lease_ms, is_alone=True)
+        answers = await answered(self._caller.source, self._interval_s, self._caller.perform(call))
+        if answers == [HeartbeatOutcome.EXTENDED]:
+            attempt.kept_until = asked_at + self._lease_ms / 1000
+            return True
+        return False
 
     async def _beat(self, attempts: "list[Attempt]") -> None:
         asked_at = time.monotonic()
@@ -90,19 +102,19 @@ class LeaseKeeper:
     def _lose_the_unkept(self) -> None:
         """Without an answer for as long as a lease, it has to be taken for lost."""
         now = time.monotonic()
-        for attempt in [one for one in self._hand.held if one.kept_until <= now]:
+        for attempt in [one for one in self._inventory.held if one.kept_until <= now]:
             self._lose(attempt, Interruption.LOST)
 
     def _lose(self, attempt: "Attempt", why: Interruption) -> None:
         is_past = attempt.ended_at or attempt.outcome or attempt.acknowledging or attempt.interruption
-        if is_past or attempt not in self._hand.held:
+        if is_past or attempt not in self._inventory.held:
             # Whoever speaks to the queue about it hears the same, or has told.
             return
         attempt.is_lost, attempt.interruption, attempt.kept_until = True, why, 0.0
         self._report.lost(attempt, why)
         slot = attempt.slot
         if why is Interruption.LOST:
-            self._hand.forget(attempt)
+            self._inventory.forget(attempt)
         elif slot is None:
             self._acknowledger.add(attempt, GIVEN_BACK)
         if slot is not None:

@@ -1,30 +1,37 @@
 """Calls that must not hang: a connection may be dead without anybody saying so."""
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-import psycopg
-
 from lonnymq.client.aio.source import AsyncSource
-from lonnymq.errors import Busy, ConnectionLost
+from lonnymq.errors import ConnectionLost, NotPermitted, SchemaError, SessionNotKept
 
 Result = TypeVar("Result")
 
-# What may pass by itself: a restart, a failover, a cut, a full disk, a lock on a whole table.
-PASSING = (
-    ConnectionLost,
-    Busy,
-    psycopg.OperationalError,
-    psycopg.InterfaceError,
-    psycopg.InternalError,
-    TimeoutError,
-    OSError,
-)
+# What waiting cannot cure.
+FATAL = (SchemaError, NotPermitted, SessionNotKept)
+# A link that carries less than this is taken for dead.
+SLOWEST_BYTES_PER_S = 100_000
 # How long a cancelled call may clean up, and a dequeue give back what it has leased.
 CLEAN_UP_S = 10.0
 AGAIN_S = 1.0
+# How long a connection may take to be closed.
+CLOSE_S = 3.0
+
+
+def is_fatal(error: Exception, source: AsyncSource) -> bool:
+    """Whether a worker ends because of this; it outlives everything else."""
+    if isinstance(error, ConnectionLost):
+        return not source.was_reached
+    return isinstance(error, FATAL)
+
+
+def slowest_s(patience_s: float, size: int) -> float:
+    """Return how long a call may take that carries this many bytes."""
+    return patience_s + size / SLOWEST_BYTES_PER_S
 
 
 class Pauses:
@@ -64,9 +71,11 @@ async def within(
     If the caller is cancelled and there is a result all the same, it goes to `undo`.
     """
     task = asyncio.ensure_future(work)
+    is_late = False
     try:
         await asyncio.wait({task}, timeout=seconds)
         while not task.done():
+            is_late = True
             # Once may not be enough: the driver then asks the server to stop, which may hang as well.
             task.cancel()
             await asyncio.wait({task}, timeout=AGAIN_S)
@@ -78,9 +87,16 @@ async def within(
         if undo is not None and task.done() and not task.cancelled() and task.exception() is None:
             undo(task.result())
         raise
-    if task.cancelled():
+    if task.cancelled() or (is_late and task.exception() is not None):
+        # Cancelled while it still sends, the driver raises whatever it stumbles over.
         raise TimeoutError(f"no answer from the database within {seconds:g} s")
     return task.result()
+
+
+async def close_quietly(closing: Coroutine[Any, Any, object]) -> None:
+    """Close a client, as far as its connections still let themselves be closed."""
+    with contextlib.suppress(Exception):
+        await within(CLOSE_S, closing)
 
 
 async def cleared_away() -> None:

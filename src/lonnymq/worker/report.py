@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lonnymq.worker.verdict import Interruption, Verdict, Word
 
 if TYPE_CHECKING:
-    from lonnymq.worker.hand import Attempt
+    from lonnymq.worker.attempt import Attempt
 
 LOG = logging.getLogger("lonnymq.worker")
 

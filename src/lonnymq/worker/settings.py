@@ -14,8 +14,11 @@ class WorkerSettings:
 
     # Handlers that run at the same time.
     concurrency: int = 10
-    # Messages leased ahead of free slots; None: as many as are worked in 20 ms, at most 400.
+    # Messages leased ahead of free slots; None: as many as are worked in 20 ms, at most 400. One that has not
+    # started after 100 ms goes back to the queue.
     prefetch: int | None = None
+    # Bytes of large contents (those of more than a few kB) in memory at a time. A larger one runs alone.
+    max_bytes: int = 128 * 1024 * 1024
     # The most messages that a batch handler is given at once.
     batch_size: int = 100
     # Heartbeats go out three times per lease.
@@ -31,6 +34,7 @@ class WorkerSettings:
     def __post_init__(self) -> None:
         argument.whole("concurrency", self.concurrency, 1, 10_000)
         argument.optional_whole("prefetch", self.prefetch, 0, 10_000)
+        argument.whole("max_bytes", self.max_bytes, 1, argument.MAX_BIGINT)
         argument.whole("batch_size", self.batch_size, 1, 10_000)
         argument.whole("lease_ms", self.lease_ms, 100, argument.MAX_LEASE_MS)
         argument.whole("processes", self.processes, 1, 1_000)

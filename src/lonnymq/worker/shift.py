@@ -6,22 +6,27 @@ import importlib
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Self
 
+from lonnymq.model.lease import fill
 from lonnymq.worker.acknowledger import Acknowledger
 from lonnymq.worker.fetch import fetch
-from lonnymq.worker.hand import Hand
+from lonnymq.worker.inventory import Inventory
 from lonnymq.worker.lease import LeaseKeeper
-from lonnymq.worker.patience import PASSING, within
+from lonnymq.worker.patience import close_quietly
 from lonnymq.worker.pipeline import Pipeline
+from lonnymq.worker.reader import Reader
 from lonnymq.worker.report import Report
 from lonnymq.worker.settings import ExitCode
 from lonnymq.worker.shutdown import GRACE_S, LAST_WORDS_S
 from lonnymq.worker.slot import Slot
 from lonnymq.worker.threads import Threads
-from lonnymq.worker.verdict import GIVEN_BACK, Interruption, Judge
+from lonnymq.worker.verdict import Interruption, Judge
 
 if TYPE_CHECKING:
-    from lonnymq.client.aio import AsyncQueue
+    from lonnymq.worker.attempt import Attempt
     from lonnymq.worker.worker import Worker
+
+# For fetching, for reading large contents, for sending large states, and for crons.
+OWN_CONNECTIONS = 4
 
 
 class Shift:
@@ -32,18 +37,27 @@ class Shift:
         self._worker = worker
         self._settings = settings
         self._shutdown = worker.shutdown
-        self._queue = worker.clients.queue()
-        self._twin = worker.clients.twin()
         self._report = report = Report(settings.worker_name(), worker.counts)
-        judge, router = Judge(self._queue.codec), worker.router
+        clients = worker.clients
+        # Heartbeats and acknowledgements wait for nobody: not for handlers, not for large contents.
+        self._own = own = clients.own(OWN_CONNECTIONS)
+        self._beating, self._acknowledging = clients.own(1), clients.own(1)
+        self._queue, self._twin = clients.queue(), clients.twin()
+        judge, router = Judge(clients.codec), worker.router
         self._threads = Threads()
         pipeline = Pipeline(worker.middleware, self._threads, self._twin)
-        caller = self._queue.caller
-        self._hand = Hand(settings, router.is_batch)
-        self._acknowledger = Acknowledger(caller, self._hand, report, settings.patience_s)
-        self._keeper = LeaseKeeper(caller, self._hand, self._acknowledger, report, settings.lease_ms)
+        self._inventory = inventory = Inventory(settings, router.is_batch, self._give_back)
+        patience_s = settings.patience_s
+        self._heavy = Acknowledger(own.caller, inventory, report, patience_s)
+        self._acknowledger = Acknowledger(
+            self._acknowledging.caller, inventory, report, patience_s, self._heavy
+        )
+        self._reader = Reader(own.caller, inventory, report, patience_s)
+        self._keeper = LeaseKeeper(
+            self._beating.caller, inventory, self._acknowledger, report, settings.lease_ms
+        )
         self._slots = [
-            Slot(self._hand, router, pipeline, judge, self._acknowledger.add)
+            Slot(inventory, router, pipeline, judge, self._acknowledger.add, self._prepare)
             for _ in range(settings.concurrency)
         ]
         for slot in self._slots:
@@ -56,12 +70,12 @@ class Shift:
         self.has_stragglers = False
 
     async def __aenter__(self) -> Self:
-        self._start(self._acknowledger.run())
-        self._start(self._keeper.run())
+        for part in (self._acknowledger, self._heavy, self._keeper, self._reader):
+            self._start(part.run())
         crons = getattr(self._worker.handler, "crons", None)
         if crons is not None:
             ticking = importlib.import_module("lonnymq.tasks.cron")
-            self._start(ticking.tick_forever(self._queue, crons, self._settings.patience_s))
+            self._start(ticking.tick_forever(self._own, crons, self._settings.patience_s))
         self._report.tell(f"working as {self._report.worker}")
         return self
 
@@ -71,27 +85,31 @@ class Shift:
         await asyncio.gather(*(slot.close() for slot in self._slots), return_exceptions=True)
         await asyncio.wait(self._background, timeout=1.0)
         self._threads.close()
+        queues = [self._own, self._beating, self._acknowledging]
         if self._queue is not self._worker.clients.given:
-            await closed(self._queue)
+            queues.append(self._queue)
+        await asyncio.gather(*(close_quietly(queue.close()) for queue in queues))
         if self._twin is not self._worker.clients.given:
             self._twin.close()
 
     async def fetch(self) -> None:
         """Until asked to stop; then what no handler has begun goes back at once."""
-        fetching = self._fetching = self._start(fetch(self._queue, self._hand, self._settings, self._report))
+        fetching = self._fetching = self._start(
+            fetch(self._own.caller, self._queue, self._inventory, self._settings, self._report)
+        )
         try:
             await self._shutdown.asked.wait()
         finally:
-            self._report.tell("stopping", running=self._hand.running, unstarted=len(self._hand.waiting))
-            self._hand.close()
-            self._give_back()
+            self._tell_of_the_end()
+            self._inventory.close()
+            self._give_back_unstarted()
             # A call may be on its way. What it brings goes back as well.
-            fetching.add_done_callback(lambda ended: self._give_back())
+            fetching.add_done_callback(lambda ended: self._give_back_unstarted())
             fetching.cancel()
 
     async def finish(self) -> None:
         """Until the handlers that run have finished, their time is over, or it must be now."""
-        async with _cancelled_at_exit(self._hand.quiet()) as quiet:
+        async with _cancelled_at_exit(self._inventory.quiet()) as quiet:
             async with _cancelled_at_exit(self._shutdown.now.wait()) as now:
                 await asyncio.wait(
                     {quiet, now}, timeout=self._settings.shutdown_s, return_when=asyncio.FIRST_COMPLETED
@@ -103,18 +121,20 @@ class Shift:
         self._was_interrupted = bool(running)
         for slot in running:
             slot.interrupt(Interruption.STOPPED)
-        async with _cancelled_at_exit(self._hand.quiet()) as quiet:
+        async with _cancelled_at_exit(self._inventory.quiet()) as quiet:
             if any(slot.is_working for slot in running):
                 await asyncio.wait({quiet}, timeout=GRACE_S)
         for slot in running:
             self.has_stragglers = slot.abandon() or self.has_stragglers
 
     async def acknowledge(self) -> None:
-        """Say the last words to the queue."""
+        """Send the last acknowledgements."""
         if self._fetching is not None:
             await asyncio.wait({self._fetching}, timeout=GRACE_S)
-        await self._acknowledger.finish(LAST_WORDS_S)
-        self._report.tell("stopped", **self._worker.counts, unacknowledged=len(self._hand.held))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORDS_S):
+                await self._inventory.emptied()
+        self._report.tell("stopped", **self._worker.counts, unacknowledged=len(self._inventory.held))
 
     def exit_code(self) -> ExitCode:
         """Return how all this went, or raise why it could not go on."""
@@ -122,9 +142,38 @@ class Shift:
             raise self._failure
         return ExitCode.INTERRUPTED if self._was_interrupted else ExitCode.FINISHED
 
-    def _give_back(self) -> None:
-        for attempt in self._hand.unstarted():
-            self._acknowledger.add(attempt, GIVEN_BACK)
+    def _give_back(self, attempt: "Attempt") -> None:
+        self._acknowledger.give_back(attempt)
+
+    def _give_back_unstarted(self) -> None:
+        for attempt in self._inventory.unstarted():
+            self._give_back(attempt)
+
+    async def _prepare(self, attempt: "Attempt") -> bool:
+        """Make a message ready that must run alone; return whether it may."""
+        try:
+            if attempt.is_suspect and not await self._keeper.isolate(attempt):
+                return False
+            if attempt.unread_bytes:
+                contents = await self._reader.read([attempt])
+                if attempt.message.id not in contents:
+                    return False
+                fill(attempt.message, contents[attempt.message.id])
+        except Exception as error:  # noqa: BLE001 - it goes back, and comes again
+            self._report.trouble("reading", error)
+            return False
+        return True
+
+    def _tell_of_the_end(self) -> None:
+        inventory = self._inventory
+        unstarted = len(inventory.waiting) + len(inventory.unread)
+        what = "stopping"
+        if inventory.working:
+            what = (
+                f"stopping within {self._settings.shutdown_s:g} s, or at once on another SIGTERM or SIGINT,"
+                " which gives back what runs"
+            )
+        self._report.tell(what, running=inventory.working, unstarted=unstarted)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         task = asyncio.create_task(work)
@@ -137,12 +186,6 @@ class Shift:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failure = self._failure or error
             self._shutdown.ask()
-
-
-async def closed(queue: "AsyncQueue") -> None:
-    """Close a client, as far as its connections still let themselves be closed."""
-    with contextlib.suppress(*PASSING):
-        await within(LAST_WORDS_S, queue.close())
 
 
 @contextlib.asynccontextmanager

@@ -6,16 +6,19 @@ import time
 from typing import TYPE_CHECKING
 
 from lonnymq.worker.handler import Handler
-from lonnymq.worker.verdict import COMPLETED, NOTHING, Interruption, Judge, Verdict, Word
+from lonnymq.worker.verdict import COMPLETED, GIVEN_BACK, NOTHING, Interruption, Judge, Verdict, Word
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
-    from lonnymq.worker.hand import Attempt, Hand
+    from lonnymq.worker.attempt import Attempt
+    from lonnymq.worker.inventory import Inventory
     from lonnymq.worker.pipeline import Pipeline
     from lonnymq.worker.router import Router
 
     Acknowledge = Callable[[Attempt, Verdict], None]
+    # Makes a message ready that must run alone; whether it may.
+    Prepare = Callable[[Attempt], Awaitable[bool]]
 
 # Handlers that never wait must not keep the loop from its heartbeats for longer.
 MAX_HOLD_S = 0.01
@@ -25,13 +28,20 @@ class Slot:
     """One task for many attempts, one after the other: what never waits costs no switch of tasks."""
 
     def __init__(
-        self, hand: "Hand", router: "Router", pipeline: "Pipeline", judge: Judge, acknowledge: "Acknowledge"
+        self,
+        inventory: "Inventory",
+        router: "Router",
+        pipeline: "Pipeline",
+        judge: Judge,
+        acknowledge: "Acknowledge",
+        prepare: "Prepare",
     ) -> None:
-        self._hand = hand
+        self._inventory = inventory
         self._router = router
         self._pipeline = pipeline
         self._judge = judge
         self._acknowledge = acknowledge
+        self._prepare = prepare
         self._attempts: list[Attempt] = []
         self._handler: Handler | None = None
         self._why: Interruption | None = None
@@ -45,12 +55,18 @@ class Slot:
 
     def interrupt(self, why: Interruption) -> None:
         """Stop the handler. One in a thread can only be told so; its attempt ends here and now."""
-        if self._handler is None or self._why is not None:
+        if self._handler is None:
+            if self._attempts:
+                # One that must run alone is being made ready.
+                self.task.cancel()
+            return
+        if self._why is not None:
             return
         self._why = why
+        is_lost = all(attempt.interruption is Interruption.LOST for attempt in self._attempts)
         if self._handler.is_async:
             self.task.cancel()
-        elif why in (Interruption.TIMED_OUT, Interruption.STOPPED):
+        elif is_lost or why in (Interruption.TIMED_OUT, Interruption.STOPPED):
             self._end(asyncio.CancelledError())
 
     def lose(self) -> None:
@@ -82,12 +98,14 @@ class Slot:
                 await self._rest()
 
     async def _work_on(self) -> None:
-        hand = self._hand
+        inventory = self._inventory
         resumed_at = time.monotonic()
         while not self._is_closing:
-            if not hand.waiting or hand.is_closed:
-                await hand.arrival()
+            if not inventory.has_work:
+                await inventory.arrival()
                 resumed_at = time.monotonic()
+            elif inventory.has_solo:
+                await self._run_alone()
             elif self._begin():
                 await self._run()
                 if time.monotonic() - resumed_at > MAX_HOLD_S:
@@ -98,26 +116,52 @@ class Slot:
         """Take the next message; if its handler takes many at once, also those behind it that it works."""
         attempts: list[Attempt] = []
         handler = None
-        now = time.monotonic()
-        waiting, most = self._hand.waiting, 1
+        waiting, most = self._inventory.waiting, 1
         while waiting and len(attempts) < most:
-            attempt = waiting[0]
-            admitted = self._router.admit(attempt.message) if attempt.kept_until > now else NOTHING
+            admitted = self._admitted(waiting[0])
             if isinstance(admitted, Handler):
                 if handler is not None and handler is not admitted:
                     break
                 handler = admitted
-                most = self._hand.batch_size if handler.is_batch else 1
+                most = self._inventory.batch_size if handler.is_batch else 1
                 attempts.append(waiting.popleft())
             else:
                 self._acknowledge(waiting.popleft(), admitted)
         if handler is None:
             return False
+        self._inventory.begin(len(attempts))
+        self._hold(attempts, handler)
+        return True
+
+    async def _run_alone(self) -> None:
+        """Run the message that must be alone; the process is empty, and stays so until it has ended."""
+        inventory = self._inventory
+        attempt = inventory.solo.begin()
+        inventory.begin(1)
+        self._attempts = [attempt]
+        admitted: Handler | Verdict = GIVEN_BACK
+        try:
+            if await self._prepare(attempt):
+                admitted = self._admitted(attempt)
+            if isinstance(admitted, Handler):
+                self._hold([attempt], admitted)
+                await self._run()
+        finally:
+            if not isinstance(admitted, Handler):
+                self._attempts = []
+                self._acknowledge(attempt, admitted)
+                inventory.end()
+                inventory.vacate()
+            inventory.solo.finish()
+
+    def _admitted(self, attempt: "Attempt") -> Handler | Verdict:
+        return self._router.admit(attempt.message) if attempt.kept_until > time.monotonic() else NOTHING
+
+    def _hold(self, attempts: "list[Attempt]", handler: Handler) -> None:
+        now = time.monotonic()
         self._attempts, self._handler, self._why = attempts, handler, None
-        self._hand.begin(attempts)
         for attempt in attempts:
             attempt.slot, attempt.handler, attempt.began_at = self, handler, now
-        return True
 
     async def _run(self) -> None:
         handler = self._handler
@@ -142,7 +186,7 @@ class Slot:
             await self._rest()
         self._end(error)
         self._handler = None
-        self._hand.vacate()
+        self._inventory.vacate()
 
     async def _rest(self) -> None:
         """Take back what was meant for a handler that has ended: the next one is not cancelled."""
@@ -154,8 +198,11 @@ class Slot:
     def _end(self, error: BaseException | None) -> None:
         """Judge each attempt, unless that was done when the handler was interrupted."""
         attempts, self._attempts = self._attempts, []
+        if not attempts:
+            return
         handler = self._handler
         assert handler is not None
+        self._inventory.end()
         now = time.monotonic()
         for attempt in attempts:
             attempt.slot, attempt.ended_at = None, now

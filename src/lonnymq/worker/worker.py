@@ -12,12 +12,12 @@ from lonnymq.client.aio import AsyncQueue
 from lonnymq.errors import ConnectionLost, NotPermitted, SchemaError, SessionNotKept
 from lonnymq.worker import processes
 from lonnymq.worker.clients import Clients
-from lonnymq.worker.patience import cleared_away
+from lonnymq.worker.patience import cleared_away, close_quietly
 from lonnymq.worker.pipeline import Middleware
 from lonnymq.worker.report import LOG
 from lonnymq.worker.router import Router
 from lonnymq.worker.settings import ExitCode, WorkerSettings
-from lonnymq.worker.shift import Shift, closed
+from lonnymq.worker.shift import Shift
 from lonnymq.worker.shutdown import Shutdown, end_at_once, signals
 from lonnymq.worker.verdict import Judge
 
@@ -94,7 +94,7 @@ class Worker:
             code = ExitCode.FAILED
         if isinstance(self.clients.given, AsyncQueue):
             # Its connections belong to this loop, which ends here.
-            await closed(self.clients.given)
+            await close_quietly(self.clients.given.close())
         if self._has_stragglers:
             end_at_once(code)
         await cleared_away()

@@ -196,7 +196,8 @@ class AsyncQueue(AsyncAcknowledger):
         wait_s = 0.0 if wait is None else argument.seconds("wait", wait)
         if wait_s and connection is not None:
             raise invalid("wait", wait, "absent if connection is given: a transaction must not sleep")
-        reply = await self._receiver.receive(call, wait_s, connection)
+        # Reading large contents over a slow link must leave most of the lease for working them.
+        reply = await self._receiver.receive(call, wait_s, lease_ms / 3000, connection)
         return Batch(reply.leases, reply.outcome, reply.wait_ms)
 
     # It is cancelled.

@@ -11,12 +11,12 @@ from lonnymq.client.aio.caller import AsyncCaller
 from lonnymq.client.aio.cancellation import kept
 from lonnymq.client.aio.lent import AsyncBorrowed, AsyncLentConnection
 from lonnymq.client.aio.sleeper import AsyncSleeper
-from lonnymq.errors import LonnyError
-from lonnymq.model import Content, Dequeued
-from lonnymq.model.lease import Leased
+from lonnymq.errors import ConnectionLost, LonnyError
+from lonnymq.model import Dequeued
+from lonnymq.model.lease import Leased, fill
 
-# Contents that a reply left out are read so many bytes at a time.
-READ_BYTES = 16 * 1024 * 1024
+# Contents that a reply left out are read this many bytes at a time.
+READ_BYTES = 1024 * 1024
 
 
 class AsyncReceiver:
@@ -28,7 +28,26 @@ class AsyncReceiver:
         self._sleepers: list[AsyncSleeper] = []
 
     async def receive(
-        self, call: Call[Dequeued[Leased]], wait_s: float, connection: AsyncLentConnection | None
+        self,
+        call: Call[Dequeued[Leased]],
+        wait_s: float,
+        read_s: float,
+        connection: AsyncLentConnection | None,
+    ) -> Dequeued[Leased]:
+        """Lease, then read the contents that the reply left out; those not read within `read_s` go back."""
+        reply = await self.lease(call, wait_s, connection)
+        if not reply.unread:
+            return reply
+        try:
+            return await self._read(reply, read_s, connection)
+        except ConnectionLost:
+            raise
+        except BaseException:
+            await self._give_back(reply)
+            raise
+
+    async def lease(
+        self, call: Call[Dequeued[Leased]], wait_s: float, connection: AsyncLentConnection | None = None
     ) -> Dequeued[Leased]:
         """Ask once, or until something comes or the time is over."""
         if not wait_s:
@@ -50,25 +69,29 @@ class AsyncReceiver:
             await self._sleepers.pop().close()
 
     async def _leased(self, call: Call[Dequeued[Leased]], connection: AsyncBorrowed) -> Dequeued[Leased]:
-        return await kept(self._lease(call, connection), self._give_back)
+        return await kept(self._caller.execute(call, connection), self._give_back)
 
-    async def _lease(self, call: Call[Dequeued[Leased]], connection: AsyncBorrowed) -> Dequeued[Leased]:
-        reply = await self._caller.execute(call, connection)
-        return await self._read(reply, connection) if reply.unread else reply
-
-    async def _read(self, reply: Dequeued[Leased], connection: AsyncBorrowed) -> Dequeued[Leased]:
-        contents: dict[int, Content] = {}
+    async def _read(
+        self, reply: Dequeued[Leased], read_s: float, connection: AsyncLentConnection | None
+    ) -> Dequeued[Leased]:
+        deadline = time.monotonic() + read_s
+        is_read = set[int]()
         for part in _parts([lease for lease in reply.leases if lease.id in reply.unread], reply):
             ids, tokens = [lease.id for lease in part], [lease.token for lease in part]
-            found = await self._caller.execute(calls.read(ids, tokens), connection)
-            contents.update(found)
-        # Cancelled before it could be read: nobody needs it, but its lease still holds a place.
-        gone = [lease for lease in reply.leases if lease.id in reply.unread and lease.id not in contents]
-        if gone:
-            ids, tokens = [lease.id for lease in gone], [lease.token for lease in gone]
-            await self._caller.execute(calls.give_back(ids, tokens), connection)
-        leases = [_with_content(lease, contents) for lease in reply.leases if lease not in gone]
-        return replace(reply, leases=tuple(leases), unread={})
+            found = await self._caller.perform(calls.read(ids, tokens), connection)
+            for lease in part:
+                if lease.id in found:
+                    fill(lease, found[lease.id])
+                    is_read.add(lease.id)
+            if time.monotonic() > deadline:
+                break
+        # Cancelled before it could be read, or not read in time: its lease still holds a place.
+        left = [lease for lease in reply.leases if lease.id in reply.unread and lease.id not in is_read]
+        if left:
+            ids, tokens = [lease.id for lease in left], [lease.token for lease in left]
+            await self._caller.perform(calls.give_back(ids, tokens), connection)
+        leases = tuple(lease for lease in reply.leases if lease.id in is_read or lease.id not in reply.unread)
+        return replace(reply, leases=leases, unread={})
 
     async def _give_back(self, reply: Dequeued[Leased]) -> None:
         ids, tokens = [lease.id for lease in reply.leases], [lease.token for lease in reply.leases]
@@ -91,7 +114,3 @@ def _parts(leases: list[Leased], reply: Dequeued[Leased]) -> list[list[Leased]]:
             room = READ_BYTES - reply.unread[lease.id]
         parts[-1].append(lease)
     return parts
-
-
-def _with_content(lease: Leased, contents: dict[int, Content]) -> Leased:
-    return replace(lease, **vars(contents[lease.id])) if lease.id in contents else lease

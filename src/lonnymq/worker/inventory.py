@@ -1,0 +1,286 @@
+"""The leases that one process holds, from the dequeue to the queue's last answer."""
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from lonnymq.model.lease import Content, fill
+from lonnymq.worker.attempt import Attempt
+from lonnymq.worker.settings import WorkerSettings
+from lonnymq.worker.solo import Solo
+from lonnymq.worker.wakeup import Wakeup
+
+if TYPE_CHECKING:
+    from lonnymq.client.aio import AsyncMessage
+    from lonnymq.model import Dequeued
+
+# A message that has not started after this long goes back, so that another worker can start it.
+START_WITHIN_S = 0.1
+# Without a setting, a worker leases ahead as much as it works in this time, about that of a call.
+PREFETCH_S = 0.02
+MAX_PREFETCH = 400
+# The most that one call returns.
+MAX_FETCH = 500
+# Turns of the loop, from the decision to fetch until the call is on its way.
+TURNS_TO_SEND = 2
+# With this many attempts ended and not yet acknowledged, fetch no more.
+MAX_UNACKNOWLEDGED = 2_000
+# Contents are read in groups of this many bytes, or one by one.
+READ_BYTES = 1024 * 1024
+# Until fetching again what this process has no memory or no time for at the moment.
+CROWDED_S = 0.1
+
+
+class Inventory:
+    """Every lease of the process: unread, waiting for a slot, in one, or ended and not yet acknowledged."""
+
+    def __init__(
+        self, settings: WorkerSettings, is_batch: bool, give_back: Callable[[Attempt], None]
+    ) -> None:
+        self.held: set[Attempt] = set()
+        self.unread: deque[Attempt] = deque()
+        self.waiting: deque[Attempt] = deque()
+        self.solo: Solo[Attempt] = Solo(self._solo_changed, give_back)
+        # Slots whose handler has not returned, and those of them whose attempt has not ended either.
+        self.running = 0
+        self.working = 0
+        # No slot begins anything more.
+        self.is_closed = False
+        self.batch_size = settings.batch_size
+        self._settings = settings
+        self._give_back = give_back
+        self._unit = settings.batch_size if is_batch else 1
+        self._prefetch = settings.prefetch or 0
+        self._reserved_bytes = 0
+        # Since the last messages came.
+        self._started = 0
+        self._taken_at = time.monotonic()
+        self._is_crowded = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._idle: deque[asyncio.Future[None]] = deque()
+        self._room = Wakeup()
+        self._reading = Wakeup()
+        self._ending = Wakeup()
+
+    # The fetcher's side.
+
+    async def room(self) -> int:
+        """Wait until there is room for more, and return for how many."""
+        while (limit := self._limit()) < 1:
+            await self._room.wait()
+        return limit
+
+    def take(self, reply: "Dequeued[AsyncMessage]") -> None:
+        """Take what was leased, and wake the slots that have nothing to do."""
+        now = time.monotonic()
+        self._measure(now)
+        # The reply may have been on its way for a while; the first heartbeat knows better.
+        kept_until = now + self._settings.lease_ms / 1000
+        attempts = [Attempt(message, now, kept_until) for message in reply.leases]
+        self.held.update(attempts)
+        if reply.unread or any(attempt.message.suspicion for attempt in attempts):
+            attempts = self._sort(attempts, reply)
+        self.waiting.extend(attempts)
+        # If they are more than can begin at once, the next call goes first: handlers that never wait keep the
+        # loop until all are worked, and the server would have nothing to do meanwhile.
+        self._rouse(0 if len(attempts) <= len(self._idle) else TURNS_TO_SEND)
+        self._watch_the_clock()
+        if self.unread:
+            self._reading.wake()
+
+    def _measure(self, now: float) -> None:
+        """Lease ahead no more than was started lately in the time a message may wait here."""
+        per_s = self._started / max(now - self._taken_at, 0.0001)
+        wish = self._settings.prefetch
+        if wish is None:
+            wish = min(int(per_s * PREFETCH_S), MAX_PREFETCH)
+        self._prefetch = min(wish, int(per_s * START_WITHIN_S))
+        self._started, self._taken_at = 0, now
+
+    def _sort(self, attempts: list[Attempt], reply: "Dequeued[AsyncMessage]") -> list[Attempt]:
+        """Set aside what must be read first or must run alone, and give back what there is no room for."""
+        ready = []
+        for attempt in attempts:
+            size = attempt.unread_bytes = reply.unread.get(attempt.message.id, 0)
+            if attempt.is_suspect or size > self._settings.max_bytes:
+                is_kept = self.solo.hold(attempt)
+            elif size:
+                is_kept = self._reserved_bytes + size <= self._settings.max_bytes
+                if is_kept:
+                    self._reserved_bytes += size
+                    attempt.reserved_bytes = size
+                    self.unread.append(attempt)
+            else:
+                ready.append(attempt)
+                is_kept = True
+            if not is_kept:
+                self._give_back(attempt)
+                self._pause()
+        return ready
+
+    def _limit(self) -> int:
+        """Fetch ahead in halves: one is worked while the other is on its way."""
+        if self._is_crowded or self.solo.is_alone:
+            return 0
+        free = (self._settings.concurrency - self.running) * self._unit
+        is_full = len(self.held) > MAX_UNACKNOWLEDGED + free
+        half = (self._prefetch + 1) // 2
+        queued = len(self.waiting) + len(self.unread)
+        if is_full or queued > free + half:
+            return 0
+        return min(free + half, free + self._prefetch - queued, MAX_FETCH)
+
+    def _pause(self) -> None:
+        if not self._is_crowded:
+            self._is_crowded = True
+            asyncio.get_running_loop().call_later(CROWDED_S, self._resume)
+
+    def _resume(self) -> None:
+        self._is_crowded = False
+        self._room.wake()
+
+    # The reader's side.
+
+    async def next_unread(self) -> list[Attempt]:
+        """Wait for messages whose content is to be read, and return a group of bounded size."""
+        while not self.unread:
+            await self._reading.wait()
+        group = [self.unread.popleft()]
+        size = group[0].unread_bytes
+        while self.unread and size + self.unread[0].unread_bytes <= READ_BYTES:
+            size += self.unread[0].unread_bytes
+            group.append(self.unread.popleft())
+        return group
+
+    def arrive(self, attempts: Sequence[Attempt], contents: dict[int, Content]) -> None:
+        """Their contents are here; one without was cancelled, or its lease is lost: the queue says which."""
+        now = time.monotonic()
+        for attempt in attempts:
+            if attempt not in self.held:
+                continue
+            if attempt.message.id in contents:
+                fill(attempt.message, contents[attempt.message.id])
+                attempt.waiting_since = now
+                self.waiting.append(attempt)
+            else:
+                self._give_back(attempt)
+        self._rouse(0)
+        self._watch_the_clock()
+
+    # The slots' side.
+
+    @property
+    def has_solo(self) -> bool:
+        """Whether the message that must run alone can start: nothing else runs."""
+        return self.solo.is_held and not (self.running or self.is_closed)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a slot can begin something."""
+        if self.waiting and not (self.is_closed or self.solo.is_alone):
+            return True
+        return self.has_solo
+
+    async def arrival(self) -> None:
+        """Wait until there may be something to work."""
+        future = asyncio.get_running_loop().create_future()
+        self._idle.append(future)
+        try:
+            await future
+        except asyncio.CancelledError:
+            # Nobody would hear it.
+            with contextlib.suppress(ValueError):
+                self._idle.remove(future)
+            raise
+
+    def begin(self, count: int) -> None:
+        """A slot is taken, by this many attempts."""
+        self.running += 1
+        self.working += 1
+        self._started += count
+
+    def end(self) -> None:
+        """The attempts of a slot have ended; the handler may go on in its thread."""
+        self.working -= 1
+        self._ending.wake()
+
+    def vacate(self) -> None:
+        """A slot is free again."""
+        self.running -= 1
+        self._room.wake()
+        if self.solo.is_held:
+            self._rouse(0)
+
+    def _rouse(self, turns: int) -> None:
+        """Wake idle slots, after this many turns of the loop."""
+        if turns:
+            asyncio.get_running_loop().call_soon(self._rouse, turns - 1)
+        elif self.has_work:
+            count = 1 if self.has_solo else len(self.waiting)
+            for _ in range(min(count, len(self._idle))):
+                _set(self._idle.popleft())
+
+    # The clock's side.
+
+    def _watch_the_clock(self) -> None:
+        if self._timer is None and (self.waiting or self.unread):
+            since = min(queued[0].waiting_since for queued in (self.waiting, self.unread) if queued)
+            delay_s = max(0.001, since + START_WITHIN_S - time.monotonic())
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self.give_back_unstarted)
+
+    def give_back_unstarted(self) -> None:
+        """Let other workers have what this process could not start in time, and lease no more than it can."""
+        self._timer = None
+        until = time.monotonic() - START_WITHIN_S
+        for queued in (self.waiting, self.unread):
+            while queued and queued[0].waiting_since <= until:
+                if queued is self.unread:
+                    self._pause()
+                self._prefetch = 0
+                self._give_back(queued.popleft())
+        self._watch_the_clock()
+
+    # At the end of leases.
+
+    def forget(self, attempt: Attempt) -> None:
+        """Nothing more is to be said about this one."""
+        self.held.discard(attempt)
+        self._reserved_bytes -= attempt.reserved_bytes
+        attempt.reserved_bytes = 0
+        self.solo.forget(attempt)
+        self._room.wake()
+        if not self.held:
+            self._ending.wake()
+
+    def unstarted(self) -> list[Attempt]:
+        """Take out what no slot has begun."""
+        attempts = [*self.waiting, *self.unread, *self.solo.withdraw()]
+        self.waiting.clear()
+        self.unread.clear()
+        return attempts
+
+    def close(self) -> None:
+        """Let no slot begin anything more."""
+        self.is_closed = True
+
+    async def quiet(self) -> None:
+        """Wait until every attempt that was begun has ended."""
+        while self.working:
+            await self._ending.wait()
+
+    async def emptied(self) -> None:
+        """Wait until the queue has answered for everything."""
+        while self.held:
+            await self._ending.wait()
+
+    def _solo_changed(self) -> None:
+        self._room.wake()
+        self._rouse(0)
+
+
+def _set(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)

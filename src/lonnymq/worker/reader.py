@@ -1,0 +1,55 @@
+"""Reads contents that were too large for the reply of a dequeue, a few at a time."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from lonnymq.calls import message as calls
+from lonnymq.worker.patience import Pauses, answered, slowest_s
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lonnymq.client.aio.caller import AsyncCaller
+    from lonnymq.model.lease import Content
+    from lonnymq.worker.attempt import Attempt
+    from lonnymq.worker.inventory import Inventory
+    from lonnymq.worker.report import Report
+
+
+class Reader:
+    """What has been read starts while the rest is still on its way; heartbeats keep all of it."""
+
+    def __init__(
+        self, caller: "AsyncCaller", inventory: "Inventory", report: "Report", patience_s: float
+    ) -> None:
+        self._caller = caller
+        self._inventory = inventory
+        self._report = report
+        self._patience_s = patience_s
+        self._pauses = Pauses()
+
+    async def run(self) -> None:
+        """Read for ever."""
+        while True:
+            attempts = await self._inventory.next_unread()
+            try:
+                contents = await self.read(attempts)
+            except Exception as error:  # noqa: BLE001 - the worker outlives it
+                self._report.trouble("reading", error)
+                self._inventory.unread.extendleft(reversed(attempts))
+                self._inventory.give_back_unstarted()
+                await asyncio.sleep(self._pauses.next_s())
+            else:
+                self._report.recovered("reading")
+                self._pauses.reset()
+                self._inventory.arrive(attempts, contents)
+
+    async def read(self, attempts: "Sequence[Attempt]") -> "dict[int, Content]":
+        """Return what is there of these: not what was cancelled, or whose lease is lost."""
+        size = sum(attempt.unread_bytes for attempt in attempts)
+        call = calls.read(
+            [attempt.message.id for attempt in attempts], [attempt.message.token for attempt in attempts]
+        )
+        return await answered(
+            self._caller.source, slowest_s(self._patience_s, size), self._caller.perform(call)
+        )

@@ -1,0 +1,92 @@
+"""One message that must run alone in its process, and when the process is emptied for it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+Held = TypeVar("Held")
+
+# How long nothing else may start, at first. If handlers run longer than that, other messages are worked again
+# for twice as long, and the next try is twice as long.
+DRAIN_S = 5.0
+# A process that is never free lets another one have the message.
+MAX_HOLD_S = 600.0
+
+
+class Solo(Generic[Held]):
+    """Holds at most one message. While `is_alone`, nothing else is fetched or started."""
+
+    def __init__(self, changed: Callable[[], None], give_back: Callable[[Held], None]) -> None:
+        self._changed = changed
+        self._give_back = give_back
+        self._held: Held | None = None
+        self._is_draining = False
+        self._is_running = False
+        self._waited_s = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a message waits for the process to be empty."""
+        return self._held is not None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the process is being emptied for the message, or it runs."""
+        return self._is_draining or self._is_running
+
+    def hold(self, message: Held) -> bool:
+        """Keep a message until the process is empty; return whether there was no other."""
+        if self._held is not None or self._is_running:
+            return False
+        self._held = message
+        self._waited_s = 0.0
+        self._drain(DRAIN_S)
+        return True
+
+    def begin(self) -> Held:
+        """Take the message; it runs until `finish()`."""
+        message = self._held
+        assert message is not None
+        self._release()
+        self._is_running = True
+        return message
+
+    def finish(self) -> None:
+        """It no longer runs."""
+        self._is_running = False
+        self._changed()
+
+    def forget(self, message: Held) -> None:
+        """Its lease was lost: there is nothing to wait for."""
+        if self._held is message:
+            self._release()
+            self._changed()
+
+    def withdraw(self) -> list[Held]:
+        """Take out what has not begun."""
+        messages = [] if self._held is None else [self._held]
+        self._release()
+        return messages
+
+    def _drain(self, for_s: float) -> None:
+        self._is_draining = True
+        self._timer = asyncio.get_running_loop().call_later(for_s, self._resume, for_s)
+
+    def _resume(self, drained_s: float) -> None:
+        """Handlers take their time; let others be worked beside them for a while."""
+        self._is_draining = False
+        self._waited_s += 3 * drained_s
+        if self._waited_s > MAX_HOLD_S:
+            for message in self.withdraw():
+                self._give_back(message)
+        else:
+            self._timer = asyncio.get_running_loop().call_later(2 * drained_s, self._drain, 2 * drained_s)
+        self._changed()
+
+    def _release(self) -> None:
+        self._held = None
+        self._is_draining = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

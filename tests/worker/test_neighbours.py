@@ -1,0 +1,307 @@
+"""What one tenant's messages do to those of another in the same worker: nothing."""
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+import pytest
+from psycopg_pool import AsyncConnectionPool
+
+from lonnymq import AsyncMessage, AsyncQueue, ClientSettings, Defer, Message, NewMessage
+from lonnymq.worker import patience
+from tests.conftest import Connect
+from tests.worker.proxy import Proxy
+from tests.worker.working import PATIENCE_S, drained, retrying, working
+
+MEGABYTE = 1_000_000
+
+
+async def until(condition: Any, what: str) -> None:
+    """Wait until it holds; it may be a coroutine function."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        found = condition()
+        if (await found) if asyncio.iscoroutine(found) else found:
+            return
+        assert time.monotonic() < deadline, f"still not: {what}"
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+def test_a_full_worker_gives_back_what_it_cannot_start(dsn: str, connect: Connect, is_async: bool) -> None:
+    """Handlers that hang keep their own messages, and nobody else's."""
+    release = threading.Event()
+    begun: list[int] = []
+    quick: dict[str, list[int]] = {}
+
+    async def hangs(message: AsyncMessage) -> None:
+        begun.append(message.id)
+        while not release.is_set():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+    def hangs_in_thread(message: Message) -> None:
+        begun.append(message.id)
+        release.wait(PATIENCE_S)
+
+    async def works(message: AsyncMessage) -> None:
+        assert (message.attempt, message.suspicion) == (1, 0)
+        quick.setdefault(message.channel, []).append(message.id)
+
+    async def leased() -> int:
+        row = connect().execute("select count(*) from lease where worker like 'full:%'").fetchone()
+        assert row is not None
+        return int(row[0])
+
+    async def scenario() -> None:
+        async with AsyncQueue(dsn) as queue:
+            created = await queue.enqueue_many(
+                [NewMessage(channel=f"c{n % 3}", payload=n) for n in range(12)]
+            )
+            handler = hangs if is_async else hangs_in_thread
+            async with working(queue, handler, concurrency=2, prefetch=8, name="full") as full:
+                await until(lambda: len(begun) == 2, "two began")
+
+                async def has_given_back() -> bool:
+                    return full.counts["given_back"] > 0 and await leased() == 2
+
+                await until(has_given_back, "what could not start went back")
+                given_back = full.counts["given_back"]
+                # From now on it leases nothing that it cannot start.
+                for _ in range(30):
+                    assert await leased() == 2
+                    await asyncio.sleep(0.01)
+                async with working(queue, works):
+                    await until(
+                        lambda: sum(map(len, quick.values())) == 10, "another worker works the others"
+                    )
+                # They have kept their places in their channels.
+                assert sorted(id_ for ids in quick.values() for id_ in ids) == sorted(
+                    {one.id for one in created} - set(begun)
+                )
+                assert all(ids == sorted(ids) for ids in quick.values())
+                assert full.counts == {"given_back": given_back}
+                release.set()
+                await drained(queue)
+            assert full.counts["completed"] == 2
+
+    asyncio.run(scenario())
+
+
+def test_large_contents_stay_within_the_budget(dsn: str) -> None:
+    running: set[int] = set()
+    most = 0
+
+    async def handle(message: AsyncMessage) -> None:
+        nonlocal most
+        running.add(message.id)
+        most = max(most, len(running))
+        assert len(message.payload) == MEGABYTE
+        await asyncio.sleep(0.02)
+        running.remove(message.id)
+
+    async def scenario() -> None:
+        async with AsyncQueue(dsn) as queue:
+            for n in range(12):
+                await queue.enqueue(f"c{n % 3}", "x" * MEGABYTE)
+            async with working(queue, handle, concurrency=8, max_bytes=int(2.5 * MEGABYTE)) as worker:
+                await drained(queue)
+            assert worker.counts["completed"] == 12
+            assert worker.counts["deferred"] == worker.counts["lease_lost"] == 0
+
+    asyncio.run(scenario())
+    assert most == 2
+
+
+def test_a_message_larger_than_the_budget_runs_alone(dsn: str) -> None:
+    running: list[int] = []
+    beside: dict[int, int] = {}
+
+    async def handle(message: AsyncMessage) -> None:
+        running.append(message.id)
+        size = len(message.payload)
+        for _ in range(5):
+            beside[size] = max(beside.get(size, 0), len(running))
+            await asyncio.sleep(0.01)
+        running.remove(message.id)
+
+    async def scenario() -> None:
+        async with AsyncQueue(dsn) as queue:
+            for n in range(20):
+                await queue.enqueue(f"small-{n % 3}", "small")
+                if n % 5 == 2:
+                    await queue.enqueue("large", "x" * MEGABYTE)
+            async with working(queue, handle, concurrency=4, max_bytes=MEGABYTE // 2) as worker:
+                await drained(queue)
+            assert worker.counts["completed"] == 24
+
+    asyncio.run(scenario())
+    assert beside[MEGABYTE] == 1
+    assert beside[5] > 1
+
+
+def test_large_contents_over_a_slow_link_are_worked_and_spend_no_attempt(dsn: str, connect: Connect) -> None:
+    """Reading all of them takes several leases; each is worked when it is there, and so are small ones."""
+    large: list[tuple[int, int]] = []
+    small: list[float] = []
+
+    async def handle(message: AsyncMessage) -> None:
+        if message.payload == "small":
+            small.append(time.monotonic())
+        else:
+            large.append((message.attempt, message.suspicion))
+
+    async def scenario() -> None:
+        with Proxy(dsn) as proxy:
+            async with AsyncQueue(dsn) as queue:
+                await queue.enqueue_many(
+                    [NewMessage(channel="large", payload="x" * 400_000) for _ in range(8)]
+                )
+                proxy.speed = 400_000.0
+                async with working(proxy.dsn, handle, lease_ms=2000, patience_s=1.0) as worker:
+                    began = time.monotonic()
+                    for _ in range(8):
+                        await queue.enqueue("small", "small")
+                        await asyncio.sleep(0.5)
+                    await drained(queue)
+                    took_s = time.monotonic() - began
+                assert worker.counts["completed"] == 16
+                assert worker.counts["lease_lost"] == worker.counts["buried"] == 0
+                assert took_s > 6
+
+    asyncio.run(scenario())
+    assert large == [(1, 0)] * 8
+    assert len(small) == 8
+
+
+def test_a_client_on_a_slow_link_gets_what_it_can_read_in_time(dsn: str) -> None:
+    async def scenario() -> None:
+        with Proxy(dsn) as proxy:
+            async with AsyncQueue(dsn) as producer, AsyncQueue(proxy.dsn) as queue:
+                for _ in range(6):
+                    await producer.enqueue("a", b"x" * 1_500_000)
+                assert (await queue.status()).waiting == 6
+                proxy.speed = 2_000_000.0
+                batch = await queue.dequeue(6, lease_ms=6000)
+                assert 1 <= len(batch) < 6
+                assert all(len(message.content) == 1_500_000 for message in batch)
+                # The others wait for the next, and nothing was spent.
+                assert (await producer.status()).leased == len(batch)
+                assert [one.attempts for one in await producer.peek("a")] == [0] * (6 - len(batch))
+                assert await queue.complete(batch) == ["completed"] * len(batch)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("is_pool", [True, False])
+def test_handlers_that_use_up_a_shared_pool_do_not_cost_leases(
+    dsn: str, connect: Connect, is_pool: bool
+) -> None:
+    """Twelve handlers wait for a key in the pool of their worker's queue, for longer than a lease."""
+    holder = connect(autocommit=False)
+    holder.execute("select message_create('b', 'x', p_key => 'k')")
+
+    async def waits(message: AsyncMessage) -> None:
+        await message.queue.enqueue("b", 1, key="k")
+        assert message.attempt == 1
+
+    async def scenario(queue: AsyncQueue) -> None:
+        await queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(12)])
+        async with working(queue, waits, concurrency=12, lease_ms=1500) as worker:
+            await until(lambda: blocked(connect) == 3, "all connections of the pool wait")
+            await asyncio.sleep(4)
+            assert worker.counts.total() == 0
+            await asyncio.to_thread(holder.rollback)
+            await until(lambda: worker.counts["completed"] >= 12, "all are completed")
+        assert worker.counts["lease_lost"] == 0
+
+    async def either() -> None:
+        if is_pool:
+            pool: Any = AsyncConnectionPool(
+                dsn, kwargs={"autocommit": True}, min_size=1, max_size=3, open=False
+            )
+            async with pool, AsyncQueue(pool) as queue:
+                await scenario(queue)
+        else:
+            async with AsyncQueue(dsn, settings=ClientSettings(pool_max_size=3)) as queue:
+                await scenario(queue)
+
+    asyncio.run(either())
+
+
+def blocked(connect: Connect) -> int:
+    found = connect().execute(
+        "select count(*) from pg_stat_activity"
+        " where wait_event_type = 'Lock' and datname = current_database()"
+    )
+    row = found.fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_a_call_that_is_cut_off_while_it_sends_does_not_end_the_worker(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large state is half sent when the link stands still, for longer than a call may take."""
+    monkeypatch.setattr(patience, "SLOWEST_BYTES_PER_S", 4 * MEGABYTE)
+    states: list[int] = []
+
+    async def handle(message: AsyncMessage) -> None:
+        states.append(len(message.state or ""))
+        if message.payload == "large" and message.state is None:
+            proxy.stall()
+            raise Defer(state="y" * (8 * MEGABYTE))
+
+    async def scenario() -> None:
+        async with AsyncQueue(dsn) as queue:
+            await queue.enqueue("a", "large")
+            async with working(proxy.dsn, handle, lease_ms=60_000, patience_s=0.5) as worker:
+                await until(lambda: len(states) == 1, "it ran")
+                await queue.enqueue("b", "small")
+                await until(lambda: len(states) == 3, "both came, the large one with its state")
+                await drained(queue)
+            assert worker.counts["completed"] == 2
+
+    with Proxy(dsn) as proxy:
+        asyncio.run(scenario())
+    assert sorted(states) == [0, 0, 8 * MEGABYTE]
+
+
+def test_a_handler_that_timed_out_in_its_thread_does_not_delay_the_end(dsn: str) -> None:
+    release = threading.Event()
+
+    def hangs(message: Message) -> None:
+        release.wait(PATIENCE_S)
+
+    async def scenario() -> float:
+        async with AsyncQueue(dsn) as queue:
+            await queue.enqueue("a", 1)
+            async with working(
+                queue, retrying(hangs, timeout_s=0.1, max_attempts=1), shutdown_s=PATIENCE_S
+            ) as worker:
+                await until(lambda: worker.counts["buried"] == 1, "its time was over")
+                began = time.monotonic()
+            return time.monotonic() - began
+
+    took_s = asyncio.run(scenario())
+    release.set()
+    assert took_s < 20
+
+
+def test_a_message_cancelled_while_it_runs_is_counted_once(dsn: str) -> None:
+    begun = asyncio.Event()
+
+    async def handle(message: AsyncMessage) -> None:
+        begun.set()
+        await asyncio.sleep(PATIENCE_S)
+
+    async def scenario() -> None:
+        async with AsyncQueue(dsn) as queue:
+            created = await queue.enqueue("a", 1)
+            async with working(queue, handle, lease_ms=600) as worker:
+                await begun.wait()
+                await queue.cancel([created.id or 0])
+                await drained(queue)
+            assert worker.counts == {"cancelled": 1}
+
+    asyncio.run(scenario())
