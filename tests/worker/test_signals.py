@@ -93,7 +93,7 @@ def test_a_message_that_kills_its_workers_is_buried_in_the_end(
 ) -> None:
     [id_] = enqueue(queue, 1, "kill")
     for _ in range(2):
-        victim = start_worker(lease_ms=500, max_attempts=2)
+        victim = start_worker(concurrency=1, lease_ms=500, max_attempts=2)
         assert victim.ended() == -signal.SIGKILL
     survivor = start_worker(lease_ms=500, max_attempts=2)
     [letter] = eventually(lambda: queue.dead("a").list())

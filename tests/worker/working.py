@@ -99,6 +99,10 @@ class Process:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def is_dead(self) -> bool:
+        return self._process.poll() is not None
+
     def events(self, kind: str = "") -> list[dict[str, Any]]:
         """What its handlers have written down, in order."""
         if not self.log.exists():

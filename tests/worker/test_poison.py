@@ -1,0 +1,120 @@
+"""A message that kills its process does not take others with it."""
+
+import signal
+import time
+from typing import Any
+
+import pytest
+
+from lonnymq import ExitCode, NewMessage, Queue
+from tests.worker.conftest import StartWorker
+from tests.worker.working import eventually
+
+pytestmark = pytest.mark.fault
+
+ATTEMPTS = 5
+
+
+def enqueue(queue: Queue, channel: str, count: int, do: str, seconds: float = 0.05) -> list[int]:
+    created = queue.enqueue_many(
+        [
+            NewMessage(channel=channel, payload={"do": do, "seconds": seconds}, max_attempts=ATTEMPTS)
+            for _ in range(count)
+        ]
+    )
+    return [one.id for one in created if one.id is not None]
+
+
+class Restarted:
+    """A worker that is started again whenever it dies, as an orchestrator does."""
+
+    def __init__(self, start: StartWorker, **settings: Any) -> None:
+        self._start = lambda: start(**settings)
+        self._processes = [self._start()]
+
+    @property
+    def deaths(self) -> int:
+        return len(self._processes) - 1
+
+    def tend(self) -> None:
+        if self._processes[-1].is_dead:
+            self._processes.append(self._start())
+
+    def ids(self, kind: str) -> list[int]:
+        return [id_ for process in self._processes for id_ in process.ids(kind)]
+
+    def stop(self) -> int:
+        return self._processes[-1].stop()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("death", ["kill", "block"])
+def test_innocent_messages_run_and_the_one_that_kills_is_buried(
+    queue: Queue, start_worker: StartWorker, death: str
+) -> None:
+    """Nine innocent ones of its own channel and of others, in one process with the guilty one."""
+    [guilty] = enqueue(queue, "a", 1, death, seconds=2.5)
+    innocent = enqueue(queue, "a", 5, "sleep") + enqueue(queue, "b", 4, "sleep")
+    # Of one that is blocked nobody knows but another.
+    count = 1 if death == "kill" else 2
+    workers = [Restarted(start_worker, concurrency=10, lease_ms=800, shutdown_s=1) for _ in range(count)]
+    later: list[int] = []
+
+    def is_over() -> bool:
+        for worker in workers:
+            worker.tend()
+        if len(later) < 20:
+            later.extend(enqueue(queue, "c", 1, "sleep"))
+        time.sleep(0.1)
+        return bool(queue.dead("a").list()) and queue.status().waiting == queue.status().leased == 0
+
+    eventually(is_over)
+    [letter] = queue.dead().list()
+    assert letter.id == guilty
+    assert letter.attempts == ATTEMPTS
+    ended = {id_ for worker in workers for id_ in worker.ids("end")}
+    assert ended - {guilty} == {*innocent, *later}
+    if death == "kill":
+        assert workers[0].deaths == ATTEMPTS
+    for worker in workers:
+        assert worker.stop() in (ExitCode.FINISHED, ExitCode.INTERRUPTED)
+
+
+def test_one_at_a_time_every_death_counts(queue: Queue, start_worker: StartWorker) -> None:
+    """A process that holds one message only knows what it died of."""
+    [guilty] = enqueue(queue, "a", 1, "kill")
+    innocent = enqueue(queue, "a", 2, "sleep")
+    worker = Restarted(start_worker, concurrency=1, prefetch=0, lease_ms=500)
+
+    def is_over() -> bool:
+        worker.tend()
+        return bool(queue.dead().list()) and queue.status().waiting == queue.status().leased == 0
+
+    eventually(is_over)
+    assert [letter.id for letter in queue.dead().list()] == [guilty]
+    assert worker.deaths == ATTEMPTS
+    assert sorted(worker.ids("end")) == innocent
+
+
+def test_a_suspect_waits_until_its_process_is_empty(queue: Queue, start_worker: StartWorker) -> None:
+    """It runs alone although others ran when it came, and they go on afterwards."""
+    suspects = enqueue(queue, "a", 2, "sleep", seconds=0.5)
+    for _ in range(2):
+        victim = start_worker(concurrency=2, lease_ms=500)
+        victim.wait_for_ids("begin", suspects)
+        victim.kill()
+    long = enqueue(queue, "b", 3, "sleep", seconds=1.5)
+    worker = start_worker(concurrency=4, lease_ms=1000)
+    worker.wait_for_ids("begin", long)
+    worker.wait_for_ids("end", [*long, *suspects, *enqueue(queue, "c", 3, "sleep")])
+    assert worker.stop(signal.SIGTERM) == ExitCode.FINISHED
+    running: set[int] = set()
+    for event in worker.events():
+        if event["event"] == "begin":
+            running.add(event["id"])
+            if event["id"] in suspects:
+                assert running == {event["id"]}
+        else:
+            running.discard(event["id"])
+            assert not running & set(suspects) or event["id"] in suspects
+    assert queue.dead().list() == []
