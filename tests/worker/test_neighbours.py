@@ -3,16 +3,18 @@
 import asyncio
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from psycopg_pool import AsyncConnectionPool
 
-from lonnymq import AsyncMessage, AsyncQueue, ClientSettings, Defer, Message, NewMessage
+from lonnymq import AsyncMessage, AsyncQueue, ClientSettings, Defer, Message, NewMessage, Queue
 from lonnymq.worker import patience
 from tests.conftest import Connect
+from tests.worker.conftest import StartWorker
 from tests.worker.proxy import Proxy
-from tests.worker.working import PATIENCE_S, drained, retrying, working
+from tests.worker.working import PATIENCE_S, Process, drained, retrying, working
 
 MEGABYTE = 1_000_000
 
@@ -77,7 +79,7 @@ def test_a_full_worker_gives_back_what_it_cannot_start(dsn: str, connect: Connec
                     )
                 # They have kept their places in their channels.
                 assert sorted(id_ for ids in quick.values() for id_ in ids) == sorted(
-                    {one.id for one in created} - set(begun)
+                    {one.id or 0 for one in created} - set(begun)
                 )
                 assert all(ids == sorted(ids) for ids in quick.values())
                 assert full.counts == {"given_back": given_back}
@@ -111,6 +113,23 @@ def test_large_contents_stay_within_the_budget(dsn: str) -> None:
 
     asyncio.run(scenario())
     assert most == 2
+
+
+def test_memory_is_bounded_by_the_budget(queue: Queue, start_worker: StartWorker) -> None:
+    """Forty contents of eight megabytes, ten slots: without a bound they take 240 MB and more at a time."""
+
+    def peak_mb(worker: Process) -> int:
+        status = Path(f"/proc/{worker.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) // 1024
+
+    worker = start_worker(concurrency=10, prefetch=None, max_bytes=16 * MEGABYTE)
+    created = [queue.enqueue("small", {"do": "sleep", "seconds": 0})]
+    worker.wait_for("end")
+    before_mb = peak_mb(worker)
+    padding = "x" * (8 * MEGABYTE)
+    created += [queue.enqueue("a", {"do": "sleep", "seconds": 0.1, "padding": padding}) for _ in range(40)]
+    worker.wait_for_ids("end", [one.id or 0 for one in created])
+    assert peak_mb(worker) - before_mb < 130
 
 
 def test_a_message_larger_than_the_budget_runs_alone(dsn: str) -> None:

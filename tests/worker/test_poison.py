@@ -2,13 +2,14 @@
 
 import signal
 import time
+from functools import partial
 from typing import Any
 
 import pytest
 
 from lonnymq import ExitCode, NewMessage, Queue
 from tests.worker.conftest import StartWorker
-from tests.worker.working import eventually
+from tests.worker.working import Process, eventually
 
 pytestmark = pytest.mark.fault
 
@@ -29,8 +30,8 @@ class Restarted:
     """A worker that is started again whenever it dies, as an orchestrator does."""
 
     def __init__(self, start: StartWorker, **settings: Any) -> None:
-        self._start = lambda: start(**settings)
-        self._processes = [self._start()]
+        self._start = partial(start, **settings)
+        self._processes: list[Process] = [self._start()]
 
     @property
     def deaths(self) -> int:

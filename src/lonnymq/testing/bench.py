@@ -53,7 +53,7 @@ class Bench:
             while self._outside.jobs:
                 yield self._outside.jobs.popleft()
 
-    def _give_back(self, attempt: "Attempt") -> None:
+    def _give_back(self, attempt: "Attempt", reason: str) -> None:
         self._acknowledger.give_back(attempt)
 
     async def _prepare(self, attempt: "Attempt") -> bool:

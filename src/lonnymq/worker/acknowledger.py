@@ -62,10 +62,10 @@ class Acknowledger:
         if attempt not in self._inventory.held:
             return  # lost, and reported when that was known
         has_failed = verdict.word is not Word.COMPLETE
-        if attempt.outcome is not None and not (attempt.is_lent and has_failed):
+        if attempt.watch.outcome is not None and not (attempt.watch.is_lent and has_failed):
             # The handler has told the queue itself. On a lent connection an error may have rolled that back.
-            self._done(attempt, verdict, attempt.outcome)
-        elif verdict.word is Word.NOTHING or (attempt.is_lost and verdict.word is not Word.GIVE_BACK):
+            self._done(attempt, verdict, attempt.watch.outcome)
+        elif verdict.word is Word.NOTHING or (attempt.watch.is_lost and verdict.word is not Word.GIVE_BACK):
             self._done(attempt, verdict, "lease_lost")
         elif self._heavy is not None and verdict.state is not None and len(verdict.state) > GROUP_BYTES:
             self._heavy.add(attempt, verdict)
@@ -81,10 +81,13 @@ class Acknowledger:
                 await self._sign(None)
             if len(self._pending) < GROUP and (self._inventory.running or self._inventory.waiting):
                 await self._sign(LINGER_S)
-            pending, self._pending = self._pending, []
-            for word in WORDS:
-                for group in _groups([ended for ended in pending if ended[1].word is word]):
-                    await self._acknowledge(word, group)
+            await self._flush()
+
+    async def _flush(self) -> None:
+        pending, self._pending = self._pending, []
+        for word in WORDS:
+            for group in _groups([ended for ended in pending if ended[1].word is word]):
+                await self._acknowledge(word, group)
 
     async def _acknowledge(self, word: Word, group: "Sequence[Ended]") -> None:
         seconds = slowest_s(self._patience_s, sum(_size(verdict) for _, verdict in group))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 SUSPECT = 2
 
 
-class Attempt(Watch):
+class Attempt:
     """From the dequeue to the queue's last answer."""
 
     __slots__ = (
@@ -29,11 +29,14 @@ class Attempt(Watch):
         "slot",
         "unread_bytes",
         "waiting_since",
+        "watch",
     )
 
     def __init__(self, message: "AsyncMessage", now: float, kept_until: float) -> None:
-        super().__init__()
         self.message = message
+        # What the handler's own calls tell of it. The message refers to this and not to the attempt: without a
+        # cycle, a large content is freed at once.
+        self.watch = Watch()
         # By the monotonic clock: until then the lease is ours, whatever becomes of the connection.
         self.kept_until = kept_until
         self.waiting_since = now
@@ -48,7 +51,7 @@ class Attempt(Watch):
         self.ended_at = 0.0
         # An acknowledgement was sent and its answer was lost: it may have taken effect.
         self.is_doubtful = False
-        object.__setattr__(message, "watch", self)
+        object.__setattr__(message, "watch", self.watch)
 
     @property
     def is_suspect(self) -> bool:

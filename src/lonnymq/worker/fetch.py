@@ -41,12 +41,10 @@ async def fetch(
                 kind=AsyncMessage,
                 more={"queue": queue, "watch": None},
             )
+            leasing = receiver.lease(call, wait_s)
             try:
-                reply = await answered(
-                    caller.source,
-                    wait_s + settings.patience_s,
-                    receiver.lease(call, wait_s),
-                    undo=inventory.take,
+                inventory.take(
+                    await answered(caller.source, wait_s + settings.patience_s, leasing, undo=inventory.take)
                 )
             except Exception as error:
                 if is_fatal(error, caller.source):
@@ -56,6 +54,5 @@ async def fetch(
             else:
                 pauses.reset()
                 report.recovered("dequeue")
-                inventory.take(reply)
     finally:
         await close_quietly(receiver.close())

@@ -38,7 +38,7 @@ class Inventory:
     """Every lease of the process: unread, waiting for a slot, in one, or ended and not yet acknowledged."""
 
     def __init__(
-        self, settings: WorkerSettings, is_batch: bool, give_back: Callable[[Attempt], None]
+        self, settings: WorkerSettings, is_batch: bool, give_back: Callable[[Attempt, str], None]
     ) -> None:
         self.held: set[Attempt] = set()
         self.unread: deque[Attempt] = deque()
@@ -104,20 +104,21 @@ class Inventory:
         """Set aside what must be read first or must run alone, and give back what there is no room for."""
         ready = []
         for attempt in attempts:
+            reason = ""
             size = attempt.unread_bytes = reply.unread.get(attempt.message.id, 0)
             if attempt.is_suspect or size > self._settings.max_bytes:
-                is_kept = self.solo.hold(attempt)
+                if not self.solo.hold(attempt):
+                    reason = "another message must run alone first"
+            elif self._reserved_bytes + size > self._settings.max_bytes:
+                reason = f"contents take {self._reserved_bytes} of max_bytes ({self._settings.max_bytes})"
             elif size:
-                is_kept = self._reserved_bytes + size <= self._settings.max_bytes
-                if is_kept:
-                    self._reserved_bytes += size
-                    attempt.reserved_bytes = size
-                    self.unread.append(attempt)
+                self._reserved_bytes += size
+                attempt.reserved_bytes = size
+                self.unread.append(attempt)
             else:
                 ready.append(attempt)
-                is_kept = True
-            if not is_kept:
-                self._give_back(attempt)
+            if reason:
+                self._give_back(attempt, reason)
                 self._pause()
         return ready
 
@@ -166,7 +167,7 @@ class Inventory:
                 attempt.waiting_since = now
                 self.waiting.append(attempt)
             else:
-                self._give_back(attempt)
+                self._give_back(attempt, "it was cancelled, or its lease is lost")
         self._rouse(0)
         self._watch_the_clock()
 
@@ -235,12 +236,13 @@ class Inventory:
         """Let other workers have what this process could not start in time, and lease no more than it can."""
         self._timer = None
         until = time.monotonic() - START_WITHIN_S
-        for queued in (self.waiting, self.unread):
-            while queued and queued[0].waiting_since <= until:
-                if queued is self.unread:
-                    self._pause()
-                self._prefetch = 0
-                self._give_back(queued.popleft())
+        while self.waiting and self.waiting[0].waiting_since <= until:
+            self._prefetch = 0
+            reason = f"{self.running} of {self._settings.concurrency} slots are busy"
+            self._give_back(self.waiting.popleft(), reason)
+        while self.unread and self.unread[0].waiting_since <= until:
+            self._pause()
+            self._give_back(self.unread.popleft(), "contents are read too slowly")
         self._watch_the_clock()
 
     # At the end of leases.

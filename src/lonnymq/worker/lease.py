@@ -51,17 +51,22 @@ class LeaseKeeper:
             slept_at = time.monotonic()
             await asyncio.sleep(pause_s)
             self._notice_a_blocked_loop(time.monotonic() - slept_at - pause_s)
-            pause_s = self._interval_s
-            attempts = [one for one in self._inventory.held if not (one.is_told or one.acknowledging)]
-            try:
-                if attempts:
-                    await self._beat(attempts)
-                    self._report.recovered("heartbeat")
-                    self._pauses.reset()
-            except Exception as error:  # noqa: BLE001 - the worker outlives it
-                self._report.trouble("heartbeat", error)
-                pause_s = self._pauses.next_s()
-            self._lose_the_unkept()
+            pause_s = await self._keep_all()
+
+    async def _keep_all(self) -> float:
+        """Send a heartbeat for everything that is held; return the pause until the next."""
+        attempts = [one for one in self._inventory.held if not (one.watch.is_told or one.watch.acknowledging)]
+        pause_s = self._interval_s
+        try:
+            if attempts:
+                await self._beat(attempts)
+                self._report.recovered("heartbeat")
+                self._pauses.reset()
+        except Exception as error:  # noqa: BLE001 - the worker outlives it
+            self._report.trouble("heartbeat", error)
+            pause_s = self._pauses.next_s()
+        self._lose_the_unkept()
+        return pause_s
 
     async def isolate(self, attempt: "Attempt") -> bool:
         """Tell the queue that from now on this message runs alone; return whether it is still ours."""
@@ -76,7 +81,7 @@ class LeaseKeeper:
 
     async def _beat(self, attempts: "list[Attempt]") -> None:
         asked_at = time.monotonic()
-        soonest = min((one.kept_until for one in attempts if not one.outcome), default=math.inf)
+        soonest = min((one.kept_until for one in attempts if not one.watch.outcome), default=math.inf)
         patience_s = min(self._interval_s, max(soonest - asked_at, self._interval_s / 10))
         ids = [attempt.message.id for attempt in attempts]
         tokens = [attempt.message.token for attempt in attempts]
@@ -106,11 +111,13 @@ class LeaseKeeper:
             self._lose(attempt, Interruption.LOST)
 
     def _lose(self, attempt: "Attempt", why: Interruption) -> None:
-        is_past = attempt.ended_at or attempt.outcome or attempt.acknowledging or attempt.interruption
+        is_past = (
+            attempt.ended_at or attempt.watch.outcome or attempt.watch.acknowledging or attempt.interruption
+        )
         if is_past or attempt not in self._inventory.held:
             # Whoever speaks to the queue about it hears the same, or has told.
             return
-        attempt.is_lost, attempt.interruption, attempt.kept_until = True, why, 0.0
+        attempt.watch.is_lost, attempt.interruption, attempt.kept_until = True, why, 0.0
         self._report.lost(attempt, why)
         slot = attempt.slot
         if why is Interruption.LOST:

@@ -29,11 +29,10 @@ class Pipeline:
 
     def run(self, handler: Handler, messages: list[AsyncMessage]) -> Awaitable[object]:
         """Have the messages worked, in a context of their own."""
-        CURRENT.set(messages[0])
         subject: Any = messages if handler.is_batch else messages[0]
         if handler.is_async and not self._middleware:
-            return isolated(handler.call(subject))  # type: ignore[arg-type]
-        return isolated(self._wrapped(handler, subject))
+            return isolated(handler.call(subject), CURRENT, messages[0])  # type: ignore[arg-type]
+        return isolated(self._wrapped(handler, subject), CURRENT, messages[0])
 
     async def _wrapped(self, handler: Handler, subject: Any) -> None:
         call: Next = partial(self._call, handler, subject)

@@ -43,6 +43,9 @@ class Reader:
                 self._report.recovered("reading")
                 self._pauses.reset()
                 self._inventory.arrive(attempts, contents)
+                # Nothing of these is kept until the next ones come.
+                del contents
+            del attempts
 
     async def read(self, attempts: "Sequence[Attempt]") -> "dict[int, Content]":
         """Return what is there of these: not what was cancelled, or whose lease is lost."""

@@ -25,6 +25,10 @@ LEVELS = {
 PLAIN = {outcome: outcome for outcome in LEVELS}
 
 
+# A worker that cannot keep up says so this often.
+CROWDED_S = 60.0
+
+
 class Report:
     """`counts` has how many attempts ended in which way."""
 
@@ -32,12 +36,13 @@ class Report:
         self.worker = worker
         self.counts = counts
         self._troubles: set[str] = set()
+        self._crowded_until = 0.0
 
     def ended(self, attempt: "Attempt", verdict: Verdict, outcome: str) -> None:
         """One line for an attempt, when the queue has answered."""
-        if outcome == "lease_lost" and attempt.is_lent:
+        if outcome == "lease_lost" and attempt.watch.is_lent:
             # An error after a transaction that was committed with the acknowledgement in it.
-            outcome = str(attempt.outcome)
+            outcome = str(attempt.watch.outcome)
         elif outcome == "lease_lost" and attempt.is_doubtful:
             # An earlier try took effect, and its answer was cut off.
             outcome = {Word.COMPLETE: "completed", Word.DEFER: "deferred", Word.BURY: "buried"}.get(
@@ -66,6 +71,13 @@ class Report:
         """One line for the worker itself: it works, it stops, it has stopped."""
         shown = ", ".join(f"{count} {name}" for name, count in figures.items() if count)
         LOG.info("%s%s", what, f": {shown}" if shown else "", extra={"worker": self.worker, **figures})
+
+    def crowded(self, reason: str) -> None:
+        """Say at intervals that messages go back because this process cannot start them, and why."""
+        now = time.monotonic()
+        if now >= self._crowded_until:
+            self._crowded_until = now + CROWDED_S
+            LOG.warning("giving back messages: %s", reason, extra={"worker": self.worker})
 
     def trouble(self, what: str, error: BaseException) -> None:
         """Say once that something does not work at the moment."""

@@ -142,12 +142,13 @@ class Shift:
             raise self._failure
         return ExitCode.INTERRUPTED if self._was_interrupted else ExitCode.FINISHED
 
-    def _give_back(self, attempt: "Attempt") -> None:
+    def _give_back(self, attempt: "Attempt", reason: str) -> None:
+        self._report.crowded(reason)
         self._acknowledger.give_back(attempt)
 
     def _give_back_unstarted(self) -> None:
         for attempt in self._inventory.unstarted():
-            self._give_back(attempt)
+            self._acknowledger.give_back(attempt)
 
     async def _prepare(self, attempt: "Attempt") -> bool:
         """Make a message ready that must run alone; return whether it may."""

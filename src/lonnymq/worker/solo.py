@@ -16,7 +16,7 @@ MAX_HOLD_S = 600.0
 class Solo(Generic[Held]):
     """Holds at most one message. While `is_alone`, nothing else is fetched or started."""
 
-    def __init__(self, changed: Callable[[], None], give_back: Callable[[Held], None]) -> None:
+    def __init__(self, changed: Callable[[], None], give_back: Callable[[Held, str], None]) -> None:
         self._changed = changed
         self._give_back = give_back
         self._held: Held | None = None
@@ -79,7 +79,7 @@ class Solo(Generic[Held]):
         self._waited_s += 3 * drained_s
         if self._waited_s > MAX_HOLD_S:
             for message in self.withdraw():
-                self._give_back(message)
+                self._give_back(message, f"this process was not empty for {MAX_HOLD_S:g} s")
         else:
             self._timer = asyncio.get_running_loop().call_later(2 * drained_s, self._drain, 2 * drained_s)
         self._changed()
