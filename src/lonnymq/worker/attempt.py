@@ -34,7 +34,7 @@ class Attempt:
 
     def __init__(self, message: "AsyncMessage", now: float, kept_until: float) -> None:
         self.message = message
-        # What the handler's own calls tell of it. The message refers to this and not to the attempt: without a
+        # What the handler's own calls tell of it. The message refers to this, not to the attempt: without a
         # cycle, a large content is freed at once.
         self.watch = Watch()
         # By the monotonic clock: until then the lease is ours, whatever becomes of the connection.
