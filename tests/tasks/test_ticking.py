@@ -164,15 +164,22 @@ def test_a_cron_that_cannot_be_declared_does_not_hold_up_the_others(
     assert caplog.text.count("not declared") == 1
 
 
-@pytest.mark.parametrize("mark_at", ["20000-01-01", "infinity", "0001-01-01"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(f"mark_at = '{at}'" for at in ("20000-01-01", "9999-12-31 23:59Z", "infinity", "0001-01-01 BC")),
+        "catch_up = 'some'",
+    ],
+)
 def test_a_worker_goes_on_whatever_becomes_of_its_crons(
-    queue: Queue, connect: Connect, mark_at: str, monkeypatch: pytest.MonkeyPatch
+    queue: Queue, connect: Connect, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even with a row that the table would refuse."""
     monkeypatch.setattr(ticker, "TROUBLE_S", 0.05)
     set_(queue)
-    connect().execute("alter table cron drop constraint cron_instants_check")
-    connect().execute("update cron set mark_at = %s::timestamptz", [mark_at])
+    for constraint in ("cron_instants_check", "cron_catch_up_check"):
+        connect().execute(f"alter table cron drop constraint {constraint}".encode())
+    connect().execute(f"update cron set {change}".encode())
     app = App(queue)
     done: list[int] = []
 
