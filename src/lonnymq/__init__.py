@@ -97,6 +97,7 @@ if TYPE_CHECKING:
         Retry,
         Worker,
         WorkerSettings,
+        current_async_message,
         current_message,
         supervise,
     )
@@ -199,6 +200,7 @@ __all__ = [
     "Worker",
     "WorkerSettings",
     "WrongIsolationLevel",
+    "current_async_message",
     "current_message",
     "embedded",
     "supervise",
@@ -216,6 +218,7 @@ WORKER = frozenset(
         "Retry",
         "Worker",
         "WorkerSettings",
+        "current_async_message",
         "current_message",
         "supervise",
     }

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from lonnymq.texts import cut, shown
+
 
 class LonnyError(Exception):
     """Whatever this library has to say."""
@@ -141,11 +143,4 @@ SQLSTATES_OF_ANOTHER_SESSION = frozenset({"42P05", "26000", "08P01"})
 
 def invalid(argument: str, value: Any, expected: str) -> InvalidArgument:
     """Return the error for a wrong argument, in the words that the database uses too."""
-    try:
-        shown = repr(value)
-    except (RecursionError, ValueError):
-        # Nested in itself or too deep, or a number of thousands of digits.
-        shown = f"a value of type {type(value).__name__} that cannot be shown"
-    if len(shown) > 100:
-        shown = shown[:97] + "..."
-    return InvalidArgument(f"{argument} must be {expected}, got {shown}")
+    return InvalidArgument(f"{cut(argument, 300)} must be {cut(expected, 500)}, got {shown(value)}")

@@ -1,6 +1,7 @@
 """Durations, sizes, limits, contents: what people type and read."""
 
 import logging
+import os
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -102,7 +103,8 @@ def test_a_worker_logs_in_utc_wherever_it_runs(monkeypatch: pytest.MonkeyPatch) 
         with monkeypatch.context() as elsewhere:
             elsewhere.setenv("TZ", "America/Chicago")
             time.tzset()
-            assert log.TextFormatter().format(record) == "1970-01-01 00:00:00.250Z INFO    done"
+            expected = f"1970-01-01 00:00:00.250Z INFO    [{os.getpid()}] done"
+            assert log.TextFormatter().format(record) == expected
             assert '"1970-01-01T00:00:00.250+00:00"' in log.JsonFormatter().format(record)
     finally:
         time.tzset()

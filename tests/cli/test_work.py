@@ -1,5 +1,6 @@
 """work: real processes, real signals."""
 
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -30,7 +31,24 @@ def handle(message):
     with open("notes.txt", "a") as notes:
         notes.write(f"{message.payload} by hand {os.getpid()}\\n")
 
+def two(first, second): ...
+
+def nothing_to_work(): return 7
+
+def a_task(): return note
+
+def with_a_default(config=None): return app
+
+async def main(): ...
+
+def generate(message):
+    yield
+
+class Handle:
+    def __call__(self, message): ...
+
 broken = 7
+hidden = lonnymq.App(app.queue).task(name="hidden")(two)
 """
 
 
@@ -75,6 +93,32 @@ def test_an_app_is_worked_until_a_signal_comes(start: Start, shop: Path, queue: 
     assert log.count("completed message") == 5
     assert "unknown task 'nobody'" in log
     assert "working queue 'lonnymq'" in log
+    assert all(f"[{worker.pid}]" in line for line in log.splitlines())
+
+
+def test_each_line_says_which_process_wrote_it(start: Start, shop: Path, queue: Queue) -> None:
+    worker = start(
+        "work",
+        "shop:with_a_default",
+        "--processes",
+        "2",
+        "--concurrency",
+        "1",
+        "--log-level",
+        "debug",
+        cwd=shop,
+    )
+    deadline = time.monotonic() + DEADLINE_S
+    while len({note[2] for note in notes(shop)}) < 2:
+        assert time.monotonic() < deadline, worker.poll()
+        queue.enqueue("acme", task("x"))
+        time.sleep(0.02)
+    log = ended(worker)
+    written = {note[2] for note in notes(shop)}
+    for line in log.splitlines():
+        assert re.match(r"\S+ \S+ [A-Z]+ +\[\d+\] ", line), line
+    completed = {re.search(r"\[(\d+)\]", line)[1] for line in log.splitlines() if "completed" in line}  # type: ignore[index]
+    assert completed == written
 
 
 def test_a_function_is_worked_with_the_queue_of_the_options(start: Start, shop: Path, queue: Queue) -> None:
@@ -130,6 +174,16 @@ def test_a_worker_under_reload_ends_with_its_parent(start: Start, shop: Path, qu
         ("nowhere:app", "there is no module 'nowhere'"),
         ("shop:nothing", "module 'shop' has no 'nothing'"),
         ("shop:broken", "must be an App, a Worker, a Handler"),
+        ("shop:note", "shop:note is a task of app shop:app; run `lonnymq work shop:app`"),
+        ("shop:a_task", "shop:a_task() is a task of app shop:app; run `lonnymq work shop:app`"),
+        ("shop:hidden", "shop:hidden is a task; run the App that it belongs to"),
+        ("shop:two", "takes one argument, the message; this one takes (first, second)"),
+        ("shop:main", "an async function that takes no message"),
+        ("shop:nothing_to_work", "must return an App, a Worker or a Handler, it returned 7"),
+        ("shop:generate", "not a generator"),
+        ("shop:Handle", "must be an App, a Worker, a Handler"),
+        ("shop:os", "must be an App, a Worker, a Handler"),
+        ("shop:app.queue", "must be an App, a Worker, a Handler"),
         ("failing:app", "importing 'failing' failed: ZeroDivisionError: division by zero"),
         ("needing:app", "importing 'needing' failed: ModuleNotFoundError: No module named 'absent'"),
         ("garbled:app", "importing 'garbled' failed: SyntaxError"),
@@ -144,9 +198,11 @@ def test_what_cannot_be_worked_is_refused(
     monkeypatch.chdir(shop)
     monkeypatch.syspath_prepend(shop)
     monkeypatch.setenv("LONNYMQ_DSN", "")
+    lonnymq("enqueue", "acme", "1")
     ended = lonnymq("work", target)
     assert ended.code == Exit.USAGE
     assert words in ended.trouble
+    assert lonnymq("status", "--json").json["waiting"] == 1
 
 
 def test_a_queue_that_cannot_be_reached_ends_the_worker(shell: Run, shop: Path) -> None:

@@ -11,6 +11,10 @@ from tests.sql.test_leases import everything
 
 LONG = "'" + "x" * 256 + "'"
 BAD_CHANNELS = ["null", "''", LONG, r"e'a\nb'", r"e'\t'", r"e'\x7f'", r"e'\x01'", r"e'\u0085'"]
+BAD_INSTANTS = [
+    f"timestamptz '{at}'" for at in ("infinity", "-infinity", "0001-01-01", "9999-12-31", "20000-01-01")
+]
+IN_101_YEARS = "now() + interval '101 years'"
 BAD_CRONS = ["null", "''", "'" + "x" * 201 + "'", r"e'a\nb'"]
 BAD_LIMITS = ["null", "0", "-1", "10001", "2147483647"]
 BAD_LEASES = ["null", "0", "-1", "86400001", "9223372036854775807"]
@@ -191,20 +195,22 @@ CALLS: dict[str, list[tuple[str, str]]] = {
         *each("cron_set('c', '* * * * *', 'a', 'x', 'UTC', {})", "catch_up", ["null", "''", "'ALL'"]),
         ("cron_set('c', '* * * * *', 'a', 'x', p_max_attempts => 0)", "max_attempts"),
         ("cron_set('c', '* * * * *', 'a', 'x', p_is_declared => null)", "is_declared"),
-        ("cron_set('c', '* * * * *', 'a', 'x', p_mark_at => 'infinity')", "mark_at"),
+        *each(
+            "cron_set('c', '* * * * *', 'a', 'x', p_mark_at => {})", "mark_at", [*BAD_INSTANTS, IN_101_YEARS]
+        ),
         ("cron_due(null)", "names"),
         *each("cron_due('{{}}', {})", "limit", BAD_LIMITS),
-        ("cron_due('{}', 1, '-infinity')", "now"),
+        *each("cron_due('{{}}', 1, {})", "now", BAD_INSTANTS),
         *each("cron_tick({}, now(), now(), '{{}}', now() + interval '1 h')", "name", BAD_CRONS),
         *each(
-            "cron_tick('c', {}, now(), '{{}}', now() + interval '1 h')", "mark_at", ["null", "'-infinity'"]
+            "cron_tick('c', {}, now(), '{{}}', now() + interval '1 h')", "mark_at", ["null", *BAD_INSTANTS]
         ),
         *each(
             "cron_tick('c', now(), {}, '{{}}', now() + interval '1 h')",
             "until_at",
-            ["null", "now() - interval '1 s'"],
+            ["null", "now() - interval '1 s'", *BAD_INSTANTS],
         ),
-        *each("cron_tick('c', now(), now(), '{{}}', {})", "next_at", ["null", "now()", "'infinity'"]),
+        *each("cron_tick('c', now(), now(), '{{}}', {})", "next_at", ["null", "now()", *BAD_INSTANTS]),
         *each(
             "cron_tick('c', now() - interval '1 h', now(), {}, now() + interval '1 h')",
             "ticks",

@@ -47,7 +47,7 @@ async def hang() -> None:
 @app.cron("* * * * * *", channel="clock", catch_up="all", arguments={"mark": "cron"})
 @app.task(name="tock")
 async def tick(mark: str) -> None:
-    message = lonnymq.current_message()
+    message = lonnymq.current_async_message()
     due = lonnymq.tick_of(message)
     assert due is not None
     assert due <= datetime.now(UTC)

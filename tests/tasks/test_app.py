@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from random import Random
 from typing import Any
 from uuid import UUID
 
@@ -180,10 +181,10 @@ WRONG_MESSAGES: list[tuple[Any, str]] = [
     ([1], "this message is of no task: its payload must be"),
     ({"arguments": {}}, "this message is of no task"),
     ({"task": ["work_"]}, "this message is of no task"),
-    ({"task": "gone", "arguments": {}}, "unknown task 'gone': this worker knows work_"),
-    ({"task": "work_"}, "work_(n: int) -> None needs n"),
+    ({"task": "gone", "arguments": {}}, "unknown task 'gone': this worker knows 'work_'"),
+    ({"task": "work_"}, "work_(n: int): missing argument 'n'"),
     ({"task": "work_", "arguments": [1]}, "work_: arguments must be an object"),
-    ({"task": "work_", "arguments": {"n": 1, "m": 2}}, "work_(n: int) -> None takes no m"),
+    ({"task": "work_", "arguments": {"n": 1, "m": 2}}, "work_(n: int): unknown argument 'm'"),
     ({"task": "work_", "arguments": {"n": "x"}}, "work_: n must be an int, got 'x'"),
 ]
 
@@ -220,6 +221,46 @@ def test_a_tasks_limit_counts_for_messages_without_one_of_their_own(queue: Queue
     letters = queue.dead().list()
     assert [(letter.id, letter.attempts) for letter in letters] == list(zip(ids, [2, 2, 4, 3], strict=True))
     assert all("RuntimeError: always" in (letter.error or "") for letter in letters)
+
+
+def test_a_task_that_says_nothing_is_tried_25_times(queue: Queue) -> None:
+    """Its channel's limit comes before that, its own before both; None is for ever."""
+    app = App(queue)
+
+    def fail() -> None:
+        raise RuntimeError("always")
+
+    def declare(name: str, **options: Any) -> Any:
+        return app.task(name=name, retry=Retry(first_s=0.0), **options)(fail)
+
+    plain, own, endless = (
+        declare("plain"),
+        declare("own", max_attempts=4),
+        declare("endless", max_attempts=None),
+    )
+    queue.channel("strict").set(max_attempts=2)
+    ids = [
+        *(plain.enqueue("acme").id, queue.enqueue("acme", {"task": "plain"}).id),
+        *(plain.enqueue("strict").id, own.enqueue("strict").id, endless.enqueue("strict").id),
+    ]
+    work(app, is_empty(queue))
+    assert {letter.id: letter.attempts for letter in queue.dead().list()} == dict(
+        zip(ids, [25, 25, 2, 4, 2], strict=True)
+    )
+    endless.enqueue("acme")
+    [message] = queue.dequeue(1)
+    assert message.max_attempts is None
+    loose: Any = message
+    assert app.route(loose).max_attempts is None
+
+
+def test_25_attempts_take_about_half_a_day() -> None:
+    """As the documentation says."""
+    for share, hours in ((0.0, 13.1), (0.999, 10.5)):
+        chance = Random()
+        chance.random = lambda share=share: share  # type: ignore[method-assign,misc]
+        pauses_s = [Retry().delay_s(attempt, chance) for attempt in range(1, 25)]
+        assert round(sum(pauses_s) / 3600, 1) == hours
 
 
 def plainly(function: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:

@@ -262,6 +262,37 @@ def test_missed_ticks_are_caught_up_piece_by_piece(queue: Queue, dsn: str, conne
     assert len(set(created(connect))) == 300
 
 
+def test_a_cron_of_long_ago_does_not_flood_the_queue(
+    queue: Queue, dsn: str, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    set_(queue, expression="* * * * * *", after=datetime(1970, 1, 1, tzinfo=UTC))
+    set_(queue, "minutely", "* * * * *", after=START)
+    now = START + HOUR
+    for _ in range(10):
+        tick(dsn, now=now)
+    by_name = Counter(key.partition(":")[0] for key in created(connect))
+    assert by_name == {"a": schedule.MOST_MISSED + 60, "minutely": 60}
+    assert status(queue).mark_at == now
+    assert caplog.text.count("cron a: more than 1000 ticks were missed, those up to 2026-01-15T") == 1
+
+
+INSTANTS = ["0001-01-01", "9999-12-31", "20000-01-01", "infinity", "-infinity", "0044-03-15 BC"]
+
+
+@pytest.mark.parametrize("column", ["mark_at", "next_at", "last_at", "created_at"])
+def test_no_row_can_hold_an_instant_that_workers_cannot_read(
+    queue: Queue, connect: Connect, column: str
+) -> None:
+    set_(queue)
+    for at in INSTANTS:
+        with pytest.raises(psycopg.errors.CheckViolation):
+            connect().execute(f"update cron set {column} = '{at}'".encode())
+    for column, value in (("name", "a\nb"), ("expression", "*" * 256), ("timezone", "x" * 256)):
+        with pytest.raises(psycopg.errors.CheckViolation):
+            connect().execute(f"update cron set {column} = %s".encode(), [value])
+    assert status(queue).mark_at == START
+
+
 def test_nobody_waits_for_a_transaction_that_changes_a_cron(dsn: str, connect: Connect) -> None:
     """Each answers 'busy' at once; also where a cron is only just being made."""
     patience = ClientSettings(busy_for_s=0.0)
@@ -328,6 +359,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"catch_up": "some"}, "catch_up must be one of all, latest, none"),
     ({"max_attempts": 0}, "max_attempts must be"),
     ({"after": datetime(2026, 1, 1)}, "after must be an aware datetime"),
+    ({"after": datetime(1969, 12, 31, tzinfo=UTC)}, "after must be between 1970 and"),
+    ({"after": datetime.min.replace(tzinfo=UTC)}, "after must be between 1970 and"),
+    ({"after": datetime.max.replace(tzinfo=UTC)}, "after must be between 1970 and"),
+    ({"expression": "1," * 1000 + "1 * * * *"}, "expression must be a cron expression"),
 ]
 
 

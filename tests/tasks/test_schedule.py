@@ -2,8 +2,9 @@
 
 import subprocess
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from itertools import takewhile
+from itertools import islice, takewhile
 
 import pytest
 from hypothesis import given, settings
@@ -84,6 +85,25 @@ def test_a_tick_of_the_repeated_hour_is_not_found_again_from_within_it() -> None
     assert found == []
 
 
+# Lord Howe Island: at 15:00 UTC on 2026-04-04 the clock goes from 02:00 to 01:30.
+HALF_AN_HOUR_BACK = instant("2026-04-04T15:00")
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("0 */20 2 * * *", ["04 15:30", "04 15:50", "04 16:10"]),
+        ("15 */2 * * *", ["04 13:15", "04 15:45", "04 17:45"]),
+        ("50 * * * *", ["04 12:50", "04 13:50", "04 14:50", "04 15:20", "04 16:20", "04 17:20"]),
+    ],
+)
+def test_a_clock_that_is_set_back_by_half_an_hour_hides_no_tick(expression: str, expected: list[str]) -> None:
+    for hours in (3, 2, 1, 0):
+        begin = HALF_AN_HOUR_BACK - hours * HOUR
+        found = ticks(expression, "Australia/Lord_Howe", begin, HALF_AN_HOUR_BACK + 3 * HOUR)
+        assert shown(found) == [one for one in expected if one > f"{begin:%d %H:%M}"]
+
+
 ZONES = [
     "UTC",
     "Europe/Berlin",
@@ -93,6 +113,7 @@ ZONES = [
     "Asia/Kathmandu",
 ]
 EXPRESSIONS = [
+    *("50 * * * *", "0 50 * * * *", "15 */2 * * *"),
     *("* * * * *", "*/7 * * * *", "30 2 * * *", "0 0 * * *", "15,45 1-3 * * *", "0 */3 * * *"),
     *("59 23 L * *", "0 12 * * MON#1", "30 1 29 2 *", "0 30 1 * * *", "*/20 * 2 * * *"),
 ]
@@ -179,12 +200,106 @@ def test_years_of_missed_ticks_are_caught_up_piece_by_piece() -> None:
     assert schedule.decide(due("* * * * * *", "latest", mark_at, now_at)).ticks[-1] == now_at
 
 
+@pytest.mark.parametrize(
+    ("expression", "span"), [("* * * * * *", 1), ("* * * * *", 60), ("0 */6 * * *", 6 * 3600)]
+)
+def test_of_too_many_missed_ticks_the_latest_are_caught_up(expression: str, span: int) -> None:
+    """Not every second since 1970: the queue would be flooded."""
+    mark_at, now_at = instant("1970-01-01T00:00"), NOON
+    found: list[datetime] = []
+    skipped: list[datetime] = []
+    looks = 0
+    while mark_at < now_at:
+        decided = schedule.decide(due(expression, "all", mark_at, now_at))
+        assert len(decided.ticks) <= schedule.MOST_TICKS
+        skipped += [] if decided.skipped_to is None else [decided.skipped_to]
+        found += decided.ticks
+        mark_at = decided.until_at
+        looks += 1
+    assert len(skipped) == 1
+    assert skipped[0] < found[0]
+    begin = found[0].timestamp()
+    assert [tick.timestamp() for tick in found] == [begin + n * span for n in range(len(found))]
+    # Those of the last minute were not missed.
+    assert schedule.MOST_MISSED <= len(found) <= schedule.MOST_MISSED + 60
+    assert looks <= len(found) / schedule.MOST_TICKS + 1
+
+
+def test_no_tick_is_skipped_if_those_that_were_missed_can_be_caught_up() -> None:
+    """Also where that takes several looks."""
+    decided = schedule.decide(due("* * * * *", "all", NOON - 900 * MINUTE, NOON))
+    assert (decided.ticks[0], decided.skipped_to) == (NOON - 899 * MINUTE, None)
+
+
+FAR = [datetime.min, datetime(1, 1, 1, 14), datetime(9998, 12, 31), datetime.max]
+
+
+@pytest.mark.parametrize("far", [one.replace(tzinfo=UTC) for one in FAR], ids=str)
+@pytest.mark.parametrize("timezone", ["UTC", "Asia/Kathmandu", "America/New_York"])
+def test_the_ends_of_the_calendar_are_no_error(far: datetime, timezone: str) -> None:
+    for expression in ("* * * * *", "0 0 29 2 *", "30 2 * * *"):
+        list(islice(schedule.ticks_after(expression, timezone, far), 3))
+        schedule.latest_tick(expression, timezone, far, far)
+        schedule.latest_tick(expression, timezone, datetime.min.replace(tzinfo=UTC), NOON)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.text("0123456789*/,-#LWMONFEB ", max_size=30)
+    | st.lists(
+        st.sampled_from(
+            [
+                "*",
+                "0",
+                "31",
+                "L",
+                "LW",
+                "5L",
+                "MON#5",
+                "*/29",
+                "1-5",
+                "2",
+                "FEB",
+                "*/7",
+                "30,31",
+                "0-7/3",
+                "L/2",
+                "1#1",
+            ]
+        ),
+        min_size=5,
+        max_size=6,
+    ).map(" ".join)
+)
+def test_any_expression_ticks_or_is_refused(expression: str) -> None:
+    """Nothing else is raised, and none is searched for more than 50 years."""
+    with suppress(InvalidArgument):
+        schedule.require(expression, "Europe/Berlin")
+        assert schedule.explain(expression)
+        decided = schedule.decide(due(expression, "all", instant("1970-01-01T00:00"), NOON, "Europe/Berlin"))
+        assert decided.next_at > decided.until_at
+
+
 def test_an_expression_is_explained() -> None:
     assert schedule.explain("*/5 * * * *") == "Every fifth minute of every hour"
     assert schedule.explain("30 2 * * MON") == "At 02:30 on Monday"
 
 
-@pytest.mark.parametrize("expression", ["", "* * * *", "61 * * * *", "x", None, 5, "0 0 30 2 *", "@daily"])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "",
+        "* * * *",
+        "1," * 10**6 + "1 * * * *",
+        "9" * 5000 + " * * * *",
+        "61 * * * *",
+        "x",
+        None,
+        5,
+        "0 0 30 2 *",
+        "@daily",
+    ],
+)
 def test_an_expression_that_cannot_be_read_is_refused(expression: object) -> None:
     with pytest.raises(InvalidArgument, match="expression must be a cron expression"):
         schedule.require(expression, "UTC")

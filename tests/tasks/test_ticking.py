@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
-from lonnymq import AsyncQueue, Cron, Queue
+from lonnymq import App, AsyncQueue, Cron, Queue
 from lonnymq.tasks import cron as ticker
 from tests.conftest import Connect
 from tests.tasks.test_cron import HOUR, MINUTE, created, set_
@@ -118,6 +119,94 @@ def test_a_worker_without_the_library_leaves_crons_to_those_that_have_it(
     assert 'pip install "lonnymq[cron]"' in caplog.text
     assert caplog.text.count("do not tick") == 1
     assert queue.cron.list() == before
+
+
+def fail_for(connect: Connect, name: str) -> None:
+    """Have every change of a cron's row fail."""
+    connect().execute(
+        f"""
+        create function fail() returns trigger language plpgsql as $$
+        begin
+          raise division_by_zero using message = E'nobody\\nknows \\u009b';
+        end
+        $$;
+        create trigger fail before update on cron for each row when (old.name = '{name}')
+        execute function fail();
+        """.encode()
+    )
+
+
+def test_a_cron_that_can_neither_tick_nor_be_put_off_does_not_hold_up_the_others(
+    queue: Queue,
+    dsn: str,
+    connect: Connect,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(ticker, "TROUBLE_S", 0.05)
+    fail_for(connect, "bad")
+    for name in ("bad", "good"):
+        set_(queue, name, "* * * * * *", after=datetime.now(UTC))
+    run_ticker(dsn, [], until=lambda: len(created(connect)) >= 2)
+    assert {key.partition(":")[0] for key in created(connect)} == {"good"}
+    assert "cron bad does not tick: nobody\\nknows \\x9b" in caplog.text
+    assert "cron bad cannot be put off: nobody" in caplog.text
+
+
+def test_a_cron_that_cannot_be_declared_does_not_hold_up_the_others(
+    queue: Queue, dsn: str, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    fail_for(connect, "bad")
+    set_(queue, "bad")
+    declared = [Cron(name=name, expression="* * * * * *", channel="x", payload=1) for name in ("bad", "good")]
+    run_ticker(dsn, declared, until=lambda: len(created(connect)) >= 1)
+    assert "cron bad is not declared: nobody" in caplog.text
+    assert caplog.text.count("not declared") == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(f"mark_at = '{at}'" for at in ("20000-01-01", "9999-12-31 23:59Z", "infinity", "0001-01-01 BC")),
+        "catch_up = 'some'",
+    ],
+)
+def test_a_worker_goes_on_whatever_becomes_of_its_crons(
+    queue: Queue, connect: Connect, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even with a row that the table would refuse."""
+    monkeypatch.setattr(ticker, "TROUBLE_S", 0.05)
+    set_(queue)
+    for constraint in ("cron_instants_check", "cron_catch_up_check"):
+        connect().execute(f"alter table cron drop constraint {constraint}".encode())
+    connect().execute(f"update cron set {change}".encode())
+    app = App(queue)
+    done: list[int] = []
+
+    @app.task()
+    def work_(n: int) -> None:
+        done.append(n)
+        time.sleep(0.2)
+
+    for n in range(5):
+        work_.enqueue("acme", n)
+    run_app(app, until=lambda: len(done) == 5)
+    assert sorted(done) == [0, 1, 2, 3, 4]
+
+
+def run_app(app: App[Any], until: Callable[[], bool]) -> None:
+    async def serve() -> None:
+        worker = app.worker(concurrency=1)
+        serving = asyncio.create_task(worker.serve())
+        deadline = time.monotonic() + 60
+        while not until():
+            assert not serving.done(), serving.exception()
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.02)
+        worker.stop()
+        assert await serving == 0
+
+    asyncio.run(serve())
 
 
 # Six hours around each change of the clock in Berlin.

@@ -153,7 +153,7 @@ def test_a_handler_out_of_time_is_a_failure(lonnymq_queue: Queue) -> None:
 
     lonnymq_queue.enqueue("a", 1)
     with pytest.raises(AttemptFailed, match=r"message 1 of 'a' was deferred: (?s:.*)took longer than 0.05 s"):
-        run_until_empty(Handler(call=linger, timeout_s=0.05), queue=lonnymq_queue)
+        run_until_empty(Handler(call=linger, timeout=0.05), queue=lonnymq_queue)
 
 
 def test_a_handler_may_end_its_message_itself(lonnymq_queue: Queue, lonnymq_dsn: str) -> None:

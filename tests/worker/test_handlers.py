@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from lonnymq import (
     Queue,
     Worker,
     WorkerSettings,
+    current_async_message,
     current_message,
 )
 from tests.worker.working import drained, retrying, work, working
@@ -162,12 +164,12 @@ def test_time_limits_end_an_attempt(dsn: str) -> None:
         told.set()
 
     for handler in (on_loop, in_thread):
-        worked = work(dsn, retrying(handler, timeout_s=0.2, max_attempts=1), 1)
+        worked = work(dsn, retrying(handler, timeout=0.2, max_attempts=1), 1)
         assert worked.took_s < 20
         letter = worked.letters[-1]
         assert (letter.error or "").endswith(f"{handler.__name__} took longer than 0.2 s")
     assert told.wait(10)
-    quick = work(dsn, retrying(lambda message: None, timeout_s=30), *range(10))
+    quick = work(dsn, retrying(lambda message: None, timeout=30), *range(10))
     assert quick.counts == {"completed": 10}
 
 
@@ -202,11 +204,11 @@ def test_the_current_message_and_context_are_those_of_the_attempt(dsn: str) -> N
         leaked.append(tenant.get(None))
         tenant.set(message.channel)
         await asyncio.sleep(0)
-        assert current_message() is message
+        assert current_async_message() is message
         assert await asyncio.create_task(child()) is message
 
     async def child() -> Any:
-        return current_message()
+        return current_async_message()
 
     def in_thread(message: Message) -> None:
         leaked.append(tenant.get(None))
@@ -216,8 +218,45 @@ def test_the_current_message_and_context_are_those_of_the_attempt(dsn: str) -> N
     for handler in (on_loop, in_thread):
         assert work(dsn, handler, *range(10), concurrency=1).counts == {"completed": 10}
     assert leaked == [None] * 20
-    with pytest.raises(LonnyError, match="no message is being worked here"):
-        current_message()
+    for current in (current_message, current_async_message):
+        with pytest.raises(LonnyError, match="no message is being worked here"):
+            current()
+
+
+def test_the_current_message_is_of_the_kind_that_its_code_can_use(dsn: str) -> None:
+    """The other kind would return a coroutine that nobody awaits, or block the loop."""
+    seen: list[str] = []
+
+    async def around(message: AsyncMessage, call: Callable[[], Awaitable[None]]) -> None:
+        assert current_async_message() is message
+        try:
+            await call()
+        finally:
+            assert current_async_message() is message
+
+    async def on_loop(message: AsyncMessage) -> None:
+        with pytest.raises(LonnyError, match=r"event loop: call current_async_message\(\) instead"):
+            current_message()
+        assert await current_async_message().heartbeat() == "extended"
+        seen.append("loop")
+
+    def in_thread(message: Message) -> None:
+        with pytest.raises(LonnyError, match=r"in a thread of the worker: call current_message\(\) instead"):
+            current_async_message()
+        assert current_message().heartbeat() == "extended"
+        seen.append("thread")
+
+    def hides(message: Message) -> Awaitable[None]:
+        async def later() -> None:
+            await on_loop(current_async_message())
+
+        return later()
+
+    for handler in (on_loop, in_thread, hides):
+        for middleware in ((), (around,)):
+            worked = work(dsn, retrying(handler, max_attempts=1), 1, middleware=middleware)
+            assert worked.counts == {"completed": 1}, worked.letters
+    assert seen == ["loop", "loop", "thread", "thread", "loop", "loop"]
 
 
 def test_middleware_goes_around_each_attempt(dsn: str) -> None:
@@ -344,7 +383,8 @@ def test_what_is_no_handler_queue_or_setting_is_refused() -> None:
         (lambda: WorkerSettings(lease_ms=5), "lease_ms"),
         (lambda: WorkerSettings(shutdown_s=-1), "shutdown_s"),
         (lambda: Handler(call=7), "call"),  # type: ignore[arg-type]
-        (lambda: Handler(call=handle, timeout_s=0), "timeout_s"),
+        (lambda: Handler(call=handle, timeout=0), "timeout"),
+        (lambda: Handler(call=handle, timeout=timedelta(0)), "timeout"),
         (lambda: Handler(call=handle, max_attempts=0), "max_attempts"),
         (lambda: Handler(call=handle, retry=3), "retry"),  # type: ignore[arg-type]
         (lambda: Defer(-1), "delay"),

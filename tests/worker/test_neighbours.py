@@ -177,7 +177,7 @@ def test_large_contents_over_a_slow_link_are_worked_and_spend_no_attempt(dsn: st
                     [NewMessage(channel="large", payload="x" * 400_000) for _ in range(8)]
                 )
                 proxy.speed = 400_000.0
-                async with working(proxy.dsn, handle, lease_ms=2000, patience_s=1.0) as worker:
+                async with working(proxy.dsn, handle, lease_ms=5000, patience_s=2.0) as worker:
                     began = time.monotonic()
                     for _ in range(8):
                         await queue.enqueue("small", "small")
@@ -296,7 +296,7 @@ def test_a_handler_that_timed_out_in_its_thread_does_not_delay_the_end(dsn: str)
         async with AsyncQueue(dsn) as queue:
             await queue.enqueue("a", 1)
             async with working(
-                queue, retrying(hangs, timeout_s=0.1, max_attempts=1), shutdown_s=PATIENCE_S
+                queue, retrying(hangs, timeout=0.1, max_attempts=1), shutdown_s=PATIENCE_S
             ) as worker:
                 await until(lambda: worker.counts["buried"] == 1, "its time was over")
                 began = time.monotonic()

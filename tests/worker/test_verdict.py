@@ -9,7 +9,7 @@ from lonnymq import JSON, Bury, Defer, Handler, InvalidArgument, Retry
 from lonnymq.worker.verdict import COMPLETED, GIVEN_BACK, NOTHING, Interruption, Judge, Verdict, Word
 
 HANDLER = Handler(call=lambda message: None, retry=Retry(first_s=2, factor=3, most_s=10, jitter=0))
-LAST = Handler(call=lambda message: None, max_attempts=3, timeout_s=1.5, name="transcode")
+LAST = Handler(call=lambda message: None, max_attempts=3, timeout=1.5, name="transcode")
 ERROR = RuntimeError("full")
 JUDGE = Judge(JSON, Random(1))
 

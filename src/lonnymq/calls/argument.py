@@ -8,11 +8,13 @@ from enum import StrEnum
 from typing import Any
 
 from lonnymq.errors import invalid
+from lonnymq.texts import abridged
 
 MAX_CONTENT_BYTES = 67_108_864
 MAX_DELAY_MS = 3_155_760_000_000
 MAX_DEQUEUE_AT = 9_000_000_000_000_000
 MAX_LEASE_MS = 86_400_000
+MAX_ERROR_CHARACTERS = 10_000
 MAX_INTEGER = 2_147_483_647
 MAX_BIGINT = 9_223_372_036_854_775_807
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -46,11 +48,11 @@ def optional_text(argument: str, value: Any, low: int = 0, high: int | None = No
 
 
 def error_text(value: Any) -> str | None:
-    """Return an error as it can be stored: no strange character in it keeps a message from its grave."""
+    """Return an error as it can be stored: of bounded length, without characters that PostgreSQL refuses."""
     if value is None:
         return None
-    shown = str(value).replace("\0", "\\x00")
-    return shown.encode("utf-8", "backslashreplace").decode("utf-8")
+    kept = abridged(str(value), MAX_ERROR_CHARACTERS).replace("\0", "\\x00")
+    return abridged(kept.encode("utf-8", "backslashreplace").decode("utf-8"), MAX_ERROR_CHARACTERS)
 
 
 def whole(argument: str, value: Any, low: int, high: int) -> int:

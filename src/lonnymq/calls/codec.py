@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from lonnymq.calls.argument import MAX_CONTENT_BYTES
 from lonnymq.errors import DecodeError, invalid
+from lonnymq.texts import cut
 
 
 class Codec(Protocol):
@@ -37,7 +38,8 @@ def encoded(argument: str, payload: Any, codec: Codec) -> bytes:
         try:
             content = codec.encode(payload)
         except (TypeError, ValueError, RecursionError) as error:
-            raise invalid(argument, payload, f"bytes or what the codec can encode ({error})") from error
+            reason = cut(str(error), 300)
+            raise invalid(argument, payload, f"bytes or what the codec can encode ({reason})") from error
     if len(content) > MAX_CONTENT_BYTES:
         raise invalid(argument, f"{len(content)} bytes", f"at most {MAX_CONTENT_BYTES} bytes")
     return content
@@ -46,5 +48,6 @@ def encoded(argument: str, payload: Any, codec: Codec) -> bytes:
 def decoded(content: bytes, codec: Codec, described: str) -> Any:
     try:
         return codec.decode(content)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise DecodeError(f"{described} is not what the codec expects: {error}") from error
+    except Exception as error:
+        # A codec of the user's own may raise anything about bytes from outside.
+        raise DecodeError(f"{described} is not what the codec expects: {cut(str(error), 300)}") from error

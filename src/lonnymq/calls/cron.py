@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lonnymq.calls import argument, schedule
@@ -20,6 +20,9 @@ from lonnymq.model import (
     DueCrons,
     Ticks,
 )
+
+HUNDRED_YEARS = timedelta(days=36525)
+LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 
 SET = function(
     "cron_set",
@@ -75,7 +78,7 @@ def set(  # noqa: A001
         argument.word("catch_up", cron.catch_up, CatchUp),
         argument.optional_whole("max_attempts", cron.max_attempts, 1, argument.MAX_INTEGER),
         is_declared,
-        instant("after", after),
+        instant("after", after, latest=datetime.now(UTC) + HUNDRED_YEARS),
         decode=_set,
     )
 
@@ -126,10 +129,14 @@ def cron_name(value: Any) -> str:
     return name
 
 
-def instant(argument_: str, value: Any) -> datetime | None:
-    if value is not None:
-        argument.epoch_ms(argument_, value)
-    found: datetime | None = value
+def instant(argument_: str, value: Any, latest: datetime = LATEST) -> datetime | None:
+    """Return an instant that the database would take as well."""
+    if value is None:
+        return None
+    argument.epoch_ms(argument_, value)
+    if not argument.EPOCH <= value <= latest:
+        raise invalid(argument_, value.isoformat(), f"between 1970 and {latest.year}")
+    found: datetime = value
     return found
 
 

@@ -5,6 +5,7 @@ from dataclasses import fields
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from lonnymq.calls.argument import error_text
 from lonnymq.calls.draft import Draft
 from lonnymq.calls.statement import Call, Rows, array, call, function
 from lonnymq.model import (
@@ -171,11 +172,12 @@ def defer(
     states: Sequence[bytes | None],
     errors: Sequence[str | None],
 ) -> Call[list[DeferOutcome]]:
-    return _acknowledgement(DEFER, DeferOutcome, ids, tokens, array(delays_ms), array(states), array(errors))
+    texts = array(map(error_text, errors))
+    return _acknowledgement(DEFER, DeferOutcome, ids, tokens, array(delays_ms), array(states), texts)
 
 
 def bury(ids: Sequence[int], tokens: Sequence[int], errors: Sequence[str | None]) -> Call[list[BuryOutcome]]:
-    return _acknowledgement(BURY, BuryOutcome, ids, tokens, array(errors))
+    return _acknowledgement(BURY, BuryOutcome, ids, tokens, array(map(error_text, errors)))
 
 
 def give_back(ids: Sequence[int], tokens: Sequence[int]) -> Call[list[GiveBackOutcome]]:

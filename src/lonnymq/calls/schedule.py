@@ -10,13 +10,17 @@ from lonnymq.errors import LonnyError, invalid
 from lonnymq.model import CatchUp, DueCron, Ticks
 
 if TYPE_CHECKING:
-    from cronsim import CronSim
+    from lonnymq.calls.simulation import Simulation
 
 SECOND = timedelta(seconds=1)
+END = datetime.max.replace(tzinfo=UTC) - SECOND
 # A tick that nobody has created by then was missed: the workers were away.
 MISSED_AFTER = timedelta(minutes=1)
 # So many are decided at once, the rest follows: to compute them keeps a worker's loop busy for a while.
 MOST_TICKS = 200
+# So many missed ticks are created late, the latest ones: a cron of long ago must not flood the queue.
+MOST_MISSED = 1000
+MAX_EXPRESSION = 255
 # When to look again at a cron that has no tick in the next 50 years.
 LONG = timedelta(days=365)
 
@@ -40,9 +44,7 @@ def explain(expression: str) -> str:
 def ticks_after(expression: str, timezone: str, after: datetime) -> Iterator[datetime]:
     """Yield the ticks after an instant, for as long as anybody asks."""
     last = after.astimezone(UTC)
-    for tick in _simulated(expression, after.astimezone(zone(timezone))):
-        # Compared in UTC: local times repeat themselves where the clock is set back.
-        instant = tick.astimezone(UTC)
+    for instant in _ticks(expression, timezone, last):
         if instant > last:
             last = instant
             yield instant
@@ -50,14 +52,7 @@ def ticks_after(expression: str, timezone: str, after: datetime) -> Iterator[dat
 
 def latest_tick(expression: str, timezone: str, after: datetime, until: datetime) -> datetime | None:
     """Return the last tick after one instant and not after another, without walking through all of them."""
-    # All in UTC: instants of one zone are compared, and counted on, by their local time.
-    begin, until = after.astimezone(UTC), until.astimezone(UTC)
-    whole = until.replace(microsecond=0) + SECOND
-    for tick in _simulated(expression, whole.astimezone(zone(timezone)), is_backward=True):
-        if tick.astimezone(UTC) <= until:
-            begin = max(begin, tick.astimezone(UTC) - SECOND)
-            break
-    # Backward, local times that repeat themselves can hide a tick; forward they do not.
+    begin = _begin_of_latest(1, expression, timezone, after, until)
     latest = None
     for latest_or_later in ticks_after(expression, timezone, begin):
         if latest_or_later > until:
@@ -71,21 +66,58 @@ def decide(due: DueCron, most: int = MOST_TICKS) -> Ticks:
     mark_at = due.mark_at.astimezone(UTC)
     # It may begin only in the future, or the clock was set back.
     now_at = max(due.now_at.astimezone(UTC), mark_at)
-    since = mark_at if due.catch_up is CatchUp.ALL else max(mark_at, now_at - MISSED_AFTER)
-    ticks: list[datetime] = []
-    next_at = now_at + LONG
-    for tick in ticks_after(due.expression, due.timezone, since):
-        if len(ticks) == most:
-            # The others are due at once.
-            return Ticks(tuple(ticks), ticks[-1], tick)
-        if tick > now_at:
-            next_at = tick
-            break
-        ticks.append(tick)
+    recently = max(mark_at, now_at - MISSED_AFTER)
+    since = mark_at if due.catch_up is CatchUp.ALL else recently
+    ticks, next_at = _next_ticks(due, since, now_at, most)
+    skipped_to = None
+    if len(ticks) == most and since < recently:
+        # Many were missed, perhaps too many.
+        begin = _begin_of_latest(MOST_MISSED, due.expression, due.timezone, mark_at, recently)
+        skipped_to = begin if begin >= ticks[0] else None
+        ticks, next_at = _next_ticks(due, begin, now_at, most)
     if not ticks and due.catch_up is CatchUp.LATEST:
-        missed = latest_tick(due.expression, due.timezone, mark_at, since)
+        missed = latest_tick(due.expression, due.timezone, mark_at, recently)
         ticks = [] if missed is None else [missed]
-    return Ticks(tuple(ticks), now_at, next_at)
+    # If there are more, these are due at once.
+    until_at = ticks[-1] if next_at <= now_at else now_at
+    return Ticks(tuple(ticks), until_at, next_at, skipped_to)
+
+
+def _next_ticks(
+    due: DueCron, since: datetime, now_at: datetime, most: int
+) -> tuple[list[datetime], datetime]:
+    """Return the first ticks up to now, and the one that follows."""
+    ticks: list[datetime] = []
+    for tick in ticks_after(due.expression, due.timezone, since):
+        if tick > now_at or len(ticks) == most:
+            return ticks, tick
+        ticks.append(tick)
+    return ticks, now_at + LONG
+
+
+def _begin_of_latest(
+    count: int, expression: str, timezone: str, after: datetime, until: datetime
+) -> datetime:
+    """Return an instant after which there are about so many ticks up to another one, not before `after`."""
+    # All in UTC: instants of one zone are compared, and counted on, by their local time.
+    begin, until = after.astimezone(UTC), until.astimezone(UTC)
+    whole = min(until, END).replace(microsecond=0) + SECOND
+    for tick in _ticks(expression, timezone, whole, is_backward=True):
+        if tick <= begin:
+            break
+        # Backward, local times that repeat themselves can hide a tick; forward they do not.
+        if tick <= until and (count := count - 1) == 0:
+            return max(begin, tick - SECOND)
+    return begin
+
+
+def _ticks(expression: str, timezone: str, start: datetime, is_backward: bool = False) -> Iterator[datetime]:
+    """Yield the ticks from an instant on, or back, as far as Python's calendar goes."""
+    try:
+        for tick in _simulated(expression, start.astimezone(zone(timezone)), is_backward):
+            yield tick.astimezone(UTC)
+    except OverflowError:
+        return
 
 
 def zone(timezone: Any) -> tzinfo:
@@ -102,13 +134,14 @@ def zone(timezone: Any) -> tzinfo:
         ) from None
 
 
-def _simulated(expression: Any, at: datetime, is_backward: bool = False) -> "CronSim":
+def _simulated(expression: Any, at: datetime, is_backward: bool = False) -> "Simulation":
     library = _library()
-    if not isinstance(expression, str):
+    if not isinstance(expression, str) or len(expression) > MAX_EXPRESSION:
         raise invalid("expression", expression, 'a cron expression, such as "*/5 * * * *"')
+    from lonnymq.calls.simulation import Simulation
+
     try:
-        simulated: CronSim = library.CronSim(expression, at, reverse=is_backward)
-        return simulated
+        return Simulation(expression, at, reverse=is_backward)
     except library.CronSimError as error:
         raise invalid(
             "expression", expression, f'a cron expression, such as "*/5 * * * *" ({error})'

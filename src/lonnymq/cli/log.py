@@ -7,6 +7,8 @@ import time
 from datetime import UTC, datetime
 from enum import StrEnum
 
+from lonnymq.texts import visible
+
 # What every record has; the rest was given by whoever logged it.
 USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -17,13 +19,17 @@ class LogFormat(StrEnum):
 
 
 class TextFormatter(logging.Formatter):
-    """A line for people; its time is UTC, as everywhere in the command line."""
+    """A line for people, with its process; its time is UTC, as everywhere in the command line."""
 
     converter = staticmethod(time.gmtime)
     default_msec_format = "%s.%03dZ"
 
     def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)-7s %(message)s")
+        super().__init__("%(asctime)s %(levelname)-7s [%(process)d] %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        # Also what other libraries say, and tracebacks: all of it may hold strangers' words.
+        return visible(super().format(record))
 
 
 class JsonFormatter(logging.Formatter):
@@ -39,7 +45,13 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str, ensure_ascii=False)
+        text = json.dumps(line, default=str, ensure_ascii=False)
+        # JSON escapes only some of what steers a terminal. All of it is inside strings.
+        return text if text.isprintable() else "".join(map(_escaped, text))
+
+
+def _escaped(character: str) -> str:
+    return character if visible(character) == character else json.dumps(character)[1:-1]
 
 
 def start_logging(level: str, form: LogFormat) -> None:

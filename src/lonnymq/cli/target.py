@@ -10,7 +10,9 @@ from typing import Any
 
 import typer
 
-from lonnymq.tasks import App
+from lonnymq.errors import InvalidArgument
+from lonnymq.tasks import App, Task
+from lonnymq.texts import shown
 from lonnymq.worker import Handler, Worker
 
 EXPECTED = "an App, a Worker, a Handler, a function of a message, or a function that returns one of these"
@@ -55,14 +57,46 @@ def _failure(name: str, error: Exception) -> str:
 
 
 def _made(named: Any, target: str) -> Any:
-    """Call it, if it is a function without arguments."""
+    """Return what a worker can run; a function that can be called without arguments makes it."""
     if isinstance(named, App | Worker | Handler):
         return named
+    if isinstance(named, Task):
+        raise typer.BadParameter(_task_refusal(named, target))
     if not callable(named) or inspect.isclass(named):
         raise typer.BadParameter(f"{target!r} must be {EXPECTED}, it is a {type(named).__name__}")
-    if inspect.signature(named).parameters:
-        return named
+    if not _is_factory(named):
+        try:
+            return Handler(call=named)
+        except InvalidArgument as error:
+            raise typer.BadParameter(f"{target!r} must be {EXPECTED}: {error}") from None
+    if inspect.iscoroutinefunction(named):
+        raise typer.BadParameter(
+            f"{target!r} must be {EXPECTED}; it is an async function that takes no message"
+        )
     made = named()
+    if isinstance(made, Task):
+        raise typer.BadParameter(_task_refusal(made, f"{target}()"))
     if isinstance(made, App | Worker | Handler):
         return made
-    raise typer.BadParameter(f"{target}() must return an App, a Worker or a Handler, it returned {made!r}")
+    raise typer.BadParameter(
+        f"{target}() must return an App, a Worker or a Handler, it returned {shown(made)}"
+    )
+
+
+def _is_factory(function: Any) -> bool:
+    """Whether it needs no argument; a handler's message has no default."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (ValueError, TypeError):
+        return False
+    return all(one.default is not one.empty or one.kind is one.VAR_KEYWORD for one in parameters)
+
+
+def _task_refusal(task: "Task[..., Any, Any]", target: str) -> str:
+    module = target.partition(":")[0]
+    beside = [(module, name) for name, value in vars(sys.modules[module]).items() if value is task.app]
+    location = beside[0] if beside else task.app.location()
+    if location is None:
+        return f"{target} is a task; run the App that it belongs to"
+    app = ":".join(location)
+    return f"{target} is a task of app {app}; run `lonnymq work {app}`"

@@ -3,26 +3,15 @@
 import base64
 import json
 import math
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any
 
+from lonnymq.texts import visible as visible
+
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
-
-
-def visible(text: str) -> str:
-    """Return a text that cannot steer the terminal: names and errors are strangers' words."""
-    if text.isprintable():
-        return text
-    return "".join(
-        character
-        if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs")
-        else character.encode("unicode_escape").decode("ascii")
-        for character in text
-    )
 
 
 def one_line(text: str, most: int = 80) -> str:

@@ -90,8 +90,12 @@ class DueCrons:
 
 @dataclass(frozen=True)
 class Ticks:
-    """What to decide for a cron: a message for each of `ticks`, none for others up to `until_at`."""
+    """What to decide for a cron: a message for each of `ticks`, none for others up to `until_at`.
+
+    If too many were missed for all of them to be caught up, those up to `skipped_to` are not.
+    """
 
     ticks: tuple[datetime, ...]
     until_at: datetime
     next_at: datetime
+    skipped_to: datetime | None = None

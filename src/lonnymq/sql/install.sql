@@ -24,6 +24,7 @@
 \ir functions/require_batch.sql
 \ir functions/require_dequeue.sql
 \ir functions/require_cron.sql
+\ir functions/require_cron_instant.sql
 \ir functions/to_epoch.sql
 \ir functions/from_epoch.sql
 \ir functions/bytes_as_json.sql

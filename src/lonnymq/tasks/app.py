@@ -13,7 +13,8 @@ from lonnymq.client.aio import AsyncQueue
 from lonnymq.client.sync import Queue
 from lonnymq.errors import DecodeError, InvalidArgument, invalid
 from lonnymq.model import CatchUp, Created, Cron
-from lonnymq.tasks.task import Answer, P, Returned, Task
+from lonnymq.tasks.task import Answer, Default, P, Returned, Task
+from lonnymq.texts import listed, shown
 from lonnymq.worker.handler import Bury, Handler
 from lonnymq.worker.retry import Retry
 
@@ -60,25 +61,28 @@ class App(Generic[Answer]):
         self,
         *,
         name: str | None = None,
-        max_attempts: int | None = None,
+        max_attempts: int | Default | None = Default.DEFAULT,
         timeout: timedelta | float | None = None,
         retry: Retry | None = None,
     ) -> Callable[[Callable[P, Returned]], Task[P, Returned, Answer]]:
-        """Make a task of a function; `name` is what its messages call it, the function's own if absent."""
+        """Make a task of a function; `name` is what its messages call it, the function's own if absent.
+
+        After `max_attempts` a message is buried: 25 if absent, unless its channel has a limit; None: never.
+        """
 
         def decorate(function: Callable[P, Returned]) -> Task[P, Returned, Answer]:
             if isinstance(function, Task) or not inspect.isroutine(function):
                 raise invalid("task", function, "a function: @app.task() goes directly above its def")
             if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
                 raise invalid("task", function, "a function that works when it is called, not a generator")
-            settings = Handler(
-                call=function,
+            task: Task[P, Returned, Answer] = Task(
+                self,
+                function,
                 name=argument.text("name", name or function.__name__, 1, 255),
                 max_attempts=max_attempts,
-                timeout_s=None if timeout is None else argument.seconds("timeout", timeout),
+                timeout=timeout,
                 retry=Retry() if retry is None else retry,
             )
-            task: Task[P, Returned, Answer] = Task(self.queue, function, settings)
             if task.name in self._tasks:
                 raise invalid("name", task.name, "a name that no other task of this app has")
             self._tasks[task.name] = cast("Task[..., Any, Answer]", task)
@@ -130,8 +134,8 @@ class App(Generic[Answer]):
             raise Bury('this message is of no task: its payload must be {"task": name, "arguments": {...}}')
         task = self._tasks.get(payload["task"])
         if task is None:
-            known = ", ".join(sorted(self._tasks)) or "none"
-            raise Bury(f"unknown task {payload['task']!r}: this worker knows {known}")
+            known = listed(sorted(self._tasks), 20) or "none"
+            raise Bury(f"unknown task {shown(payload['task'])}: this worker knows {known}")
         return task.handler(message)
 
     def worker(self, *, middleware: Sequence["Middleware"] = (), **settings: Any) -> "Worker":
@@ -144,13 +148,20 @@ class App(Generic[Answer]):
             raise InvalidArgument(f"settings must be those of WorkerSettings: {error}") from None
         return Worker(self.queue, self, settings=chosen, middleware=middleware)
 
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str, str]]:
-        """Go to another process by name, as functions do."""
+    def location(self) -> tuple[str, str] | None:
+        """Return the module and the variable that hold this app, if there are any."""
         for module in list(sys.modules.values()):
             for name, value in list(getattr(module, "__dict__", {}).items()):
                 if value is self:
-                    return _attribute, (module.__name__, name)
-        raise TypeError("an App goes to other processes by its name: assign it to a variable of a module")
+                    return module.__name__, name
+        return None
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str, str]]:
+        """Go to another process by name, as functions do."""
+        location = self.location()
+        if location is None:
+            raise TypeError("an App goes to other processes by its name: assign it to a variable of a module")
+        return _attribute, location
 
 
 def _attribute(module: str, name: str) -> Any:

@@ -10,8 +10,9 @@ import psycopg
 
 from lonnymq.calls import schedule
 from lonnymq.client.aio import AsyncQueue
-from lonnymq.errors import Busy, ConnectionLost, InvalidArgument, LonnyError, NotPermitted, SchemaError
+from lonnymq.errors import Busy, ConnectionLost, NotPermitted, SchemaError
 from lonnymq.model import Cron, CronTickOutcome, DueCron, LeasedMessage, Ticks
+from lonnymq.texts import line
 from lonnymq.worker.patience import answered
 
 logger = logging.getLogger("lonnymq.cron")
@@ -26,6 +27,8 @@ BUSY_S = 0.05
 TROUBLE_S = 5.0
 # How long a call may take until its connection is taken for dead.
 PATIENCE_S = 10.0
+# What holds up all crons alike.
+UNREACHABLE = (ConnectionLost, SchemaError, psycopg.OperationalError, psycopg.InterfaceError, OSError)
 # Until looking again at a cron that this worker cannot read.
 POSTPONED = timedelta(minutes=5)
 
@@ -40,13 +43,14 @@ async def tick_forever(queue: AsyncQueue, crons: Sequence[Cron], patience_s: flo
             undeclared = await declare(queue, undeclared, patience_s)
             pause_s = min(await tick(queue, names, patience_s=patience_s), LOOK_S)
             trouble = ""
-        except (LonnyError, psycopg.Error, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the worker's messages have no part in it
             # Ticks that are missed meanwhile are caught up, as each cron says.
-            if str(error) != trouble:
+            reason = line(str(error) or type(error).__name__)
+            if reason != trouble:
                 # A worker without crons of its own only helps out, and its other parts say this too.
                 is_told = not names and isinstance(error, ConnectionLost | SchemaError | NotPermitted)
-                logger.log(logging.DEBUG if is_told else logging.WARNING, "crons do not tick: %s", error)
-            trouble = str(error)
+                logger.log(logging.DEBUG if is_told else logging.WARNING, "crons do not tick: %s", reason)
+            trouble = reason
             pause_s = TROUBLE_S
         await asyncio.sleep(pause_s)
 
@@ -61,9 +65,11 @@ async def declare(queue: AsyncQueue, crons: Sequence[Cron], patience_s: float = 
             left.append(cron)
         except NotPermitted as error:
             hint = "the worker's role must be granted 'producer' too"
-            logger.error("cron %s is not declared, %s: %s", cron.name, hint, error)
-        except InvalidArgument as error:
-            logger.error("cron %s is not declared: %s", cron.name, error)
+            logger.error("cron %s is not declared, %s: %s", line(cron.name), hint, line(str(error)))
+        except UNREACHABLE:
+            raise
+        except Exception as error:  # noqa: BLE001 - one that cannot be declared must not hold up the others
+            logger.error("cron %s is not declared: %s", line(cron.name), line(str(error)))
     return left
 
 
@@ -85,8 +91,10 @@ async def tick(
     schedule.require_library()
     # Workers wake at the same instant: in different orders they share the work.
     shuffled = random.sample(due.crons, len(due.crons))
-    outcomes = [await _tick_one(queue, cron, patience_s) for cron in shuffled]
-    return 0.0 if CronTickOutcome.TICKED in outcomes else BUSY_S
+    outcomes = {await _tick_one(queue, cron, patience_s) for cron in shuffled}
+    if CronTickOutcome.TICKED in outcomes:
+        return 0.0
+    return TROUBLE_S if outcomes == {None} else BUSY_S
 
 
 def tick_of(message: LeasedMessage) -> datetime | None:
@@ -98,19 +106,35 @@ def tick_of(message: LeasedMessage) -> datetime | None:
         return None
 
 
-async def _tick_one(queue: AsyncQueue, cron: DueCron, patience_s: float) -> CronTickOutcome:
-    source = queue.caller.source
+async def _tick_one(queue: AsyncQueue, cron: DueCron, patience_s: float) -> CronTickOutcome | None:
+    """Enqueue what is due of one cron; one that cannot be ticked must not hold up the others."""
     try:
         ticks = schedule.decide(cron)
-        outcome = await answered(source, patience_s, queue.cron.tick(cron, ticks))
-    except (ConnectionLost, psycopg.OperationalError, OSError):
+        outcome = await answered(queue.caller.source, patience_s, queue.cron.tick(cron, ticks))
+    except UNREACHABLE:
         raise
-    except Exception as error:  # noqa: BLE001 - one that cannot be ticked must not hold up the others
-        logger.error("cron %s does not tick: %s", cron.name, error)
-        later = max(cron.mark_at, cron.now_at) + POSTPONED
-        put_off = queue.cron.tick(cron, Ticks((), cron.mark_at, later))
-        return await answered(source, patience_s, put_off)
+    except Exception as error:  # noqa: BLE001 - of an expression, a time zone or a channel of somebody else's
+        logger.error("cron %s does not tick: %s", line(cron.name), line(str(error)))
+        return await _put_off(queue, cron, patience_s)
+    if outcome is CronTickOutcome.TICKED and ticks.skipped_to is not None:
+        logger.warning(
+            "cron %s: more than %d ticks were missed, those up to %s are skipped",
+            *(line(cron.name), schedule.MOST_MISSED, ticks.skipped_to.isoformat()),
+        )
     if outcome is CronTickOutcome.TICKED and ticks.ticks:
         latest = ticks.ticks[-1].isoformat()
-        logger.info("cron %s: enqueued %d, the latest for %s", cron.name, len(ticks.ticks), latest)
+        logger.info("cron %s: enqueued %d, the latest for %s", line(cron.name), len(ticks.ticks), latest)
     return outcome
+
+
+async def _put_off(queue: AsyncQueue, cron: DueCron, patience_s: float) -> CronTickOutcome | None:
+    """Have all workers leave a cron alone for a while, if that can be said; decide nothing."""
+    try:
+        later = max(cron.mark_at, cron.now_at) + POSTPONED
+        put_off = queue.cron.tick(cron, Ticks((), cron.mark_at, later))
+        return await answered(queue.caller.source, patience_s, put_off)
+    except UNREACHABLE:
+        raise
+    except Exception as error:  # noqa: BLE001 - as above
+        logger.error("cron %s cannot be put off: %s", line(cron.name), line(str(error)))
+        return None

@@ -5,18 +5,22 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, TypeVar, cast
 
 from lonnymq.errors import DecodeError, InvalidArgument
 from lonnymq.model import NewMessage
 from lonnymq.tasks.arguments import Arguments
+from lonnymq.texts import shown
 from lonnymq.worker.handler import Bury, Handler
+from lonnymq.worker.retry import Retry
 
 if TYPE_CHECKING:
-    from lonnymq.client.aio import AsyncMessage, AsyncQueue
+    from lonnymq.client.aio import AsyncMessage
     from lonnymq.client.aio.lent import AsyncLentConnection
-    from lonnymq.client.sync import Message, Queue
+    from lonnymq.client.sync import Message
     from lonnymq.client.sync.lent import LentConnection
+    from lonnymq.tasks.app import App
 
 P = ParamSpec("P")
 Returned = TypeVar("Returned")
@@ -43,6 +47,14 @@ class EnqueueOptions:
     connection: "LentConnection | AsyncLentConnection | None" = None
 
 
+class Default(Enum):
+    """Stands for an argument that was not given."""
+
+    DEFAULT = "default"
+
+
+# Of a task that says nothing: with the pauses of Retry(), about half a day.
+DEFAULT_MAX_ATTEMPTS = 25
 OPTIONS = frozenset(field.name for field in fields(EnqueueOptions))
 
 
@@ -51,19 +63,31 @@ class Task(Generic[P, Returned, Answer]):
 
     def __init__(
         self,
-        queue: "Queue | AsyncQueue",
+        app: "App[Answer]",
         function: Callable[P, Returned],
-        settings: Handler,
+        *,
+        name: str,
+        max_attempts: "int | Default | None",
+        timeout: timedelta | float | None,
+        retry: Retry,
     ) -> None:
-        self.queue = queue
+        self.app = app
+        self.queue = app.queue
         self.function = function
-        self.name = settings.name
-        self.max_attempts = settings.max_attempts
+        self.name = name
+        # What goes with each message. The default does not, so that a channel's limit comes before it.
+        self.max_attempts = None if isinstance(max_attempts, Default) else max_attempts
         self.arguments = Arguments(function, self.name)
-        # A message's own limit counts, so the task's is only for messages that came without one.
-        self._handler = replace(settings, call=self._call())
-        self._handler_of_limited = replace(self._handler, max_attempts=None)
+        # The limit of a message or its channel counts, so the task's is only for messages without one.
+        self._handler_of_limited = Handler(call=self._call(), name=name, timeout=timeout, retry=retry)
+        limit = DEFAULT_MAX_ATTEMPTS if isinstance(max_attempts, Default) else max_attempts
+        self._handler = replace(self._handler_of_limited, max_attempts=limit)
         functools.update_wrapper(self, function)
+
+    @property
+    def not_a_handler(self) -> str:
+        """Why a worker must not call this with a message."""
+        return f"{self.name!r} is a task, which takes its own arguments; pass its app instead"
 
     def __call__(self, *arguments: P.args, **options: P.kwargs) -> Returned:
         return self.function(*arguments, **options)
@@ -118,9 +142,9 @@ class Task(Generic[P, Returned, Answer]):
         misplaced = [name for name in given if name in OPTIONS and not self.arguments.takes(name)]
         if not misplaced:
             return error
-        shown = ", ".join(f"{name}={_shown(given[name])}" for name in misplaced)
+        moved = ", ".join(f"{name}={_written(given[name])}" for name in misplaced)
         function = getattr(self.function, "__name__", "task")
-        return InvalidArgument(f"{error}; options go before: {function}.options({shown}).enqueue(...)")
+        return InvalidArgument(f"{error}; options go before: {function}.options({moved}).enqueue(...)")
 
     def _call(self) -> Callable[..., object]:
         function = cast("Callable[..., Any]", self.function)
@@ -168,6 +192,6 @@ class PreparedTask(Generic[P, Returned, Answer]):
         return NewMessage(channel=channel, payload=self.task.payload(arguments, options), **given)
 
 
-def _shown(value: object) -> str:
+def _written(value: object) -> str:
     """Return a value as it is written in a program, if that is short: a connection is not."""
-    return repr(value) if isinstance(value, int | float | str) and len(str(value)) <= 40 else "..."
+    return shown(value, 40) if isinstance(value, int | float | str) else "..."

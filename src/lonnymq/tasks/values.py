@@ -3,37 +3,50 @@
 import base64
 import binascii
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 from uuid import UUID
 
-from lonnymq.errors import InvalidArgument, invalid
+from lonnymq.errors import InvalidArgument
+from lonnymq.tasks.place import Place
+from lonnymq.texts import shown
+
+# The most characters of an Enum's value.
+MAX_MEMBER = 10_000
+# What JSON has beside arrays and objects.
+SCALARS = (str, int, float, type(None))
 
 
 class Converter(Protocol):
     """Both ways refuse what is not as `expected`, naming the place where it was found."""
 
+    # What kinds of JSON values it may be able to read.
+    reads: ClassVar[tuple[type[Any], ...]]
+
     @property
     def expected(self) -> str: ...
-    def to_json(self, place: str, value: Any) -> Any: ...
-    def from_json(self, place: str, value: Any) -> Any: ...
+    def to_json(self, place: Place, value: Any) -> Any: ...
+    def from_json(self, place: Place, value: Any) -> Any: ...
 
 
 @dataclass(frozen=True)
 class Plain:
     """What JSON knows itself."""
 
+    reads: ClassVar[tuple[type[Any], ...]] = SCALARS
+
     expected: str
     kinds: tuple[type[Any], ...]
 
-    def to_json(self, place: str, value: Any) -> Any:
+    def to_json(self, place: Place, value: Any) -> Any:
         is_finite = not isinstance(value, float) or math.isfinite(value)
         if not isinstance(value, self.kinds) or not is_finite:
-            raise invalid(place, value, self.expected)
+            raise place.refuse(value, self.expected)
         return value
 
     from_json = to_json
@@ -43,49 +56,55 @@ class Plain:
 class Coded:
     """What JSON holds as a text or a number that can be read back."""
 
+    reads: ClassVar[tuple[type[Any], ...]] = SCALARS
+
     expected: str
     kind: type[Any]
     write: Callable[[Any], Any]
     read: Callable[[Any], Any]
     is_text: bool = True
+    # Python's own readers put a text that they refuse into their errors, however long it is.
+    most: int = 100
 
-    def to_json(self, place: str, value: Any) -> Any:
+    def to_json(self, place: Place, value: Any) -> Any:
         # A datetime is a date, but not one that could be read back.
         if not isinstance(value, self.kind) or (self.kind is date and isinstance(value, datetime)):
-            raise invalid(place, value, self.expected)
+            raise place.refuse(value, self.expected)
         return self.write(value)
 
-    def from_json(self, place: str, value: Any) -> Any:
-        is_right = isinstance(value, str if self.is_text else int | float)
+    def from_json(self, place: Place, value: Any) -> Any:
+        is_right = isinstance(value, str) if self.is_text else isinstance(value, int | float)
         try:
-            if is_right:
+            if is_right and (not self.is_text or len(value) <= self.most):
                 return self.read(value)
         except (ValueError, OverflowError, InvalidOperation, binascii.Error):
             pass
-        raise invalid(place, value, self.expected)
+        raise place.refuse(value, self.expected)
 
 
 @dataclass(frozen=True)
 class Anything:
     """A parameter without an annotation: what JSON gives back as it was."""
 
+    reads: ClassVar[tuple[type[Any], ...]] = (object,)
+
     expected: str = "made of what JSON knows (annotate the parameter to pass anything else)"
 
-    def to_json(self, place: str, value: Any) -> Any:
+    def to_json(self, place: Place, value: Any) -> Any:
         if type(value) is list:
-            return [self.to_json(f"{place}[{index}]", item) for index, item in enumerate(value)]
+            return [self.to_json(place.at(index), item) for index, item in enumerate(value)]
         if type(value) is dict:
-            return {self._key(place, key): self.to_json(f"{place}.{key}", one) for key, one in value.items()}
+            return {self._key(place, key): self.to_json(place.at(key), one) for key, one in value.items()}
         if value is None or (type(value) in (str, bool, int, float) and value == value):
             return value
-        raise invalid(place, value, self.expected)
+        raise place.refuse(value, self.expected)
 
-    def from_json(self, place: str, value: Any) -> Any:
+    def from_json(self, place: Place, value: Any) -> Any:
         return value
 
-    def _key(self, place: str, key: Any) -> str:
+    def _key(self, place: Place, key: Any) -> str:
         if type(key) is not str:
-            raise invalid(place, key, "a mapping whose keys are strings")
+            raise place.refuse(key, "a mapping whose keys are strings")
         return key
 
 
@@ -93,26 +112,28 @@ class Anything:
 class Choice:
     """A Literal; members of an Enum in it are written as their values."""
 
+    reads: ClassVar[tuple[type[Any], ...]] = SCALARS
+
     values: tuple[Any, ...]
 
     @property
     def expected(self) -> str:
         return f"one of {', '.join(map(repr, self.values))}"
 
-    def to_json(self, place: str, value: Any) -> Any:
+    def to_json(self, place: Place, value: Any) -> Any:
         if not any(_is_same(value, one) for one in self.values):
-            raise invalid(place, value, self.expected)
+            raise place.refuse(value, self.expected)
         written = value.value if isinstance(value, Enum) else value
         found = self.from_json(place, written)
         if not _is_same(found, value):
-            raise invalid(place, value, f"distinct in JSON: this would come back as {found!r}")
+            raise place.refuse(value, f"distinct in JSON: this would come back as {shown(found)}")
         return written
 
-    def from_json(self, place: str, value: Any) -> Any:
+    def from_json(self, place: Place, value: Any) -> Any:
         for one in self.values:
             if _is_same(value, one.value if isinstance(one, Enum) else one):
                 return one
-        raise invalid(place, value, self.expected)
+        raise place.refuse(value, self.expected)
 
 
 def _is_same(one: Any, other: Any) -> bool:
@@ -124,47 +145,57 @@ def _is_same(one: Any, other: Any) -> bool:
 class Member:
     """A member of an Enum, as its value."""
 
+    reads: ClassVar[tuple[type[Any], ...]] = SCALARS
+
     kind: type[Enum]
 
     @property
     def expected(self) -> str:
         return f"a member of {self.kind.__name__}"
 
-    def to_json(self, place: str, value: Any) -> Any:
+    def to_json(self, place: Place, value: Any) -> Any:
         if not isinstance(value, self.kind):
-            raise invalid(place, value, self.expected)
+            raise place.refuse(value, self.expected)
         return value.value
 
-    def from_json(self, place: str, value: Any) -> Any:
+    def from_json(self, place: Place, value: Any) -> Any:
+        # An Enum puts what it refuses into its error, however long it is.
+        is_short = isinstance(value, SCALARS) and not (isinstance(value, str) and len(value) > MAX_MEMBER)
         try:
-            return self.kind(value)
+            if is_short:
+                return self.kind(value)
         except ValueError:
-            raise invalid(place, value, f"the value of {self.expected}") from None
+            pass
+        raise place.refuse(value, f"the value of {self.expected}")
 
 
 @dataclass(frozen=True)
 class Items:
     """A list, a set or a tuple of any length."""
 
+    reads: ClassVar[tuple[type[Any], ...]] = (list,)
+
     expected: str
     item: Converter
     kinds: tuple[type[Any], ...]
     make: Callable[[list[Any]], Any]
 
-    def to_json(self, place: str, value: Any) -> Any:
+    def to_json(self, place: Place, value: Any) -> Any:
         if not isinstance(value, self.kinds) or isinstance(value, str | bytes):
-            raise invalid(place, value, self.expected)
-        return [self.item.to_json(f"{place}[{index}]", one) for index, one in enumerate(value)]
+            raise place.refuse(value, self.expected)
+        return [self.item.to_json(place.at(index), one) for index, one in enumerate(value)]
 
-    def from_json(self, place: str, value: Any) -> Any:
+    def from_json(self, place: Place, value: Any) -> Any:
         if not isinstance(value, list):
-            raise invalid(place, value, self.expected)
-        return self.make([self.item.from_json(f"{place}[{index}]", one) for index, one in enumerate(value)])
+            raise place.refuse(value, self.expected)
+        return self.make([self.item.from_json(place.at(index), one) for index, one in enumerate(value)])
 
 
 @dataclass(frozen=True)
 class Places:
     """A tuple with a kind for each place."""
+
+    reads: ClassVar[tuple[type[Any], ...]] = (list,)
 
     items: tuple[Converter, ...]
 
@@ -172,19 +203,19 @@ class Places:
     def expected(self) -> str:
         return f"a tuple of {len(self.items)}"
 
-    def to_json(self, place: str, value: Any) -> Any:
+    def to_json(self, place: Place, value: Any) -> Any:
         if not isinstance(value, tuple) or len(value) != len(self.items):
-            raise invalid(place, value, self.expected)
+            raise place.refuse(value, self.expected)
         return [
-            item.to_json(f"{place}[{index}]", one)
+            item.to_json(place.at(index), one)
             for index, (item, one) in enumerate(zip(self.items, value, strict=True))
         ]
 
-    def from_json(self, place: str, value: Any) -> Any:
+    def from_json(self, place: Place, value: Any) -> Any:
         if not isinstance(value, list) or len(value) != len(self.items):
-            raise invalid(place, value, self.expected)
+            raise place.refuse(value, self.expected)
         return tuple(
-            item.from_json(f"{place}[{index}]", one)
+            item.from_json(place.at(index), one)
             for index, (item, one) in enumerate(zip(self.items, value, strict=True))
         )
 
@@ -193,26 +224,28 @@ class Places:
 class Entries:
     """A dict; JSON's keys are strings, so its keys must be written as strings."""
 
+    reads: ClassVar[tuple[type[Any], ...]] = (dict,)
+
     key: Converter
     value: Converter
     expected: str = "a dict"
 
-    def to_json(self, place: str, value: Any) -> Any:
+    def to_json(self, place: Place, value: Any) -> Any:
         if not isinstance(value, Mapping):
-            raise invalid(place, value, self.expected)
+            raise place.refuse(value, self.expected)
         found = {}
         for key, one in value.items():
-            text = self.key.to_json(f"{place}, key {key!r},", key)
+            text = self.key.to_json(place.key(key), key)
             if not isinstance(text, str):
-                raise invalid(f"{place}, key {key!r},", key, "written as a string in JSON")
-            found[text] = self.value.to_json(f"{place}.{text}", one)
+                raise place.key(key).refuse(key, "written as a string in JSON")
+            found[text] = self.value.to_json(place.at(text), one)
         return found
 
-    def from_json(self, place: str, value: Any) -> Any:
+    def from_json(self, place: Place, value: Any) -> Any:
         if not isinstance(value, dict):
-            raise invalid(place, value, self.expected)
+            raise place.refuse(value, self.expected)
         return {
-            self.key.from_json(f"{place}, key {key!r},", key): self.value.from_json(f"{place}.{key}", one)
+            self.key.from_json(place.key(key), key): self.value.from_json(place.at(key), one)
             for key, one in value.items()
         }
 
@@ -221,34 +254,48 @@ class Entries:
 class Either:
     """A union: the first member that fits. What would come back as another member is refused."""
 
+    reads: ClassVar[tuple[type[Any], ...]] = (object,)
+
     members: tuple[Converter, ...]
 
     @property
     def expected(self) -> str:
         return " or ".join(member.expected for member in self.members)
 
-    def to_json(self, place: str, value: Any) -> Any:
+    def to_json(self, place: Place, value: Any) -> Any:
+        place = place.in_union()
+        return place.once(self, self._write, value)
+
+    def from_json(self, place: Place, value: Any) -> Any:
+        fitting = self._fitting(value)
+        if len(fitting) == 1:
+            return fitting[0].from_json(place, value)
+        place = place.in_union()
+        return place.once(self, self._read, value)[1]
+
+    def _write(self, place: Place, value: Any) -> Any:
         for member in self.members:
             try:
                 written = member.to_json(place, value)
             except InvalidArgument:
                 continue
-            reader, _ = self._read(place, written)
+            reader, _ = place.once(self, self._read, written)
             if reader is not member:
-                raise invalid(place, value, f"distinct in JSON: this would come back as {reader.expected}")
+                raise place.refuse(value, f"distinct in JSON: this would come back as {reader.expected}")
             return written
-        raise invalid(place, value, self.expected)
+        raise place.refuse(value, self.expected)
 
-    def from_json(self, place: str, value: Any) -> Any:
-        return self._read(place, value)[1]
+    def _fitting(self, value: Any) -> list[Converter]:
+        """Return the members that may be able to read this, by its shape."""
+        return [member for member in self.members if isinstance(value, member.reads)]
 
-    def _read(self, place: str, value: Any) -> tuple[Converter, Any]:
-        for member in self.members:
+    def _read(self, place: Place, value: Any) -> tuple[Converter, Any]:
+        for member in self._fitting(value):
             try:
                 return member, member.from_json(place, value)
             except InvalidArgument:
                 continue
-        raise invalid(place, value, self.expected)
+        raise place.refuse(value, self.expected)
 
 
 NOTHING = Plain("None", (type(None),))
@@ -264,6 +311,7 @@ SIMPLE: Mapping[Any, Converter] = {
         bytes,
         lambda value: base64.b64encode(value).decode(),
         lambda text: base64.b64decode(text, validate=True),
+        most=sys.maxsize,
     ),
     datetime: Coded("a datetime", datetime, datetime.isoformat, datetime.fromisoformat),
     date: Coded("a date", date, date.isoformat, date.fromisoformat),
@@ -276,7 +324,7 @@ SIMPLE: Mapping[Any, Converter] = {
         is_text=False,
     ),
     UUID: Coded("a UUID", UUID, str, UUID),
-    Decimal: Coded("a Decimal", Decimal, str, Decimal),
+    Decimal: Coded("a Decimal", Decimal, str, Decimal, most=sys.maxsize),
 }
 SEQUENCES: Mapping[Any, tuple[str, tuple[type[Any], ...], Callable[[list[Any]], Any]]] = {
     list: ("a list", (list,), list),

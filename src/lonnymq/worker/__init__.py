@@ -1,6 +1,6 @@
 """The worker: it leases messages, has handlers work them, and says how each attempt ended."""
 
-from lonnymq.worker.current import current_message
+from lonnymq.worker.current import current_async_message, current_message
 from lonnymq.worker.handler import Bury, Defer, Handler
 from lonnymq.worker.pipeline import Middleware
 from lonnymq.worker.processes import supervise
@@ -17,6 +17,7 @@ __all__ = [
     "Retry",
     "Worker",
     "WorkerSettings",
+    "current_async_message",
     "current_message",
     "supervise",
 ]

@@ -10,7 +10,7 @@ from lonnymq.calls import message as calls
 from lonnymq.calls.statement import picked
 from lonnymq.errors import Busy, ConnectionLost, LonnyError
 from lonnymq.worker.patience import Pauses, answered, slowest_s
-from lonnymq.worker.verdict import GIVEN_BACK, Interruption, Verdict, Word
+from lonnymq.worker.verdict import GIVEN_BACK, Verdict, Word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -151,8 +151,7 @@ class Acknowledger:
         )
 
     def _done(self, attempt: "Attempt", verdict: Verdict, outcome: str) -> None:
-        if attempt.interruption is not Interruption.CANCELLED:  # which was reported when it was known
-            self._report.ended(attempt, verdict, outcome)
+        self._report.ended(attempt, verdict, outcome)
         self._inventory.forget(attempt)
 
     async def _sign(self, for_s: float | None) -> None:

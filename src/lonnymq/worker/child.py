@@ -51,6 +51,8 @@ def made(recipe: "str | Callable[[], Worker]") -> "Worker":
     if callable(getattr(found, "worker", None)):
         found = found.worker()
     elif not isinstance(found, Worker) and callable(found):
+        if isinstance(reason := getattr(found, "not_a_handler", None), str):
+            raise InvalidArgument(f"recipe must lead to a Worker or an App: {reason}")
         found = found()
     if not isinstance(found, Worker):
         raise InvalidArgument(f"recipe must lead to a Worker or an App, got {type(found).__name__}")

@@ -8,13 +8,17 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from lonnymq.calls import argument
-from lonnymq.errors import invalid
+from lonnymq.errors import InvalidArgument, invalid
+from lonnymq.texts import cut
 from lonnymq.worker.retry import Retry
 
 if TYPE_CHECKING:
     from lonnymq.client.aio import AsyncMessage
 
     Route = Callable[[AsyncMessage], "Handler"]
+
+EXPECTED = "a function of a message"
+MAX_NAME = 255
 
 
 class Defer(Exception):
@@ -45,8 +49,8 @@ class Handler:
     """
 
     call: Callable[..., object]
-    # The time limit of one attempt.
-    timeout_s: float | None = None
+    # The time limit of one attempt: a timedelta or seconds.
+    timeout: timedelta | float | None = None
     retry: Retry = field(default_factory=Retry)
     # None: the message's own or its channel's, which the queue counts in any case.
     max_attempts: int | None = None
@@ -55,15 +59,20 @@ class Handler:
     name: str = ""
 
     def __post_init__(self) -> None:
-        if not callable(self.call):
-            raise invalid("call", self.call, "a function of a message")
-        if self.timeout_s is not None and not argument.seconds("timeout_s", self.timeout_s):
-            raise invalid("timeout_s", self.timeout_s, "more than 0, or None for no limit")
+        require_call("call", self.call)
+        if self.timeout is not None and not argument.seconds("timeout", self.timeout):
+            raise invalid("timeout", self.timeout, "more than 0, or None for no limit")
         if not isinstance(self.retry, Retry):
             raise invalid("retry", self.retry, "a lonnymq.Retry")
         argument.optional_whole("max_attempts", self.max_attempts, 1, argument.MAX_INTEGER)
+        argument.text("name", self.name, 0, MAX_NAME)
         if not self.name:
-            object.__setattr__(self, "name", _name_of(self.call))
+            object.__setattr__(self, "name", cut(_name_of(self.call), MAX_NAME))
+
+    @cached_property
+    def timeout_s(self) -> float | None:
+        """The time limit in seconds."""
+        return None if self.timeout is None else argument.seconds("timeout", self.timeout)
 
     @cached_property
     def is_async(self) -> bool:
@@ -72,12 +81,35 @@ class Handler:
         return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
 
 
+def require_call(name: str, call: Any) -> None:
+    """Refuse what would not work a message if it were called with one, and seem to have completed it."""
+    plain = _unwrapped(call)
+    # A task takes its own arguments, and is worked by its app.
+    if isinstance(reason := getattr(plain, "not_a_handler", None), str):
+        raise InvalidArgument(f"{name} must be {EXPECTED}: {reason}")
+    if not callable(call) or inspect.isclass(plain):
+        raise invalid(name, call, EXPECTED)
+    if inspect.isgeneratorfunction(plain) or inspect.isasyncgenfunction(plain):
+        raise invalid(name, call, "a function that works when it is called, not a generator")
+    try:
+        signature = inspect.signature(call)
+    except (ValueError, TypeError):
+        # Some functions that are written in C have none.
+        return
+    try:
+        signature.bind(None)
+    except TypeError:
+        raise invalid(
+            name, call, f"a function that takes one argument, the message; this one takes {signature}"
+        ) from None
+
+
 def _name_of(call: Callable[..., object]) -> str:
     call = _unwrapped(call)
     return str(getattr(call, "__qualname__", type(call).__qualname__))
 
 
-def _unwrapped(call: Callable[..., object]) -> Callable[..., object]:
+def _unwrapped(call: Any) -> Any:
     while isinstance(call, partial):
         call = call.func
     return call

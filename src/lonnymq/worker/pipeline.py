@@ -45,8 +45,11 @@ class Pipeline:
             result = handler.call(subject)
         else:
             messages = [self._blocking(one) for one in (subject if handler.is_batch else [subject])]
-            CURRENT.set(messages[0])
-            result = await self._threads.run(handler.call, messages if handler.is_batch else messages[0])
+            on_loop = CURRENT.set(messages[0])
+            try:
+                result = await self._threads.run(handler.call, messages if handler.is_batch else messages[0])
+            finally:
+                CURRENT.reset(on_loop)
         # A plain function may hide an async one.
         if inspect.isawaitable(result):
             await result

@@ -5,6 +5,8 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from lonnymq.calls.argument import error_text
+from lonnymq.texts import MAX_LINE, cut, line
 from lonnymq.worker.verdict import Interruption, Verdict, Word
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ class Report:
 
     def ended(self, attempt: "Attempt", verdict: Verdict, outcome: str) -> None:
         """One line for an attempt, when the queue has answered."""
+        if attempt.interruption is Interruption.CANCELLED:
+            return  # reported when that was known
         if outcome == "lease_lost" and attempt.watch.is_lent:
             # An error after a transaction that was committed with the acknowledgement in it.
             outcome = str(attempt.watch.outcome)
@@ -53,8 +57,12 @@ class Report:
         level = LEVELS[outcome]
         if outcome == "deferred" and verdict.error is None:
             level = logging.INFO
+        elif outcome == "given_back" and attempt.handler is None:
+            level = logging.DEBUG
         if LOG.isEnabledFor(level):
-            self._line(level, attempt, outcome, verdict.error)
+            # A handler that has deferred the message itself has not said until when.
+            delay_ms = None if verdict.word is not Word.DEFER else verdict.delay_ms or 0
+            self._line(level, attempt, outcome, verdict.error, delay_ms if outcome == "deferred" else None)
 
     def lost(self, attempt: "Attempt", why: Interruption) -> None:
         """One line for an attempt whose lease is gone."""
@@ -64,8 +72,10 @@ class Report:
 
     def refused(self, attempt: "Attempt", word: Word, error: Exception) -> None:
         """The queue does not take this word; the message comes again when its lease ends."""
+        if attempt.interruption is Interruption.CANCELLED:
+            return
         self.counts["refused"] += 1
-        self._line(logging.ERROR, attempt, f"{word} refused", str(error))
+        self._line(logging.ERROR, attempt, f"{word} refused", error_text(error))
 
     def tell(self, what: str, **figures: int) -> None:
         """One line for the worker itself: it works, it stops, it has stopped."""
@@ -90,33 +100,50 @@ class Report:
             self._troubles.discard(what)
             LOG.warning("%s works again", what, extra={"worker": self.worker})
 
-    def _line(self, level: int, attempt: "Attempt", outcome: str, error: str | None) -> None:
+    def _line(
+        self, level: int, attempt: "Attempt", outcome: str, error: str | None, next_in_ms: int | None = None
+    ) -> None:
         message = attempt.message
         handler = attempt.handler.name if attempt.handler is not None else ""
         took_ms = round(((attempt.ended_at or time.monotonic()) - attempt.began_at) * 1000)
+        limits = [message.max_attempts, attempt.handler.max_attempts if attempt.handler is not None else None]
+        max_attempts = min((one for one in limits if one is not None), default=None)
         details: dict[str, Any] = {
             "worker": self.worker,
             "outcome": outcome,
             "message_id": message.id,
             "channel": message.channel,
             "attempt": message.attempt,
+            "max_attempts": max_attempts,
+            "next_in_ms": next_in_ms,
             "handler": handler,
             "took_ms": took_ms,
             "error": error,
         }
         LOG.log(
             level,
-            "%s message %s of %r, attempt %s, %s%s",
+            "%s message %s of %r, attempt %s%s%s, %s%s",
             outcome,
             message.id,
             message.channel,
             message.attempt,
-            f"by {handler} in {took_ms} ms" if handler else "not begun",
-            f": {error.splitlines()[-1]}" if error else "",
+            "" if max_attempts is None else f" of {max_attempts}",
+            "" if next_in_ms is None else f", next in {_duration(next_in_ms)}",
+            f"by {line(handler)} in {took_ms} ms" if handler else "not begun",
+            f": {_last_line(error)}" if error else "",
             extra=details,
         )
 
 
+def _duration(ms: int) -> str:
+    return f"{ms} ms" if ms < 1000 else f"{ms / 1000:.3g} s" if ms < 100_000 else f"{ms // 1000} s"
+
+
 def _first_line(error: BaseException) -> str:
-    lines = str(error).splitlines()
-    return lines[0][:300] if lines else type(error).__name__
+    lines = cut(str(error), MAX_LINE).splitlines()
+    return line(lines[0]) if lines else type(error).__name__
+
+
+def _last_line(error: str) -> str:
+    """Return the line of a traceback that names the error."""
+    return line(error.rstrip().splitlines()[-1]) if error.strip() else ""

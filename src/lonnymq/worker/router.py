@@ -1,9 +1,10 @@
 """Which handler works a message, if one may."""
 
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lonnymq.errors import invalid
-from lonnymq.worker.handler import Bury, Handler
+from lonnymq.worker.handler import Bury, Handler, require_call
 from lonnymq.worker.verdict import Judge, Verdict, Word
 
 if TYPE_CHECKING:
@@ -22,9 +23,10 @@ class Router:
         self._handler: Handler = UNROUTED
         if isinstance(handler, Handler):
             self._handler = handler
-        elif callable(getattr(handler, "route", None)):
+        elif callable(getattr(handler, "route", None)) and not isinstance(handler, type | ModuleType):
             self._route = handler.route
         elif callable(handler):
+            require_call("handler", handler)
             self._handler = Handler(call=handler)
         else:
             raise invalid("handler", handler, "a function of a message, a Handler, or an App")
@@ -50,4 +52,6 @@ class Router:
             # Deaths leave no word: whoever worked it was killed, each time.
             reason = f"{message.attempt - 1} attempts have ended, {handler.max_attempts} are allowed"
             return Verdict(Word.BURY, error=reason)
+        if 1 in (handler.max_attempts, message.max_attempts) and getattr(message, "suspicion", 0) > 0:
+            return Verdict(Word.BURY, error="its only attempt was lost with its worker")
         return handler

@@ -13,8 +13,6 @@ from lonnymq.worker.handler import Bury, Defer, Handler
 from lonnymq.worker.retry import Retry
 
 HERE = str(Path(__file__).parent)
-# Of a traceback that is too long its beginning and its end say most.
-MAX_ERROR_CHARACTERS = 10_000
 
 
 class Interruption(StrEnum):
@@ -52,7 +50,7 @@ NOTHING = Verdict(Word.NOTHING)
 
 
 class TimedOut(Exception):
-    """The handler took longer than its `timeout_s`."""
+    """The handler took longer than its `timeout`."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,4 @@ def described(error: BaseException) -> str:
         text = "".join(traceback.format_exception(type(error), error, trace)).rstrip()
     except Exception as failure:  # noqa: BLE001 - it has fields that nobody expects
         text = f"{type(error).__name__}, which cannot be shown: {type(failure).__name__}"
-    if len(text) > MAX_ERROR_CHARACTERS:
-        half = MAX_ERROR_CHARACTERS // 2
-        text = f"{text[:half]}\n... {len(text) - 2 * half} characters ...\n{text[-half:]}"
     return argument.error_text(text) or ""

@@ -24,9 +24,8 @@ begin
   perform require_batch(p_limit);
   if p_names is null then
     perform reject('names', null, 'an array');
-  elsif not isfinite(v_now) then
-    perform reject('now', p_now::text, 'a finite timestamp');
   end if;
+  perform require_cron_instant('now', v_now);
   -- Two searches, so that each reads the beginning of the index and not all of it.
   return query
   (select v_now, 0::bigint, c.name, c.expression, c.timezone, c.catch_up, c.mark_at

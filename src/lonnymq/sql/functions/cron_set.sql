@@ -33,8 +33,8 @@ begin
     perform reject('max_attempts', p_max_attempts::text, 'at least 1');
   elsif p_is_declared is null then
     perform reject('is_declared', null, 'true or false');
-  elsif not isfinite(p_mark_at) then
-    perform reject('mark_at', p_mark_at::text, 'a finite timestamp');
+  elsif p_mark_at not between '1970-01-01 00:00:00+00' and v_now + interval '100 years' then
+    perform reject('mark_at', p_mark_at::text, 'between 1970 and 100 years from now');
   end if;
   select s.max_content_bytes into v_max_bytes from setting s where s.is_only;
   if octet_length(p_content) > v_max_bytes then

@@ -18,12 +18,13 @@ declare
 begin
   perform require_cron(p_name);
   perform require_read_committed('cron_tick');
-  if p_mark_at is null or not isfinite(p_mark_at) then
-    perform reject('mark_at', p_mark_at::text, 'a finite timestamp');
-  elsif p_until_at is null or p_until_at < p_mark_at or not isfinite(p_until_at) then
-    perform reject('until_at', p_until_at::text, format('a finite timestamp, not before mark_at (%s)', p_mark_at));
-  elsif p_next_at is null or p_next_at <= p_until_at or not isfinite(p_next_at) then
-    perform reject('next_at', p_next_at::text, format('a finite timestamp, after until_at (%s)', p_until_at));
+  perform require_cron_instant('mark_at', p_mark_at);
+  perform require_cron_instant('until_at', p_until_at);
+  perform require_cron_instant('next_at', p_next_at);
+  if p_until_at < p_mark_at then
+    perform reject('until_at', p_until_at::text, format('not before mark_at (%s)', p_mark_at));
+  elsif p_next_at <= p_until_at then
+    perform reject('next_at', p_next_at::text, format('after until_at (%s)', p_until_at));
   elsif p_ticks is null or cardinality(p_ticks) > 10000 then
     perform reject('ticks', cardinality(p_ticks) || ' elements', 'an array of at most 10000 elements');
   end if;

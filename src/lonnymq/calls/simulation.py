@@ -1,0 +1,43 @@
+"""The library that reads cron expressions, for clocks that are set by a part of an hour as well.
+
+On Lord Howe Island that is half an hour. The library advances by whole hours, so it would skip the first
+half of the next one.
+"""
+
+from datetime import UTC, timedelta
+
+from cronsim import CronSim
+
+
+class Simulation(CronSim):
+    """Yields the local times of ticks, from an instant on or back."""
+
+    def advance_hour(self) -> bool:
+        """Go to the next hour that fits, or to the next day."""
+        if self.dt.hour in self.hours:
+            return False
+        self.dt = self.dt.replace(minute=0, second=0)
+        while self.dt.hour not in self.hours:
+            self.tick(seconds=3600)
+            self._return_to_the_full_hour()
+            if self.dt.hour == 0:
+                break
+        return True
+
+    def advance_minute(self) -> bool:
+        """Go to the next minute that fits, or the next hour; minute by minute past a change of the clock."""
+        before = self.dt
+        is_moved = super().advance_minute()
+        if is_moved and before.utcoffset() != self.dt.utcoffset():
+            self.dt = before.replace(second=0)
+            while True:
+                self.tick(seconds=60)
+                if self.dt.minute in self.minutes or self.dt.minute == 0:
+                    break
+        return is_moved
+
+    def _return_to_the_full_hour(self) -> None:
+        if self.dt.minute and self.dt.tzinfo is not None:
+            begin = (self.dt.astimezone(UTC) - timedelta(minutes=self.dt.minute)).astimezone(self.dt.tzinfo)
+            if begin.hour == self.dt.hour:
+                self.dt = begin

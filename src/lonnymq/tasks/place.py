@@ -1,0 +1,87 @@
+"""Where a value stands among the arguments of a call, and what is known about it already."""
+
+from collections.abc import Callable
+from typing import Any
+
+from lonnymq.errors import InvalidArgument, invalid
+from lonnymq.texts import line, shown
+
+# Of a place deeper than this, only the ends are named.
+MOST_PARTS = 10
+# Converting these is as cheap as remembering what came of it.
+ATOMS = (str, int, float, type(None))
+Convert = Callable[["Place", Any], Any]
+Known = dict[tuple[int, str, int], tuple[Any, Any]]
+
+
+class Place:
+    """Its name is only made if the value is refused: keys may be long, and the way to them as well."""
+
+    __slots__ = ("_above", "_is_key", "_known", "_part")
+
+    def __init__(self, part: object, above: "Place | None" = None, *, is_key: bool = False) -> None:
+        self._part = part
+        self._above = above
+        self._is_key = is_key
+        # What was found in here, if this is inside a union.
+        self._known: Known | None = None if above is None else above._known
+
+    def at(self, part: int | str) -> "Place":
+        """Return the place of an item, a field or an entry."""
+        return Place(part, self)
+
+    def key(self, key: object) -> "Place":
+        """Return the place of a key itself."""
+        return Place(key, self, is_key=True)
+
+    def in_union(self) -> "Place":
+        """Return the same place, for a value that may be converted several times."""
+        if self._known is not None:
+            return self
+        place = Place(self._part, self._above, is_key=self._is_key)
+        place._known = {}
+        return place
+
+    def refuse(self, value: Any, expected: str) -> InvalidArgument:
+        return invalid(str(self), value, expected)
+
+    def once(self, converter: object, convert: Convert, value: Any) -> Any:
+        """Convert a value here; inside a union, return or raise what came of that before.
+
+        Members of a union may have fields in common, and these may be unions again. If each member converted
+        them for itself, the work would double with each level.
+        """
+        if self._known is None or isinstance(value, ATOMS):
+            return convert(self, value)
+        # The value is kept, so that no other one gets its id meanwhile.
+        key = (id(converter), convert.__name__, id(value))
+        if key not in self._known:
+            try:
+                self._known[key] = value, convert(self, value)
+            except InvalidArgument as error:
+                self._known[key] = value, error
+        found = self._known[key][1]
+        if isinstance(found, InvalidArgument):
+            raise found.with_traceback(None)
+        return found
+
+    def __str__(self) -> str:
+        way: list[Place] = []
+        place: Place | None = self
+        while place is not None:
+            way.append(place)
+            place = place._above
+        way.reverse()
+        if len(way) <= MOST_PARTS:
+            return "".join(one._shown() for one in way)
+        half = MOST_PARTS // 2
+        begin, end = ("".join(one._shown() for one in part) for part in (way[:half], way[-half:]))
+        return f"{begin} ... {len(way) - 2 * half} levels ... {end}"
+
+    def _shown(self) -> str:
+        if self._is_key:
+            return f", key {shown(self._part, 60)},"
+        if isinstance(self._part, int):
+            return f"[{self._part}]"
+        name = line(str(self._part), 60)
+        return name if self._above is None else f".{name}"

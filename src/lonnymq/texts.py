@@ -1,0 +1,107 @@
+"""Texts and values from anywhere, made fit to be shown, logged and stored: short, and harmless to a terminal.
+
+Whatever is cut off is never computed: a name of 20 MB must not be escaped first.
+"""
+
+import dataclasses
+import unicodedata
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Any
+
+MAX_VALUE = 100
+MAX_LINE = 300
+# An int whose digits take noticeable time to compute.
+MAX_INT_BITS = 10_000
+MAX_DEPTH = 4
+# Line and paragraph separators, control and format characters, lone surrogates.
+UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+BRACKETS: dict[Any, tuple[str, str]] = {
+    list.__repr__: ("[", "]"),
+    tuple.__repr__: ("(", ")"),
+    set.__repr__: ("{", "}"),
+    frozenset.__repr__: ("frozenset({", "})"),
+    dict.__repr__: ("{", "}"),
+}
+
+
+def cut(text: str, most: int) -> str:
+    """Return the beginning of a text."""
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def abridged(text: str, most: int) -> str:
+    """Return the beginning and the end of a text: those of a traceback say most."""
+    if len(text) <= most:
+        return text
+    half = (most - 50) // 2
+    return f"{text[:half]}\n... {len(text) - 2 * half} characters ...\n{text[-half:]}"
+
+
+def visible(text: str) -> str:
+    """Return a text that cannot steer a terminal; only newlines and tabs stay what they are."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character
+        if character in "\n\t" or unicodedata.category(character) not in UNSAFE
+        else character.encode("unicode_escape").decode("ascii")
+        for character in text
+    )
+
+
+def line(text: str, most: int = MAX_LINE) -> str:
+    """Return a text for one line of a log."""
+    return visible(cut(text, most)).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def listed(names: Iterable[object], most: int = 5) -> str:
+    """Return some names, each as Python writes it, and how many more there are."""
+    names = list(names)
+    shown_names = ", ".join(shown(name, 60) for name in names[:most])
+    return shown_names if len(names) <= most else f"{shown_names} and {len(names) - most} more"
+
+
+def shown(value: Any, most: int = MAX_VALUE) -> str:
+    """Return the beginning of a value as Python writes it."""
+    try:
+        return cut(_written(value, most, MAX_DEPTH), most)
+    except Exception:  # noqa: BLE001 - a repr of somebody else's may raise anything
+        return f"a value of type {cut(type(value).__name__, 60)} that cannot be shown"
+
+
+def _written(value: Any, room: int, depth: int) -> str:
+    """Return repr(value), or more than `room` characters that begin like it."""
+    kind = type(value)
+    if isinstance(value, str | bytes | bytearray) and len(value) > room:
+        return repr(value[: room + 1])
+    if isinstance(value, int) and value.bit_length() > MAX_INT_BITS:
+        raise ValueError("too many digits")
+    if isinstance(value, Mapping | Set | Sequence | deque) and not isinstance(
+        value, str | bytes | bytearray | range | memoryview
+    ):
+        if not value:
+            return repr(value)
+        begin, end = BRACKETS.get(kind.__repr__, (f"{kind.__name__}([", "])"))
+        return begin + _items(value, room, depth) + ("," if begin == "(" and len(value) == 1 else "") + end
+    # A class with a repr of its own may have something to hide.
+    if dataclasses.is_dataclass(kind) and hasattr(kind.__repr__, "__wrapped__"):
+        fields = {one.name: getattr(value, one.name) for one in dataclasses.fields(kind) if one.repr}
+        return f"{kind.__qualname__}({_items(fields, room, depth, '=')})"
+    return repr(value)
+
+
+def _items(value: Any, room: int, depth: int, colon: str = ": ") -> str:
+    """Return the items of a collection, as many as there is room for."""
+    if not depth:
+        return "..." if value else ""
+    items: list[str] = []
+    for key in value:
+        if room < 0:
+            break
+        item = _written(key, room, depth - 1) if colon == ": " else key
+        if isinstance(value, Mapping):
+            item += colon + _written(value[key], max(room - len(item), 0), depth - 1)
+        items.append(item)
+        room -= len(item) + 2
+    return ", ".join(items)

@@ -1,0 +1,177 @@
+"""Messages that were made to do harm: each is buried with a reason of bounded length, the others go on."""
+
+import inspect
+import json
+import logging
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+import pydantic
+import pytest
+
+from lonnymq import App, Bury, Defer, InvalidArgument, Queue
+from lonnymq.calls.argument import MAX_ERROR_CHARACTERS
+from tests.tasks.test_app import is_empty, work
+from tests.tasks.test_unions import Left, Right, chain
+
+HUGE = "\x1b\0\u202eé" * 250_000
+
+
+class Size(Enum):
+    SMALL = "small"
+
+
+class Model(pydantic.BaseModel):
+    numbers: list[int] = []
+
+
+@dataclass
+class Line:
+    count: int = 1
+
+
+def payload(**arguments: Any) -> bytes:
+    return json.dumps({"task": "work_", "arguments": arguments}).encode()
+
+
+# What no worker may stumble over, and what the reason says.
+HOSTILE: dict[str, tuple[bytes, str]] = {
+    "a huge task name": (json.dumps({"task": HUGE}).encode(), "unknown task '\\x1b"),
+    "a huge argument name": (payload(**{HUGE: 1}), "unknown argument '\\x1b"),
+    "many argument names": (payload(**{str(n): 1 for n in range(200_000)}), "and 199995 more"),
+    "a huge number for a text": (payload(text=10**4000), "text must be a str"),
+    "a number of too many digits": (
+        b'{"task": "work_", "arguments": {"n": ' + b"9" * 10_000 + b"}}",
+        "digits",
+    ),
+    "a huge text for a number": (payload(n=HUGE), "n must be an int"),
+    "a huge text for a time": (payload(at=HUGE), "at must be a datetime"),
+    "a huge text for a decimal": (payload(price=HUGE), "price must be a Decimal"),
+    "a huge text for a member": (payload(size=HUGE), "size must be the value of a member of Size"),
+    "a huge key": (payload(prices={HUGE: "x"}), "prices.\\x1b\\x00\\u202e"),
+    "a huge field": (payload(line={HUGE: 1}), "an instance of Line, without '\\x1b"),
+    "a huge field of a model": (payload(model={"numbers": HUGE}), "an instance of Model"),
+    "a million errors": (payload(model={"numbers": ["x"] * 100_000}), "100000 errors"),
+    "not a number": (b'{"task": "work_", "arguments": {"share": NaN}}', "share must be a finite float"),
+    "infinity": (b'{"task": "work_", "arguments": {"share": 1e999}}', "share must be a finite float"),
+    "nested too deep to decode": (b'{"task": ' + b"[" * 200_000, "is not what the codec expects"),
+    "nested too deep to read": (payload(tree=chain(300, lambda one, _: {"child": one}, None)), "too deep"),
+    "a lone surrogate": (b'{"task": "\\ud800\\u0000"}', "unknown task '\\ud800\\x00'"),
+    "a lone surrogate as a name": (payload(**{"\ud800\0": 1}), "unknown argument '\\ud800\\x00'"),
+    "a union that takes for ever": (
+        payload(tree=chain(60, lambda one, _: {"child": one}, "x")),
+        "tree must be",
+    ),
+}
+
+
+@pytest.mark.parametrize("is_async", [True, False], ids=["async", "plain"])
+def test_no_message_stops_a_worker(queue: Queue, caplog: pytest.LogCaptureFixture, is_async: bool) -> None:
+    app = App(queue)
+    done: list[int] = []
+
+    def work_(
+        n: int = 0,
+        *,
+        text: str = "",
+        at: datetime | None = None,
+        price: Decimal = Decimal(0),
+        size: Size = Size.SMALL,
+        prices: dict[str, int] | None = None,
+        line: Line | None = None,
+        model: Model | None = None,
+        share: float = 0.0,
+        tree: Left | Right | None = None,
+    ) -> None:
+        done.append(n)
+
+    async def work_async(*arguments: Any, **options: Any) -> None:
+        work_(*arguments, **options)
+
+    work_async.__signature__ = inspect.signature(work_)  # type: ignore[attr-defined]
+    work_async.__annotations__ = work_.__annotations__
+    made: Any = work_async if is_async else work_
+    app.task(name="work_")(made)
+    reasons = {}
+    for content, reason in HOSTILE.values():
+        reasons[queue.enqueue("acme", content).id] = reason
+    queue.enqueue("acme", payload(n=7))
+    with caplog.at_level(logging.DEBUG, "lonnymq"):
+        work(app, is_empty(queue))
+    assert done == [7]
+    letters = queue.dead().list()
+    assert [(letter.id, letter.attempts) for letter in letters] == [(id_, 1) for id_ in reasons]
+    for letter in letters:
+        assert letter.error is not None
+        assert reasons[letter.id] in letter.error
+        assert len(letter.error) <= 2_000
+    lines = [record.getMessage() for record in caplog.records if record.name == "lonnymq.worker"]
+    assert len(lines) > len(HOSTILE)
+    for said in lines:
+        assert len(said) < 1_000
+        assert not {unicodedata.category(one) for one in said} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+def raising(error: Callable[[], BaseException]) -> Callable[[], None]:
+    def fail() -> None:
+        raise error()
+
+    return fail
+
+
+ERRORS: dict[str, Callable[[], BaseException]] = {
+    "an error": lambda: RuntimeError(HUGE),
+    "a lookup": lambda: KeyError(HUGE),
+    "a burial": lambda: Bury(HUGE),
+    "a deferral": lambda: Defer(error=HUGE),
+    "a chain": lambda: _chained(RuntimeError(HUGE), ValueError(HUGE)),
+    "a group": lambda: ExceptionGroup(HUGE, [ValueError(HUGE)] * 50),
+    "a surrogate": lambda: RuntimeError("\ud800\0"),
+    "no words": lambda: RuntimeError("\n\n"),
+}
+
+
+def _chained(error: BaseException, cause: BaseException) -> BaseException:
+    error.__cause__ = cause
+    return error
+
+
+def test_whatever_an_error_says_it_is_kept_with_the_message(queue: Queue) -> None:
+    app = App(queue)
+    for name, error in ERRORS.items():
+        app.task(name=name, max_attempts=1)(raising(error)).enqueue("acme")
+    work(app, is_empty(queue))
+    letters = queue.dead().list()
+    assert len(letters) == len(ERRORS)
+    assert all(0 < len(letter.error or "") <= MAX_ERROR_CHARACTERS for letter in letters)
+
+
+def test_an_error_of_a_client_of_its_own_is_bounded_too(queue: Queue) -> None:
+    for _ in range(2):
+        queue.enqueue("acme", 1)
+    first, second = queue.dequeue(2)
+    queue.bury([first], error=HUGE)
+    second.defer(error=HUGE)
+    [letter] = queue.dead().list()
+    [waiting] = queue.peek("acme")
+    for error in (letter.error, waiting.error):
+        assert error is not None
+        assert 0 < len(error) <= MAX_ERROR_CHARACTERS
+
+
+def test_a_wrong_argument_is_refused_however_large_it_is(queue: Queue) -> None:
+    app = App(queue)
+
+    @app.task()
+    def work_(n: int) -> None: ...
+
+    wrong: Any = work_
+    for arguments in ({"n": HUGE}, {HUGE: 1}, {"n": {HUGE: HUGE}}, {"n": [HUGE] * 1000}):
+        with pytest.raises(InvalidArgument) as refused:
+            wrong.enqueue("acme", **arguments)
+        assert len(str(refused.value)) < 1_000

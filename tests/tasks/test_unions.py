@@ -1,0 +1,248 @@
+"""Unions that refer to themselves: reading and writing them takes time in proportion to the value."""
+
+import dataclasses
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field, make_dataclass
+from types import FrameType
+from typing import Any, Literal, NotRequired, TypedDict, Union
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from lonnymq import InvalidArgument
+from lonnymq.tasks import place as places
+from lonnymq.tasks.arguments import Arguments
+
+
+@dataclass
+class Left:
+    child: "Left | Right | None"
+    tag: Literal["left"] = "left"
+
+
+@dataclass
+class Right:
+    child: "Left | Right | None"
+    tag: Literal["right"] = "right"
+
+
+class LeftDict(TypedDict):
+    child: "LeftDict | RightDict | None"
+    left: NotRequired[int]
+
+
+class RightDict(TypedDict):
+    child: "LeftDict | RightDict | None"
+    right: NotRequired[int]
+
+
+@dataclass
+class Twig:
+    children: "list[Twig]"
+    name: str
+
+
+@dataclass
+class Branch:
+    children: "list[Twig | Branch]"
+    name: int
+
+
+def of(annotation: Any) -> Arguments:
+    def function(value): ...
+
+    function.__annotations__ = {"value": annotation}
+    return Arguments(function, "work")
+
+
+def steps(call: Callable[[], Any]) -> int:
+    """Return how many calls within the package it takes, whether it raises or not."""
+    count = 0
+
+    def profile(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event == "call" and "lonnymq" in frame.f_code.co_filename
+
+    sys.setprofile(profile)
+    try:
+        call()
+    except InvalidArgument:
+        pass
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def chain(depth: int, make: Callable[[Any, int], Any], end: Any) -> Any:
+    value = end
+    for level in range(depth):
+        value = make(value, level)
+    return value
+
+
+READ: dict[str, tuple[Any, Callable[[Any, int], Any], Any]] = {
+    # None of the alternatives fits, which is known at the very end only.
+    "wrong at the end": (Left | Right, lambda child, _: {"child": child}, "x"),
+    # Each level is tried as the wrong one first, and then again.
+    "right all the way": (Left | Right, lambda child, _: {"child": child, "tag": "right"}, None),
+    "wrong tags": (Left | Right, lambda child, _: {"child": child, "tag": "x"}, None),
+    "typed dicts": (LeftDict | RightDict, lambda child, _: {"child": child}, "x"),
+    "through a record": (Twig | Branch, lambda child, _: {"children": [child], "name": 1}, "x"),
+}
+
+
+@pytest.mark.parametrize(("annotation", "make", "end"), READ.values(), ids=READ)
+def test_reading_a_nested_union_costs_the_same_per_level(
+    annotation: Any, make: Callable[[Any, int], Any], end: Any
+) -> None:
+    """At depth 20 it took five seconds, and twice that with each level more."""
+    arguments = of(annotation)
+    deep, deeper = (
+        steps(lambda depth=depth: arguments.from_json({"value": chain(depth, make, end)}))  # type: ignore[misc]
+        for depth in (20, 40)
+    )
+    assert deeper < 3 * deep
+
+
+WRITTEN: dict[str, tuple[Any, Callable[[Any, int], Any], Any]] = {
+    "dataclasses": (Left | Right, lambda child, _: Right(child), None),
+    "wrong dataclasses": (Left | Right, lambda child, _: Right(child), "x"),
+    "typed dicts": (LeftDict | RightDict, lambda child, _: {"child": child, "left": 1}, None),
+    "wrong typed dicts": (LeftDict | RightDict, lambda child, _: {"child": child}, "x"),
+}
+
+
+@pytest.mark.parametrize(("annotation", "make", "end"), WRITTEN.values(), ids=WRITTEN)
+def test_writing_a_nested_union_costs_the_same_per_level(
+    annotation: Any, make: Callable[[Any, int], Any], end: Any
+) -> None:
+    arguments = of(annotation)
+    deep, deeper = (
+        steps(lambda depth=depth: arguments.to_json((chain(depth, make, end),), {}))  # type: ignore[misc]
+        for depth in (20, 40)
+    )
+    assert deeper < 3 * deep
+
+
+def test_a_nested_union_comes_out_as_it_went_in() -> None:
+    value = chain(50, lambda child, level: Left(child) if level % 3 else Right(child), None)
+    arguments = of(Left | Right)
+    assert arguments.from_json(arguments.to_json((value,), {})).args == (value,)
+
+
+def test_what_was_found_is_remembered_no_longer_than_a_union_lasts() -> None:
+    """Or a long list of optional records would hold a second copy of itself."""
+    seen: list[int] = []
+
+    @dataclass
+    class Counted:
+        n: int
+
+        def __post_init__(self) -> None:
+            frame: FrameType | None = sys._getframe()
+            while frame is not None and "place" not in frame.f_locals:
+                frame = frame.f_back
+            assert frame is not None
+            seen.append(len(frame.f_locals["place"]._known or ()))
+
+    written = [{"n": n} for n in range(100)]
+    for annotation in (list[Counted | Left], list[Counted] | None, list[Counted]):
+        of(annotation).from_json({"value": written})
+    assert len(seen) == 300
+    assert max(seen) <= 1
+
+
+def test_the_only_member_that_may_fit_says_what_is_wrong() -> None:
+    with pytest.raises(InvalidArgument, match=r"^work: value\[1\]\.name must be an int, got 'x'"):
+        of(list[Branch] | None).from_json(
+            {"value": [{"children": [], "name": 1}, {"children": [], "name": "x"}]}
+        )
+
+
+NAMES = ("A", "B", "C")
+SCALAR_TYPES = (int, str, None, bool)
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Any:
+    """Draw a union of dataclasses whose fields are unions of these, of scalars and of lists of them."""
+    space: dict[str, Any] = {}
+    made: list[Any] = []
+    for name in NAMES:
+        fields: list[Any] = []
+        for field_name in draw(st.lists(st.sampled_from("xyz"), min_size=1, max_size=2, unique=True)):
+            members = draw(
+                st.lists(st.sampled_from([*NAMES, "int", "str", "None"]), min_size=1, max_size=3, unique=True)
+            )
+            hint = " | ".join(members)
+            hint = f"list[{hint}]" if draw(st.booleans()) else hint
+            default: Any = field(default=None) if draw(st.booleans()) else dataclasses.MISSING
+            fields.append((field_name, hint, default))
+        fields.sort(key=lambda one: one[2] is not dataclasses.MISSING)
+        kind = make_dataclass(
+            name,
+            [
+                (one, hint) if default is dataclasses.MISSING else (one, hint, default)
+                for one, hint, default in fields
+            ],
+        )
+        kind.__module__ = __name__
+        space[name] = kind
+        made.append(kind)
+    globals().update(space)
+    return Union[tuple(made)]  # noqa: UP007 - made of a list
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.integers(0, 3) | st.sampled_from(["", "x"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("xyz"), inner, max_size=2),
+    max_leaves=20,
+)
+
+
+def size(value: Any) -> int:
+    if isinstance(value, dict):
+        return 1 + sum(map(size, value.values()))
+    return 1 + sum(map(size, value)) if isinstance(value, list) else 1
+
+
+class Forgetful(dict[Any, Any]):
+    """Remembers nothing beyond the question: what came of a value is computed each time."""
+
+    def __contains__(self, key: object) -> bool:
+        return False
+
+
+def outcome(read: Callable[[], Any]) -> Any:
+    try:
+        return read().args
+    except InvalidArgument as error:
+        return str(error)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_random_unions_are_read_in_few_steps_and_as_without_a_memory(data: st.DataObject) -> None:
+    try:
+        arguments = of(data.draw(graphs()))
+        value = data.draw(JSON_VALUES)
+        assume(size(value) > 3)
+        found = outcome(lambda: arguments.from_json({"value": value}))
+        count = steps(lambda: arguments.from_json({"value": value}))
+        # Each converter sees each value once: the records, their fields, and unions of these.
+        assert count < 60 * 12 * size(value)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(places.Place, "in_union", forgetful)
+            assert outcome(lambda: arguments.from_json({"value": value})) == found
+    finally:
+        for name in NAMES:
+            globals().pop(name, None)
+
+
+def forgetful(place: Any) -> Any:
+    if place._known is None:
+        place = places.Place(place._part, place._above, is_key=place._is_key)
+        place._known = Forgetful()
+    return place

@@ -1,0 +1,112 @@
+"""What a worker says about its attempts: one line and one count for each."""
+
+import asyncio
+import logging
+import re
+from typing import Any
+
+import pytest
+
+from lonnymq import AsyncMessage, AsyncQueue, Defer, Handler, Message, Queue, Retry
+from tests.worker.working import work, working
+
+RETRY = Retry(first_s=0.004, factor=1.0, jitter=0.0)
+
+
+def lines(caplog: pytest.LogCaptureFixture, outcome: str) -> list[logging.LogRecord]:
+    return [record for record in caplog.records if getattr(record, "outcome", "") == outcome]
+
+
+def test_a_line_says_which_attempt_of_how_many_it_was_and_when_the_next_is(
+    dsn: str, queue: Queue, caplog: pytest.LogCaptureFixture
+) -> None:
+    def transcode(message: Message) -> None:
+        raise ValueError("no such video")
+
+    def said(handler: Handler, outcome: str) -> str:
+        caplog.clear()
+        work(dsn, handler, 1)
+        return re.sub(r"message \d+|in \d+ ms: ", "#", lines(caplog, outcome)[-1].getMessage())
+
+    limited = Handler(call=transcode, name="transcode", max_attempts=2, retry=RETRY)
+    with caplog.at_level(logging.DEBUG, "lonnymq"):
+        expected = "deferred # of 'a', attempt 1 of 2, next in 4 ms, by transcode #ValueError: no such video"
+        assert said(limited, "deferred") == expected
+        [first] = lines(caplog, "deferred")
+        assert (vars(first)["max_attempts"], vars(first)["next_in_ms"]) == (2, 4)
+        expected = "buried # of 'a', attempt 2 of 2, by transcode #ValueError: no such video"
+        assert said(limited, "buried") == expected
+        # The limit of the channel.
+        queue.channel("a").set(max_attempts=3)
+        expected = "deferred # of 'a', attempt 2 of 3, next in 4 ms, by transcode #ValueError: no such video"
+        assert said(Handler(call=transcode, name="transcode", retry=RETRY), "deferred") == expected
+
+
+@pytest.mark.parametrize(
+    ("delay", "words"),
+    [(None, "next in 0 ms"), (0.25, "next in 250 ms"), (4, "next in 4 s"), (7200, "next in 7200 s")],
+)
+def test_a_deferral_says_how_long_it_is(
+    dsn: str, caplog: pytest.LogCaptureFixture, delay: float | None, words: str
+) -> None:
+    async def handle(message: AsyncMessage) -> None:
+        raise Defer(delay)
+
+    async def scenario() -> None:
+        async with AsyncQueue(dsn) as queue, working(queue, Handler(call=handle, max_attempts=2)) as worker:
+            await queue.enqueue("a", 1)
+            async with asyncio.timeout(60):
+                while not worker.counts["deferred"]:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+
+    with caplog.at_level(logging.DEBUG, "lonnymq"):
+        asyncio.run(scenario())
+    assert f"attempt 1 of 2, {words}, by " in lines(caplog, "deferred")[0].getMessage()
+
+
+def test_a_message_that_is_cancelled_while_it_runs_is_counted_and_told_once(
+    dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    began: list[int] = []
+
+    async def on_loop(message: AsyncMessage) -> None:
+        began.append(message.id)
+        await asyncio.sleep(60)
+
+    async def scenario() -> Any:
+        async with AsyncQueue(dsn) as queue:
+            ids = [(await queue.enqueue("a", n)).id or 0 for n in range(3)]
+            async with working(queue, on_loop, lease_ms=600) as worker, asyncio.timeout(60):
+                while len(began) < 3:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+                await queue.cancel(ids)
+                while (await queue.status()).leased:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            return worker.counts
+
+    with caplog.at_level(logging.DEBUG, "lonnymq"):
+        assert asyncio.run(scenario()) == {"cancelled": 3}
+    assert len(lines(caplog, "cancelled")) == 3
+
+
+def test_a_line_holds_nothing_that_steers_a_terminal(dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def odd(message: AsyncMessage) -> None:
+        raise RuntimeError("a\x1b[31mb\x9bc\u202ed" + "e" * 5_000)
+
+    odd.__qualname__ = "odd\x1b"
+
+    async def scenario() -> None:
+        async with AsyncQueue(dsn) as queue:
+            await queue.enqueue("\u202etenant", 1)
+            async with working(queue, Handler(call=odd, max_attempts=1)) as worker, asyncio.timeout(60):
+                while not worker.counts["buried"]:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(scenario())
+    [record] = lines(caplog, "buried")
+    said = record.getMessage()
+    assert said.isprintable()
+    assert len(said) < 600
+    assert "RuntimeError: a\\x1b[31mb\\x9bc\\u202ed" in said
+    assert r"of '\u202etenant'" in said
+    assert "by odd\\x1b in" in said

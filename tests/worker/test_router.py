@@ -1,0 +1,126 @@
+"""Which handlers a worker takes, and which messages a handler may work."""
+
+import functools
+from collections.abc import AsyncIterator, Iterator
+from types import ModuleType, SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+import lonnymq
+from lonnymq import JSON, App, Handler, InvalidArgument, Queue, Worker
+from lonnymq.worker.child import made
+from lonnymq.worker.router import Router
+from lonnymq.worker.verdict import Judge, Verdict, Word
+
+app = App(Queue("dbname=nobody"))
+
+
+@app.task()
+def transcode(video: int) -> None:
+    raise AssertionError("a worker has called it")
+
+
+@app.task()
+def sweep() -> None:
+    raise AssertionError("a worker has called it")
+
+
+def two(first: Any, second: Any) -> None: ...
+def none() -> None: ...
+def keyword(message: Any, *, queue: Any) -> None: ...
+async def two_async(first: Any, second: Any) -> None: ...
+
+
+def generate(message: Any) -> Iterator[int]:
+    yield 1
+
+
+async def generate_async(message: Any) -> AsyncIterator[int]:
+    yield 1
+
+
+class Route:
+    def route(self, message: Any) -> Any: ...
+
+
+MODULE = ModuleType("routes")
+MODULE.route = lambda message: None  # type: ignore[attr-defined]
+
+WRONG: list[tuple[Any, str]] = [
+    (transcode, "'transcode' is a task, which takes its own arguments; pass its app instead"),
+    (functools.partial(transcode), "'transcode' is a task"),
+    (sweep, "'sweep' is a task"),
+    (transcode.options(delay=5), "a function of a message, a Handler, or an App"),
+    (two, r"takes one argument, the message; this one takes \(first: Any, second: Any\)"),
+    (two_async, "takes one argument, the message"),
+    (none, r"takes one argument, the message; this one takes \(\)"),
+    (keyword, "takes one argument, the message"),
+    (functools.partial(two, 1, 2), "takes one argument, the message"),
+    (generate, "not a generator"),
+    (generate_async, "not a generator"),
+    (Route, "a function of a message"),
+    (App, "a function of a message"),
+    (Handler, "a function of a message"),
+    (app.queue, "a function of a message, a Handler, or an App"),
+    (MODULE, "a function of a message, a Handler, or an App"),
+    (lonnymq, "a function of a message, a Handler, or an App"),
+    ("shop:app", "a function of a message, a Handler, or an App"),
+    (None, "a function of a message, a Handler, or an App"),
+]
+
+
+@pytest.mark.parametrize(("handler", "words"), WRONG, ids=range(len(WRONG)))
+def test_what_would_complete_messages_without_working_them_is_refused(handler: Any, words: str) -> None:
+    with pytest.raises(InvalidArgument, match=rf"^handler must be .*{words}"):
+        Worker("dbname=nobody", handler)
+    if callable(handler):
+        with pytest.raises(InvalidArgument, match=r"^call must be "):
+            Handler(call=handler)
+
+
+class Callee:
+    def __call__(self, message: Any) -> None: ...
+    def method(self, message: Any, more: int = 1) -> None: ...
+
+
+RIGHT: list[Any] = [
+    *(print, Callee(), Callee().method, functools.partial(two, 1), Route(), app, MagicMock()),
+    *(lambda message: None, lambda *messages: None, lambda message, more=1: None, Handler(call=print)),
+]
+
+
+@pytest.mark.parametrize("handler", RIGHT, ids=range(len(RIGHT)))
+def test_what_takes_a_message_is_taken(handler: Any) -> None:
+    assert Worker("dbname=nobody", handler).handler is handler
+
+
+def test_a_recipe_must_not_be_a_task() -> None:
+    with pytest.raises(InvalidArgument, match="recipe must lead to a Worker or an App: 'sweep' is a task"):
+        made(f"{__name__}:sweep")
+
+
+def admitted(message_limit: int | None, handler_limit: int | None, **fields: Any) -> Handler | Verdict:
+    handler = Handler(call=print, max_attempts=handler_limit)
+    message = SimpleNamespace(attempt=1, max_attempts=message_limit, **fields)
+    return Router(handler, Judge(JSON)).admit(message)
+
+
+LOST = Verdict(Word.BURY, error="its only attempt was lost with its worker")
+
+
+@pytest.mark.parametrize(("message_limit", "handler_limit"), [(None, 1), (1, None), (1, 1), (5, 1)])
+def test_an_only_attempt_that_was_lost_with_its_worker_is_not_repeated(
+    message_limit: int | None, handler_limit: int | None
+) -> None:
+    assert admitted(message_limit, handler_limit, suspicion=1) == LOST
+    assert isinstance(admitted(message_limit, handler_limit, suspicion=0), Handler)
+    assert isinstance(admitted(message_limit, handler_limit), Handler)
+
+
+@pytest.mark.parametrize(("message_limit", "handler_limit"), [(None, None), (2, None), (None, 2)])
+def test_one_of_several_attempts_that_was_lost_is_repeated(
+    message_limit: int | None, handler_limit: int | None
+) -> None:
+    assert isinstance(admitted(message_limit, handler_limit, suspicion=3), Handler)
