@@ -6,7 +6,19 @@ import pytest
 
 from tests.conftest import Connect
 from tests.races.barrier import StoppedDequeue, session_stopping_at
-from tests.races.sessions import Session, ask, check, complete, create, dequeue, drain, end, value
+from tests.races.sessions import (
+    Answer,
+    Session,
+    ask,
+    check,
+    complete,
+    create,
+    dequeue,
+    drain,
+    end,
+    value,
+    wait_for,
+)
 
 pytestmark = pytest.mark.race
 
@@ -92,6 +104,86 @@ def test_a_message_cancelled_between_the_choice_and_the_lease_leaves_no_trace(
     assert sorted(worked) == sorted(set(ids) - set(gone))
     assert check(canceller) == []
     assert value(canceller, "select count(*) from lease") == 0
+
+
+class GatedDequeue(threading.Thread):
+    """Stands still between its choice of messages and its leases, for as long as the block lasts.
+
+    When a turn is settled, its messages are chosen and its wakes are deleted: a trigger stops it there.
+    """
+
+    def __init__(self, connect: Connect, limit: int) -> None:
+        super().__init__()
+        self.session, self.gate, self.limit = connect(), connect(), limit
+        self.answer = Answer("not asked", None, [])
+        self.gate.execute(
+            "create function gate() returns trigger language plpgsql"
+            " as $$ begin perform pg_advisory_xact_lock_shared(4712); return null; end $$;"
+            " create trigger gate before delete on wake for each statement execute function gate()"
+        )
+
+    def run(self) -> None:
+        self.answer = ask(self.session, self.limit)
+
+    def __enter__(self) -> "GatedDequeue":
+        self.gate.execute("select pg_advisory_lock(4712)")
+        self.start()
+        waiting = "select count(*) from pg_locks where locktype = 'advisory' and objid = 4712 and not granted"
+        wait_for(lambda: value(self.gate, waiting) == 1)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.gate.execute("select pg_advisory_unlock(4712)")
+        self.join()
+
+
+HOUR_MS = 3_600_000
+POLICIES = {
+    "no limit": ("{}", 10),
+    "cap of 1": ('{"max_concurrency": 1}', 1),
+    "cap of 2": ('{"max_concurrency": 2}', 2),
+    "rate": (f'{{"release_interval_ms": {HOUR_MS}}}', 1),
+    "rate with a burst": (f'{{"release_interval_ms": {HOUR_MS}, "release_burst": 2}}', 2),
+    "cap and rate": (f'{{"max_concurrency": 1, "release_interval_ms": {HOUR_MS}}}', 1),
+}
+
+
+@pytest.mark.parametrize("limit", [1, 5])
+@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("cancelled", [1, 2])
+def test_a_cancelled_choice_costs_neither_place_nor_release(
+    connect: Connect, name: str, limit: int, cancelled: int
+) -> None:
+    """The next messages are leased in the same call: nobody sleeps while they wait and there is room."""
+    session = connect()
+    policy, room = POLICIES[name]
+    session.execute("select channel_set('a', %s)", [policy])
+    ids = create(session, "a", 5)
+    with GatedDequeue(connect, limit) as dequeue:
+        assert cancel(session, ids[:cancelled]) == ["cancelled"] * cancelled
+    left = ids[cancelled:]
+    given = left[: min(limit, room)]
+    assert [one.id for one in dequeue.answer.leased] == given
+    assert check(session) == []
+    # No more than the policy allows, whoever asks.
+    more = [one.id for one in ask(connect(), 10).leased]
+    assert more == left[len(given) : room]
+    assert check(session) == []
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_if_all_that_was_chosen_is_cancelled_the_next_to_come_is_released(
+    connect: Connect, name: str
+) -> None:
+    session = connect()
+    session.execute("select channel_set('a', %s)", [POLICIES[name][0]])
+    ids = create(session, "a", 2)
+    with GatedDequeue(connect, 5) as dequeue:
+        assert cancel(session, ids) == ["cancelled"] * 2
+    assert dequeue.answer.outcome == "empty"
+    assert check(session) == []
+    (new,) = create(session, "a")
+    assert [one.id for one in ask(connect(), 5).leased] == [new]
 
 
 @pytest.mark.parametrize("cap", [None, 10_000])

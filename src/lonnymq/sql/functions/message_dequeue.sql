@@ -242,11 +242,9 @@ begin
         ) l;
         get diagnostics v_count = row_count;
         if v_count < cardinality(v_settled.messages) then
-          -- Some were cancelled between the choice and the lease: take them out of the count again.
-          insert into wake (channel_id, done, waiting)
-          select v_settled.channel_id, case when v_settled.is_capped then count(*) else 0 end, count(*)
-          from unnest(v_settled.ids) u(id)
-          where (select true from lease l where l.message_id = u.id and l.leased_at = v_settled.settled_at) is null;
+          -- Some were cancelled between the choice and the lease: the next round chooses again.
+          perform turn_refund(v_settled.channel_id, cardinality(v_settled.messages) - v_count, v_settled.is_capped,
+            v_settled.interval_us, v_settled.settled_at);
         end if;
       else
         v_count := 0;

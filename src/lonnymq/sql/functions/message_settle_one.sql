@@ -7,7 +7,7 @@
 create or replace function message_settle_one(
   p_turn tid, p_limit integer, p_row_bytes bigint, p_wake_id bigint,
   out settled_at bigint, out messages tid[], out ids bigint[], out channel_id bigint, out name text, out is_capped boolean,
-  out max_attempts integer, out name_bytes integer, out is_cut boolean
+  out max_attempts integer, out interval_us bigint, out name_bytes integer, out is_cut boolean
 )
 language plpgsql
 as $$
@@ -19,7 +19,6 @@ declare
   n record;
   v_uncapped bigint := 0;
   v_free bigint;
-  v_interval bigint;
   v_spare bigint;
   v_release_at bigint;
   v_room bigint;
@@ -77,12 +76,12 @@ begin
     v_free := c.max_concurrency - t.in_flight - v_uncapped;
   end if;
   if c.release_interval_ms is not null then
-    v_interval := c.release_interval_ms * 1000;
-    v_spare := (c.release_burst - 1) * v_interval;
-    v_release_at := greatest(settled_at, least(t.release_at, t.last_at + v_spare + v_interval));
+    interval_us := c.release_interval_ms * 1000;
+    v_spare := (c.release_burst - 1) * interval_us;
+    v_release_at := greatest(settled_at, least(t.release_at, t.last_at + v_spare + interval_us));
   end if;
   v_room := case when c.is_paused then 0
-    else greatest(0, least(v_free, (settled_at + v_spare + v_interval - v_release_at) / v_interval, 2147483647)) end;
+    else greatest(0, least(v_free, (settled_at + v_spare + interval_us - v_release_at) / interval_us, 2147483647)) end;
   v_due_at := greatest(t.last_at, least(t.next_at, k.due_at * 1000, case when k.looks > 0 then t.last_at end));
 
   -- The next messages, one more than it gets: first those that came late, below the mark, then those past it.
@@ -125,7 +124,7 @@ begin
     end if;
     v_given := least(v_limit, n.due_count);
     if v_given > 0 then
-      if v_given = v_limit and v_limit < v_room and t.taken + v_given < c.weight and v_interval is null
+      if v_given = v_limit and v_limit < v_room and t.taken + v_given < c.weight and interval_us is null
           and n.ats[v_given + 1] is not null then
         -- The end of the reply cuts its turn: it keeps its place.
         t.taken := t.taken + v_given;
@@ -140,7 +139,7 @@ begin
       else
         t.has_uncapped := true;
       end if;
-      v_release_at := v_release_at + v_given * v_interval;
+      v_release_at := v_release_at + v_given * interval_us;
     end if;
     v_next_at := greatest(n.ats[v_given + 1] * 1000, t.last_at, v_release_at - v_spare);
     if n.ats[v_given + 1] is null then
