@@ -24,6 +24,7 @@ class Reply(NamedTuple):
     token: int
     attempt: int
     max_attempts: int | None
+    suspicion: int
     dequeue_at: int
     created_at: int
     leased_at: int
@@ -85,17 +86,24 @@ class Session:
 
     # It is leased.
 
-    def look(self, limit: int = 1, lease_ms: int = 30_000, worker: str | None = None) -> list[Reply]:
+    def look(
+        self, limit: int = 1, lease_ms: int = 30_000, worker: str | None = None, is_shared: bool = False
+    ) -> list[Reply]:
         """Call message_dequeue once and return what it says."""
         with self.connection.cursor(row_factory=class_row(Reply)) as cursor:
-            cursor.execute("select * from message_dequeue(%s, %s, %s)", (limit, lease_ms, worker))
+            cursor.execute(
+                "select * from message_dequeue(%s, %s, %s, p_is_shared => %s)",
+                (limit, lease_ms, worker, is_shared),
+            )
             return cursor.fetchall()
 
-    def dequeue(self, limit: int = 1, lease_ms: int = 30_000, worker: str | None = None) -> list[Reply]:
+    def dequeue(
+        self, limit: int = 1, lease_ms: int = 30_000, worker: str | None = None, is_shared: bool = False
+    ) -> list[Reply]:
         """Ask as a worker does: again after wait_ms if that is soon; return what was leased."""
         started, waits = time.monotonic(), 0
         while True:
-            replies = self.look(limit, lease_ms, worker)
+            replies = self.look(limit, lease_ms, worker, is_shared)
             if replies[0].outcome == "leased":
                 return replies
             wait_ms = replies[0].wait_ms
@@ -171,8 +179,10 @@ class Session:
     def bury(self, leases: Sequence[Reply], error: str | None = None) -> list[str]:
         return self.end("message_bury", leases, [error] * len(leases))
 
-    def heartbeat(self, leases: Iterable[Reply], lease_ms: int = 30_000) -> list[str]:
-        return self.end("message_heartbeat", leases, lease_ms)
+    def heartbeat(
+        self, leases: Iterable[Reply], lease_ms: int = 30_000, is_alone: bool = False
+    ) -> list[str]:
+        return self.end("message_heartbeat", leases, lease_ms, is_alone)
 
     def cancel(self, *ids: int) -> list[str]:
         rows = self.rows("select outcome from message_cancel(%s::bigint[])", list(ids))

@@ -98,6 +98,22 @@ def test_a_message_that_is_to_be_tried_again_wakes(queue: Session, listener: Lis
     assert listener.heard() == 1
 
 
+@pytest.mark.parametrize("is_cancelled", [False, True], ids=["comes back", "only makes room"])
+def test_leases_that_a_dequeue_ends_wake_others(
+    session: Open, queue: Session, listener: Listener, is_cancelled: bool
+) -> None:
+    """It may take less than comes back, and be busy with that for long."""
+    queue.set("a", max_concurrency=2)
+    queue.fill("a", 4)
+    taken = queue.take(2)
+    if is_cancelled:
+        queue.cancel(*[one.message_id for one in taken])
+    queue.expire(taken)
+    asleep(queue)
+    assert len(session().dequeue(1)) == 1
+    assert listener.heard() == 1
+
+
 def test_a_notification_comes_with_the_commit(session: Open, listener: Listener) -> None:
     queue = session(autocommit=False)
     asleep(queue)

@@ -56,12 +56,13 @@ PUBLISH = function(
 )
 DEQUEUE = function(
     "message_dequeue",
-    "outcome, wait_ms, content_bytes, message_id, channel, token, attempt, max_attempts, dequeue_at,"
-    " created_at, leased_at, unlock_at, key, content, state",
+    "outcome, wait_ms, content_bytes, message_id, channel, token, attempt, max_attempts, suspicion,"
+    " dequeue_at, created_at, leased_at, unlock_at, key, content, state",
     p_limit="integer",
     p_lease_ms="bigint",
     p_worker="text",
     p_is_durable="boolean",
+    p_is_shared="boolean",
 )
 LEASE_FIELDS = tuple(field.name for field in fields(LeasedMessage))
 READ = function("message_read", "message_id, key, content, state", p_ids="bigint[]", p_tokens="bigint[]")
@@ -86,7 +87,12 @@ BURY = function(
 )
 GIVE_BACK = function("message_give_back", "message_id, outcome", p_ids="bigint[]", p_tokens="bigint[]")
 HEARTBEAT = function(
-    "message_heartbeat", "message_id, outcome", p_ids="bigint[]", p_tokens="bigint[]", p_lease_ms="bigint"
+    "message_heartbeat",
+    "message_id, outcome",
+    p_ids="bigint[]",
+    p_tokens="bigint[]",
+    p_lease_ms="bigint",
+    p_is_alone="boolean",
 )
 CANCEL = function("message_cancel", "message_id, outcome", p_ids="bigint[]")
 CANCEL_KEY = function("message_cancel_key", "message_id, outcome", p_channel="text", p_key="text")
@@ -125,22 +131,23 @@ def dequeue(
     lease_ms: int,
     worker: str | None,
     is_durable: bool,
+    is_shared: bool,
     kind: type[Leased],
     more: Mapping[str, Any],
 ) -> Call[Dequeued[Leased]]:
     """A lease that is lost with the connection is only a redelivery, so it may be repeated.
 
-    Messages are made as this kind, with these fields more.
+    `is_shared`: they are worked in one process. Messages are made as this kind, with these fields more.
     """
 
     def decode(rows: Rows) -> Dequeued[Leased]:
         if len(rows) == 1 and rows[0][3] is None:
             return Dequeued(DequeueOutcome(rows[0][0]), rows[0][1])
         leases = tuple([filled(kind, dict(zip(LEASE_FIELDS, row[3:], strict=True), **more)) for row in rows])
-        unread = {row[3]: row[2] for row in rows if row[13] is None}
+        unread = {row[3]: row[2] for row in rows if row[14] is None}
         return Dequeued(DequeueOutcome.LEASED, 0, leases, unread)
 
-    return call(DEQUEUE, limit, lease_ms, worker, is_durable, decode=decode)
+    return call(DEQUEUE, limit, lease_ms, worker, is_durable, is_shared, decode=decode)
 
 
 def read(ids: Sequence[int], tokens: Sequence[int]) -> Call[dict[int, Content]]:
@@ -175,8 +182,11 @@ def give_back(ids: Sequence[int], tokens: Sequence[int]) -> Call[list[GiveBackOu
     return _acknowledgement(GIVE_BACK, GiveBackOutcome, ids, tokens)
 
 
-def heartbeat(ids: Sequence[int], tokens: Sequence[int], lease_ms: int) -> Call[list[HeartbeatOutcome]]:
-    return call(HEARTBEAT, ids, tokens, lease_ms, decode=outcomes(HeartbeatOutcome))
+def heartbeat(
+    ids: Sequence[int], tokens: Sequence[int], lease_ms: int, is_alone: bool = False
+) -> Call[list[HeartbeatOutcome]]:
+    """`is_alone`: from now on each of them is all that its process works."""
+    return call(HEARTBEAT, ids, tokens, lease_ms, is_alone, decode=outcomes(HeartbeatOutcome))
 
 
 def cancel(ids: Sequence[int]) -> Call[list[CancelOutcome]]:

@@ -7,8 +7,8 @@ from lonnymq.calls.statement import Call, Rows, call, function
 from lonnymq.model import LiveMessage, MessageStatus
 
 COLUMNS = (
-    "message_id, channel, key, status, dequeue_at, created_at, attempts, max_attempts, error, worker,"
-    " leased_at, unlock_at, content_bytes, content, state"
+    "message_id, channel, key, status, dequeue_at, created_at, attempts, max_attempts, suspicion,"
+    " error, worker, leased_at, unlock_at, content_bytes, content, state"
 )
 PEEK = function(
     "message_peek",
@@ -36,7 +36,7 @@ def _messages(rows: Rows) -> list[LiveMessage]:
 
 
 def _message(row: tuple[Any, ...]) -> LiveMessage:
-    leased_at, unlock_at = row[10:12]
+    leased_at, unlock_at = row[11:13]
     return LiveMessage(
         id=row[0],
         channel=row[1],
@@ -46,11 +46,12 @@ def _message(row: tuple[Any, ...]) -> LiveMessage:
         created_at=instant(row[5]),
         attempts=row[6],
         max_attempts=row[7],
-        error=row[8],
-        worker=row[9],
+        suspicion=row[8],
+        error=row[9],
+        worker=row[10],
         leased_at=None if leased_at is None else instant_of_us(leased_at),
         unlock_at=None if unlock_at is None else instant_of_us(unlock_at),
-        content_bytes=row[12],
-        content=row[13],
-        state_content=row[14],
+        content_bytes=row[13],
+        content=row[14],
+        state_content=row[15],
     )

@@ -31,13 +31,17 @@ class Lease(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class LeasedMessage:
-    """One attempt at a message; `token` is the fence. `dequeue_at` is in ms, negative if prioritised."""
+    """One attempt at a message; `token` is the fence. `dequeue_at` is in ms, negative if prioritised.
+
+    `suspicion`: how often its attempts were lost together with their workers; from 2 on it must run alone.
+    """
 
     id: int
     channel: str
     token: int
     attempt: int
     max_attempts: int | None
+    suspicion: int
     dequeue_at: int
     created_ms: int
     leased_us: int

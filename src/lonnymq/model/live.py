@@ -34,6 +34,7 @@ class LiveMessage:
     created_at: datetime
     attempts: int
     max_attempts: int | None
+    suspicion: int
     error: str | None
     worker: str | None
     leased_at: datetime | None

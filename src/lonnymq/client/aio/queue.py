@@ -190,6 +190,7 @@ class AsyncQueue(AsyncAcknowledger):
             argument.optional_text("worker", worker, 0, 255),
             # On a connection of our own nothing but leases depends on this commit.
             is_durable=connection is not None,
+            is_shared=False,
             kind=AsyncMessage,
             more={"queue": self, "watch": None},
         )

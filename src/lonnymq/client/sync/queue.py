@@ -192,6 +192,7 @@ class Queue(Acknowledger):
             argument.optional_text("worker", worker, 0, 255),
             # On a connection of our own nothing but leases depends on this commit.
             is_durable=connection is not None,
+            is_shared=False,
             kind=Message,
             more={"queue": self, "watch": None},
         )

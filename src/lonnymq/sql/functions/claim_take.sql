@@ -2,6 +2,7 @@
 -- A claim after p_prev that was not completed is taken again instead, with what is still held of it: its consumer died
 -- before it told anybody. If p_prev is null, only a consumer that is alone under its name (p_is_alone) can know its own.
 -- Returns the claim and how many messages it has; null and the milliseconds after which to ask again if there is none.
+-- Its leases are shared: a batch that dies with its process spends nobody's attempt.
 -- Locks:  as message_dequeue; the claim.
 -- Writes: claim, and as message_dequeue. Durably, so that a claim that somebody knows is there.
 create or replace function claim_take(
@@ -52,7 +53,7 @@ begin
   while cardinality(v_ids) < p_limit loop
     select array_agg(d.message_id) filter (where d.message_id is not null), array_agg(d.token), min(d.wait_ms)
     into v_found_ids, v_found_tokens, wait_ms
-    from message_dequeue(p_limit - cardinality(v_ids), p_lease_ms, p_consumer, true) d;
+    from message_dequeue(p_limit - cardinality(v_ids), p_lease_ms, p_consumer, true, true) d;
     exit when v_found_ids is null;
     v_ids := v_ids || v_found_ids;
     v_tokens := v_tokens || v_found_tokens;

@@ -1,5 +1,17 @@
 -- lease_expire: end leases whose time is over, like a defer without delay: the normal turn releases the message again,
--- or it is buried if that was its last attempt. Part of message_dequeue.
+-- or it is buried if that was its last attempt. Part of message_dequeue, which may leave what comes back to others: who
+-- sleeps is notified.
+--
+-- Which attempts a lost lease spends:
+-- - Its own, if its holder worked nothing else in that process (lease.is_shared is false).
+-- - None, if it did: any of those messages may have killed it. The message is suspected instead (message.suspicion 1, then
+--   2, where workers begin to run it alone), and is not buried. One that is innocent is so never spent by another's fault,
+--   and a guilty one is found: it is lost alone.
+-- - Once lost alone, those it was suspected for as well (suspicion becomes 3): it has had them. It makes no difference
+--   whether a worker ran a suspect alone or a client holds one message at a time: the lease says the same of both.
+-- - Its own in any case, if max_attempts is 1: at most one attempt is promised, whoever is to blame.
+-- message_defer ends all suspicion.
+--
 -- A message that is locked (somebody is cancelling it) keeps its lease until a later look.
 -- Returns whether there may be more than one call ends.
 -- Locks:  expired leases and their messages, 200 at the most, skipping locked ones.
@@ -11,12 +23,15 @@ declare
   v_leases tid[];
   v_messages tid[];
   v_errors text[];
-  v_is_spent boolean[];
+  v_attempts integer[];
+  v_suspicions smallint[];
+  v_is_buried boolean[];
   v_is_capped boolean[];
   v_ids bigint[];
   v_channel_ids bigint[];
   v_dequeue_ats bigint[];
   v_is_more boolean := false;
+  v_has_ended boolean := false;
 begin
   -- Cancelled while leased: only the lease is left. Looked for among the oldest, so that each look costs the same however
   -- many have expired at once.
@@ -32,6 +47,7 @@ begin
   ) s;
   if v_leases is not null then
     v_is_more := cardinality(v_leases) = 200;
+    v_has_ended := true;
     with ended as (
       delete from lease l where l.ctid = any(v_leases) and l.unlock_at <= p_now returning l.channel_id, l.is_capped
     )
@@ -39,40 +55,53 @@ begin
     select e.channel_id, count(*) filter (where e.is_capped), count(*) from ended e group by e.channel_id;
   end if;
 
-  select array_agg(s.lease), array_agg(s.message), array_agg(s.error), array_agg(s.is_spent), array_agg(s.is_capped),
-    array_agg(s.id), array_agg(s.channel_id), array_agg(s.dequeue_at)
-  into v_leases, v_messages, v_errors, v_is_spent, v_is_capped, v_ids, v_channel_ids, v_dequeue_ats
+  select array_agg(s.lease), array_agg(s.message), array_agg(s.id), array_agg(s.channel_id), array_agg(s.dequeue_at),
+    array_agg(s.is_capped), array_agg(s.attempts + p.spent),
+    array_agg(case when p.spent = 0 then greatest(s.suspicion, least(s.suspicion + 1, 2)) when s.suspicion > 0 then 3 else 0 end),
+    array_agg(p.spent > 0 and coalesce(s.attempts + p.spent >= s.max_attempts, false)),
+    array_agg(format('the lease of attempt %s expired%s: %s', s.attempt, ' (worker ' || s.worker || ')', case p.spent
+      when 0 then 'no attempt was spent, because its worker had other messages in the same process'
+      when 1 then 'an attempt was spent'
+      else format('%s attempts were spent, because %s had been lost in company before', p.spent, p.spent - 1)
+    end))
+  into v_leases, v_messages, v_ids, v_channel_ids, v_dequeue_ats, v_is_capped, v_attempts, v_suspicions, v_is_buried, v_errors
   from (
-    select l.ctid as lease, m.ctid as message, m.id, m.channel_id, m.dequeue_at, l.is_capped,
-      coalesce(l.attempt >= coalesce(m.max_attempts, (select c.max_attempts from channel c where c.id = m.channel_id)), false)
-        as is_spent,
-      format('the lease of attempt %s expired%s', l.attempt, ' (worker ' || l.worker || ')') as error
+    select l.ctid as lease, m.ctid as message, m.id, m.channel_id, m.dequeue_at, m.attempts, m.suspicion, l.attempt,
+      l.worker, l.is_capped, l.is_shared,
+      coalesce(m.max_attempts, (select c.max_attempts from channel c where c.id = m.channel_id)) as max_attempts
     from lease l
     -- Not "=": a planner that believes the tables empty would begin with all messages.
     join message m on m.id = any(array[l.message_id])
     where l.unlock_at <= p_now
     order by l.unlock_at limit 200 for update of l, m skip locked
-  ) s;
-  if v_leases is null then
-    return v_is_more;
+  ) s
+  cross join lateral (
+    select case when s.is_shared and s.max_attempts is distinct from 1 then 0
+      when s.suspicion in (1, 2) then 1 + s.suspicion else 1 end as spent
+  ) p;
+  if v_leases is not null then
+    v_is_more := v_is_more or cardinality(v_leases) = 200;
+    v_has_ended := true;
+    perform history_record(v_leases, v_messages, 'expired', v_errors);
+    if true = any(v_is_buried) then
+      perform dead_insert(array_agg(u.message), array_agg(u.error), null, array_agg(u.attempts))
+      from unnest(v_messages, v_errors, v_attempts, v_is_buried) u(message, error, attempts, is_buried)
+      where u.is_buried;
+    end if;
+    update message m set attempts = u.attempts, suspicion = u.suspicion, error = u.error
+    from unnest(v_messages, v_attempts, v_suspicions, v_errors) u(tid, attempts, suspicion, error)
+    where m.ctid = u.tid;
+    delete from lease l where l.ctid = any(v_leases);
+    insert into wake (channel_id, at, message_id, to_at, to_id, done, waiting)
+    select u.channel_id, min(u.dequeue_at) filter (where not u.is_buried), min(u.id) filter (where not u.is_buried),
+      max(u.dequeue_at) filter (where not u.is_buried), max(u.id) filter (where not u.is_buried),
+      count(*) filter (where u.is_capped), count(*) filter (where not u.is_buried)
+    from unnest(v_channel_ids, v_dequeue_ats, v_ids, v_is_buried, v_is_capped) u(channel_id, dequeue_at, id, is_buried, is_capped)
+    group by u.channel_id;
   end if;
-  v_is_more := v_is_more or cardinality(v_leases) = 200;
-  perform history_record(v_leases, v_messages, 'expired', v_errors);
-  if true = any(v_is_spent) then
-    perform dead_insert(array_agg(u.message), array_agg(u.error))
-    from unnest(v_messages, v_errors, v_is_spent) u(message, error, is_spent)
-    where u.is_spent;
+  if v_has_ended then
+    perform sleepers_notify();
   end if;
-  update message m set attempts = m.attempts + 1, error = u.error
-  from unnest(v_messages, v_errors) u(tid, error)
-  where m.ctid = u.tid;
-  delete from lease l where l.ctid = any(v_leases);
-  insert into wake (channel_id, at, message_id, to_at, to_id, done, waiting)
-  select u.channel_id, min(u.dequeue_at) filter (where not u.is_spent), min(u.id) filter (where not u.is_spent),
-    max(u.dequeue_at) filter (where not u.is_spent), max(u.id) filter (where not u.is_spent), count(*) filter (where u.is_capped),
-    count(*) filter (where not u.is_spent)
-  from unnest(v_channel_ids, v_dequeue_ats, v_ids, v_is_spent, v_is_capped) u(channel_id, dequeue_at, id, is_spent, is_capped)
-  group by u.channel_id;
   return v_is_more;
 end
 $$;

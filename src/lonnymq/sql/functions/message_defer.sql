@@ -62,6 +62,8 @@ begin
       update message m set
         dequeue_at = v_now + coalesce(p_delays_ms[v_ordinals[p]], 0),
         attempts = m.attempts + 1,
+        -- Its worker has survived it.
+        suspicion = 0,
         state = coalesce(p_states[v_ordinals[p]], m.state),
         error = coalesce(p_errors[v_ordinals[p]], m.error)
       from unnest(v_kept) p

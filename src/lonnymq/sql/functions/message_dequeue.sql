@@ -5,16 +5,20 @@
 -- look at), with the milliseconds after which asking again makes sense.
 -- p_is_durable false: this transaction's commit does not wait for the disk. Right if it does nothing but dequeue,
 -- since a lease lost in a crash is only a redelivery.
+-- p_is_shared true: the caller works several messages in one process, so that the loss of a lease need not be its own
+-- message's fault (see lease_expire). suspicion tells how often that has happened to a message; at 2 or more it should be
+-- worked alone, which message_heartbeat then says.
 -- Locks:  turns and expired leases, O(p_limit) of them, always skipping locked ones.
 -- Writes: turn, lease, wake (delete); channel on first use; what expired leases bring (see lease_expire).
 create or replace function message_dequeue(
   p_limit integer default 1,
   p_lease_ms bigint default 30000,
   p_worker text default null,
-  p_is_durable boolean default true
+  p_is_durable boolean default true,
+  p_is_shared boolean default false
 ) returns table (
   outcome text, wait_ms bigint, message_id bigint, channel text, token bigint, attempt integer, max_attempts integer,
-  dequeue_at bigint, created_at bigint, leased_at bigint, unlock_at bigint, key text,
+  suspicion smallint, dequeue_at bigint, created_at bigint, leased_at bigint, unlock_at bigint, key text,
   content_bytes integer, content bytea, state bytea
 )
 language plpgsql security definer
@@ -225,13 +229,13 @@ begin
           join message m on m.ctid = u.tid and m.id is not distinct from u.id
         ),
         inserted as (
-          insert into lease (message_id, channel_id, token, attempt, is_capped, leased_at, unlock_at, worker)
-          select l.id, l.channel_id, l.token, l.attempts + 1, v_settled.is_capped, v_settled.settled_at,
-            v_settled.settled_at + p_lease_ms * 1000, p_worker
+          insert into lease (message_id, channel_id, token, attempt, is_capped, is_shared, leased_at, unlock_at, worker)
+          select l.id, l.channel_id, l.token, l.attempts + 1, v_settled.is_capped, p_is_shared is true,
+            v_settled.settled_at, v_settled.settled_at + p_lease_ms * 1000, p_worker
           from leased l
         )
         select 'leased', null::bigint, l.id, coalesce(l.channel_name, v_settled.name), l.token, l.attempts + 1,
-          coalesce(l.max_attempts, v_settled.max_attempts), l.dequeue_at, l.created_at,
+          coalesce(l.max_attempts, v_settled.max_attempts), l.suspicion, l.dequeue_at, l.created_at,
           v_settled.settled_at, v_settled.settled_at + p_lease_ms * 1000, case when l.fits then l.key end,
           octet_length(l.content), case when l.fits then l.content end, case when l.fits then l.state end
         from (
@@ -325,13 +329,13 @@ begin
         order by (p.number - 1) / g.weight, g.place, p.number
       ),
       inserted as (
-        insert into lease (message_id, channel_id, token, attempt, is_capped, leased_at, unlock_at, worker)
-        select l.id, l.channel_id, l.token, l.attempts + 1, l.is_capped, v_settled.settled_at,
-          v_settled.settled_at + p_lease_ms * 1000, p_worker
+        insert into lease (message_id, channel_id, token, attempt, is_capped, is_shared, leased_at, unlock_at, worker)
+        select l.id, l.channel_id, l.token, l.attempts + 1, l.is_capped, p_is_shared is true,
+          v_settled.settled_at, v_settled.settled_at + p_lease_ms * 1000, p_worker
         from leased l
       )
-      select 'leased', null::bigint, l.id, l.name, l.token, l.attempts + 1, l.max_attempts_here, l.dequeue_at, l.created_at,
-        v_settled.settled_at, v_settled.settled_at + p_lease_ms * 1000, case when l.fits then l.key end,
+      select 'leased', null::bigint, l.id, l.name, l.token, l.attempts + 1, l.max_attempts_here, l.suspicion,
+        l.dequeue_at, l.created_at, v_settled.settled_at, v_settled.settled_at + p_lease_ms * 1000, case when l.fits then l.key end,
         octet_length(l.content), case when l.fits then l.content end, case when l.fits then l.state end
       from (
         -- If the contents are too many for the reply, those that take no more than an equal share of it.

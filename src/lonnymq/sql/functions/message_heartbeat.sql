@@ -1,10 +1,13 @@
 -- message_heartbeat: keep leases for another p_lease_ms from now.
+-- p_is_alone true: from now on each of them is the only message that its process works, so that the loss of its lease is
+-- its own (see lease_expire).
 -- Returns per message, in the order given: 'extended', or as message_complete. A cancelled message keeps its lease,
 -- and with it its channel's place, until the worker says that it has stopped (by any acknowledgement).
 -- Locks:  its own leases and messages, skipping locked ones.
 -- Writes: lease.
-create or replace function message_heartbeat(p_ids bigint[], p_tokens bigint[], p_lease_ms bigint default 30000)
-returns table (message_id bigint, outcome text)
+create or replace function message_heartbeat(
+  p_ids bigint[], p_tokens bigint[], p_lease_ms bigint default 30000, p_is_alone boolean default false
+) returns table (message_id bigint, outcome text)
 language plpgsql security definer
 set search_path from current
 set enable_seqscan = off
@@ -26,7 +29,8 @@ begin
     perform reject('lease_ms', p_lease_ms::text, 'between 1 and 86400000 (24 hours)');
   end if;
   select leases, outcomes into v_leases, v_outcomes from lease_hold(p_ids, p_tokens, false);
-  update lease l set unlock_at = (extract(epoch from clock_timestamp()) * 1000000)::bigint + p_lease_ms * 1000
+  update lease l set unlock_at = (extract(epoch from clock_timestamp()) * 1000000)::bigint + p_lease_ms * 1000,
+    is_shared = l.is_shared and p_is_alone is not true
   where l.ctid = any(v_leases);
   return query
   select u.id, coalesce(v_outcomes[u.ordinal], 'extended') from unnest(p_ids) with ordinality u(id, ordinal);

@@ -6,8 +6,8 @@
 create or replace function message_show(p_ids bigint[], p_preview_bytes integer default null)
 returns table (
   message_id bigint, channel text, key text, status text, dequeue_at bigint, created_at bigint, attempts integer,
-  max_attempts integer, error text, worker text, leased_at bigint, unlock_at bigint, content_bytes integer, content bytea,
-  state bytea
+  max_attempts integer, suspicion smallint, error text, worker text, leased_at bigint, unlock_at bigint,
+  content_bytes integer, content bytea, state bytea
 )
 language plpgsql stable security definer
 set search_path from current
@@ -27,9 +27,10 @@ begin
   end if;
   return query
   select m.id, coalesce(m.channel_name, c.name), m.key, case when l.message_id is not null then 'leased'
-      when m.dequeue_at > floor(extract(epoch from clock_timestamp()) * 1000) then 'scheduled' else 'waiting' end,
-    m.dequeue_at, m.created_at, coalesce(l.attempt, m.attempts), coalesce(m.max_attempts, c.max_attempts), m.error, l.worker,
-    l.leased_at, l.unlock_at, octet_length(m.content),
+      when m.dequeue_at > floor(extract(epoch from clock_timestamp()) * 1000) and m.dequeue_at > m.created_at
+        then 'scheduled' else 'waiting' end,
+    m.dequeue_at, m.created_at, coalesce(l.attempt, m.attempts), coalesce(m.max_attempts, c.max_attempts), m.suspicion,
+    m.error, l.worker, l.leased_at, l.unlock_at, octet_length(m.content),
     case when p_preview_bytes is null then m.content else substr(m.content, 1, p_preview_bytes) end,
     case when p_preview_bytes is null then m.state else substr(m.state, 1, p_preview_bytes) end
   from unnest(p_ids) with ordinality u(id, ordinal)

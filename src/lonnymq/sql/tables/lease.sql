@@ -7,6 +7,8 @@ create table lease (
   attempt integer not null,
   -- The channel had a cap: the end of this lease must be reported (wake.done). Others cost nothing to end.
   is_capped boolean not null,
+  -- Its holder works several messages in one process: if the lease is lost, another message may be to blame.
+  is_shared boolean not null,
   leased_at bigint not null,
   unlock_at bigint not null,
   worker text

@@ -9,6 +9,9 @@ create table message (
   created_at bigint not null,
   attempts integer not null default 0,
   max_attempts integer,
+  -- How often an attempt was lost together with its worker, see lease_expire. 0: not since one last ended in order; 1 or 2:
+  -- so often in company (at 2, workers run it alone); 3: also while it ran alone. Here it costs two bytes, and no padding.
+  suspicion smallint not null default 0,
   key text,
   content bytea not null,
   state bytea,
