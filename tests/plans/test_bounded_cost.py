@@ -225,8 +225,9 @@ def churn(queue: Session) -> None:
     queue.run("insert into wake (lane, channel_id) select n % 3, n % 10 from generate_series(1, 100000) n")
     queue.run("delete from wake where channel_id between 0 and 9")
     queue.run(
-        "insert into lease (message_id, channel_id, token, attempt, is_capped, leased_at, unlock_at)"
-        " select -n, n % 10, n, 1, false, 0, (extract(epoch from now()) * 1000000)::bigint - 60000000 + n"
+        "insert into lease (message_id, channel_id, token, attempt, is_capped, is_shared, leased_at,"
+        " unlock_at) select -n, n % 10, n, 1, false, false, 0,"
+        " (extract(epoch from now()) * 1000000)::bigint - 60000000 + n"
         " from generate_series(1, 100000) n"
     )
     queue.run("delete from lease where message_id < 0")

@@ -1,7 +1,6 @@
 """Rules 9 and 14: stamps from before the clock stepped back count as now, and our clock does not leap."""
 
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -182,11 +181,11 @@ def test_a_session_that_never_runs_dry_looks_at_everything_after_the_step(connec
 
 
 @pytest.fixture
-def clock(dsn: str, connect: Connect) -> Iterator[Session]:
+def clock(dsn: str, connect: Connect) -> Session:
     """A session that moves the clock of the queue, forwards and backwards."""
     with Queue(dsn) as queue:
         Clock.install(queue)
-    yield connect()
+    return connect()
 
 
 def move(clock: Session, seconds: int) -> None:

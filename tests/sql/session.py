@@ -179,9 +179,7 @@ class Session:
     def bury(self, leases: Sequence[Reply], error: str | None = None) -> list[str]:
         return self.end("message_bury", leases, [error] * len(leases))
 
-    def heartbeat(
-        self, leases: Iterable[Reply], lease_ms: int = 30_000, is_alone: bool = False
-    ) -> list[str]:
+    def heartbeat(self, leases: Iterable[Reply], lease_ms: int = 30_000, is_alone: bool = False) -> list[str]:
         return self.end("message_heartbeat", leases, lease_ms, is_alone)
 
     def cancel(self, *ids: int) -> list[str]:

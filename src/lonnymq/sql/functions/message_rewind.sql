@@ -19,7 +19,7 @@ begin
     from (
       (select t.channel_id from turn t where t.next_at > p_now + 1000000 order by t.next_at limit 1000)
       union
-      (select w.channel_id from wake w order by w.lane, w.id limit 1000)
+      (select w.channel_id from wake w where w.lane < 2 order by w.lane, w.id limit 1000)
       union
       -- Whose turn is parked, because all that it may have is leased.
       select l.channel_id
