@@ -201,17 +201,18 @@ class Queue(RuleBasedStateMachine):
         if said == "extended" and is_alone:
             self.promised.shared.discard(leased.token)
 
-    @rule(limit=st.sampled_from([1, 10]))
-    def expire(self, limit: int) -> None:
-        """All leases are over; a session that remembers nothing looks at them first."""
+    @rule(limit=st.sampled_from([1, 10]), times=st.sampled_from([1, 1, 2, 3]))
+    def expire(self, limit: int, times: int) -> None:
+        """All leases are over; a session that remembers nothing looks at them first, and dies in turn."""
         if self.open:
             return
-        self.sessions[0].execute("update lease set unlock_at = 0")
-        with connected(self.dsn) as fresh:
-            answer = ask(fresh, limit, lease_ms=NEVER)
-            self.promised.lose_all(ids(fresh, "select message_id from dead"))
-            self.release(fresh, answer, False)
-            self.ask_until_sure(fresh, limit)
+        for _ in range(times):
+            self.sessions[0].execute("update lease set unlock_at = 0")
+            with connected(self.dsn) as fresh:
+                answer = ask(fresh, limit, lease_ms=NEVER, is_shared=True)
+                self.promised.lose_all(ids(fresh, "select message_id from dead"))
+                self.release(fresh, answer, is_shared=True)
+        self.ask_until_sure(self.sessions[0], limit)
 
     @rule(pick=PICKS)
     def cancel(self, pick: int) -> None:
