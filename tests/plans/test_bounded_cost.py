@@ -152,6 +152,18 @@ def test_ending_leases_costs_a_call_the_same_however_many_have_expired(session: 
     assert counts[1] < 1.5 * counts[0], counts
 
 
+def test_a_first_look_costs_the_same_however_many_messages_are_scheduled(session: Open) -> None:
+    """It asks of some of them whether the clock has stepped back since they were created."""
+    queue = session()
+    counts = []
+    for many in (200, 20_000):
+        later = queue.epoch_ms() + 3_600_000
+        queue.fill("a", many, dequeue_ats=[later + n for n in range(many)])
+        assert queue.dequeue() == []
+        counts.append(pages(session(), "message_dequeue(10)"))
+    assert counts[1] < counts[0] + 30, counts
+
+
 @pytest.mark.parametrize("channels", [1, 2])
 def test_a_message_that_comes_back_does_not_have_all_read_that_was_loaded_with_it(
     session: Open, channels: int
