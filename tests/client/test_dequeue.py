@@ -55,9 +55,8 @@ def test_a_message_cancelled_before_it_could_be_read_is_dropped(
         kept = queue.enqueue("a", b"x" * 2_000_000)
         gone = queue.enqueue("a", b"y" * 2_000_000)
         connection = connect()
-        reply = queue.caller.execute(
-            calls.dequeue(10, 30_000, None, True, False, LeasedMessage, {}), connection
-        )
+        call = calls.dequeue(10, 30_000, None, True, False, LeasedMessage, {})
+        reply = queue.caller.execute(call, connection)
         assert set(reply.unread) >= {gone.id}
         assert queue.cancel([gone.id or 0]) == ["cancelled"]
         read = Receiver(queue.caller)._read(reply, 10.0, connection)

@@ -152,6 +152,18 @@ def test_ending_leases_costs_a_call_the_same_however_many_have_expired(session: 
     assert counts[1] < 1.5 * counts[0], counts
 
 
+def test_a_first_look_costs_the_same_however_many_messages_are_scheduled(session: Open) -> None:
+    """It asks of some of them whether the clock has stepped back since they were created."""
+    queue = session()
+    counts = []
+    for many in (200, 20_000):
+        later = queue.epoch_ms() + 3_600_000
+        queue.fill("a", many, dequeue_ats=[later + n for n in range(many)])
+        assert queue.dequeue() == []
+        counts.append(pages(session(), "message_dequeue(10)"))
+    assert counts[1] < counts[0] + 30, counts
+
+
 @pytest.mark.parametrize("channels", [1, 2])
 def test_a_message_that_comes_back_does_not_have_all_read_that_was_loaded_with_it(
     session: Open, channels: int
@@ -225,8 +237,9 @@ def churn(queue: Session) -> None:
     queue.run("insert into wake (lane, channel_id) select n % 3, n % 10 from generate_series(1, 100000) n")
     queue.run("delete from wake where channel_id between 0 and 9")
     queue.run(
-        "insert into lease (message_id, channel_id, token, attempt, is_capped, leased_at, unlock_at)"
-        " select -n, n % 10, n, 1, false, 0, (extract(epoch from now()) * 1000000)::bigint - 60000000 + n"
+        "insert into lease (message_id, channel_id, token, attempt, is_capped, is_shared, leased_at,"
+        " unlock_at) select -n, n % 10, n, 1, false, false, 0,"
+        " (extract(epoch from now()) * 1000000)::bigint - 60000000 + n"
         " from generate_series(1, 100000) n"
     )
     queue.run("delete from lease where message_id < 0")

@@ -14,7 +14,17 @@ class Message:
     id: int
     channel: str
     dequeue_at: int
+    max_attempts: int | None = None
     state: str = WAITING
+    # Attempts that it must have spent; a loss alone may also have spent earlier ones.
+    spent: int = 0
+
+    def spend(self, is_buried: bool) -> None:
+        """It is buried at its last attempt at the latest, and never without a limit."""
+        self.spent += 1
+        assert is_buried or self.max_attempts is None or self.spent < self.max_attempts, f"{self} lives on"
+        assert self.max_attempts is not None or not is_buried, f"{self} is buried"
+        self.state = DEAD if is_buried else WAITING
 
 
 @dataclass
@@ -37,9 +47,11 @@ class Promises:
 
     messages: dict[int, Message] = field(default_factory=dict)
     policies: dict[str, Policy] = field(default_factory=dict)
-    # The lease that may end a message, and leases of messages that were cancelled meanwhile.
+    # The lease that may end a message, and leases of messages that were cancelled meanwhile; tokens of leases
+    # whose holder works other messages in the same process.
     leases: dict[int, Leased] = field(default_factory=dict)
     orphans: dict[int, Leased] = field(default_factory=dict)
+    shared: set[int] = field(default_factory=set)
 
     def policy(self, channel: str) -> Policy:
         return self.policies.setdefault(channel, Policy())
@@ -83,6 +95,18 @@ class Promises:
             released_at = self.policy(one.channel).released_at
             if one.leased_at in released_at:
                 released_at.remove(one.leased_at)
+
+    def lose_all(self, dead: set[int]) -> None:
+        """No message is buried for a lease lost in company, unless one attempt is all that it may have."""
+        for one in self.leases.values():
+            message = self.messages[one.id]
+            if one.token not in self.shared or message.max_attempts == 1:
+                message.spend(one.id in dead)
+            else:
+                assert one.id not in dead, f"{message} is buried for what another may have done"
+                message.state = WAITING
+        self.leases.clear()
+        self.orphans.clear()
 
     def must_give(self, now_ms: int, now_us: int) -> set[str]:
         """Channels of which a message could be released now."""

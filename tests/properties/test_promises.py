@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 from tests.properties.promises import DEAD, LEASED, WAITING, Message, Promises
-from tests.races.sessions import Leased, Session, ask, check, end, value
+from tests.races.sessions import Answer, Leased, Session, ask, check, end, value
 
 CHANNELS = st.sampled_from(["a", "b", "c"])
 COUNTS = st.sampled_from([1, 2, 3, 5])
@@ -77,9 +77,14 @@ class Queue(RuleBasedStateMachine):
 
     # It enters.
 
-    @rule(channel=CHANNELS, count=COUNTS, when=st.sampled_from(["now", "now", "urgent", "later"]))
-    def create(self, channel: str, count: int, when: str) -> None:
-        made = self.insert(self.sessions[0], channel, count, when)
+    @rule(
+        channel=CHANNELS,
+        count=COUNTS,
+        when=st.sampled_from(["now", "now", "urgent", "later"]),
+        max_attempts=st.sampled_from([None, None, 1, 2, 4]),
+    )
+    def create(self, channel: str, count: int, when: str, max_attempts: int | None) -> None:
+        made = self.insert(self.sessions[0], channel, count, when, max_attempts)
         self.promised.create(made)
         self.made += [one.id for one in made]
 
@@ -108,22 +113,21 @@ class Queue(RuleBasedStateMachine):
 
     # It is leased.
 
-    @rule(limit=LIMITS, number=st.integers(0, 1))
-    def dequeue(self, limit: int, number: int) -> None:
-        self.ask_until_sure(self.sessions[number], limit)
+    @rule(limit=LIMITS, number=st.integers(0, 1), is_shared=st.booleans())
+    def dequeue(self, limit: int, number: int, is_shared: bool) -> None:
+        self.ask_until_sure(self.sessions[number], limit, is_shared)
 
-    @rule(channel=CHANNELS, count=COUNTS, limit=LIMITS)
-    def create_and_dequeue(self, channel: str, count: int, limit: int) -> None:
+    @rule(channel=CHANNELS, count=COUNTS, limit=LIMITS, max_attempts=st.sampled_from([None, 1, 2]))
+    def create_and_dequeue(self, channel: str, count: int, limit: int, max_attempts: int | None) -> None:
         """What happens most, so that it happens most here too."""
-        self.promised.create(self.insert(self.sessions[1], channel, count, "now"))
-        self.ask_until_sure(self.sessions[0], limit)
+        self.promised.create(self.insert(self.sessions[1], channel, count, "now", max_attempts))
+        self.ask_until_sure(self.sessions[0], limit, is_shared=True)
 
     @rule(verb=st.sampled_from(list(ENDINGS)), limit=LIMITS)
     def end_all_and_dequeue(self, verb: str, limit: int) -> None:
         leased = [one for one in self.promised.leases.values() if one.id not in self.held]
-        assert end(self.sessions[1], verb, leased) == [ENDINGS[verb]] * len(leased)
-        for one in leased:
-            self.settle(one, verb)
+        for one, said in zip(leased, end(self.sessions[1], verb, leased), strict=True):
+            self.settle(one, verb, said)
         self.ask_until_sure(self.sessions[0], limit)
 
     @rule(limit=st.sampled_from([1, 3]))
@@ -158,9 +162,10 @@ class Queue(RuleBasedStateMachine):
         if leased.id in self.held:
             assert said in ("busy", "lease_lost", "cancelled")
             return
-        assert said == self.promised.answer(leased, ENDINGS[verb])
-        if said == ENDINGS[verb]:
-            self.settle(leased, verb)
+        if self.promised.answer(leased, "ours") == "ours":
+            self.settle(leased, verb, said)
+        else:
+            assert said == self.promised.answer(leased, ENDINGS[verb])
         self.promised.orphans = {id_: one for id_, one in self.promised.orphans.items() if one != leased}
 
     @rule(pick=PICKS, verb=st.sampled_from(["complete", "defer", "give_back"]))
@@ -171,37 +176,43 @@ class Queue(RuleBasedStateMachine):
         if self.promised.leases.get(leased.id) != leased:
             return
         session = self.begin()
-        assert end(session, verb, [leased]) == [ENDINGS[verb]]
+        (said,) = end(session, verb, [leased])
         self.hold([leased])
         at = value(session, "select max(dequeue_at) from message where id = %s", leased.id)
 
         def commit() -> None:
             self.held -= {leased.id}
-            self.settle(leased, verb, at)
+            self.settle(leased, verb, said, at)
 
         self.leave_open(session, commit, lambda: self.held.discard(leased.id))
 
-    @rule(pick=PICKS)
-    def heartbeat(self, pick: int) -> None:
+    @rule(pick=PICKS, is_alone=st.booleans())
+    def heartbeat(self, pick: int, is_alone: bool) -> None:
         leased = self.picked(pick)
         if leased is None:
             return
-        (said,) = end(self.sessions[0], "heartbeat", [leased])
+        said = value(
+            self.sessions[0],
+            "select outcome from message_heartbeat(array[%s::bigint], array[%s::bigint], %s, %s)",
+            *(leased.id, leased.token, NEVER, is_alone),
+        )
         if leased.id not in self.held:
             assert said == self.promised.answer(leased, "extended")
+        if said == "extended" and is_alone:
+            self.promised.shared.discard(leased.token)
 
-    @rule(limit=st.sampled_from([1, 10]))
-    def expire(self, limit: int) -> None:
-        """All leases are over; a session that remembers nothing looks at them first."""
+    @rule(limit=st.sampled_from([1, 10]), times=st.sampled_from([1, 1, 2, 3]))
+    def expire(self, limit: int, times: int) -> None:
+        """All leases are over; a session that remembers nothing looks at them first, and dies in turn."""
         if self.open:
             return
-        self.sessions[0].execute("update lease set unlock_at = 0")
-        for one in self.promised.leases.values():
-            self.promised.messages[one.id].state = WAITING
-        self.promised.leases.clear()
-        self.promised.orphans.clear()
-        with connected(self.dsn) as fresh:
-            self.ask_until_sure(fresh, limit)
+        for _ in range(times):
+            self.sessions[0].execute("update lease set unlock_at = 0")
+            with connected(self.dsn) as fresh:
+                answer = ask(fresh, limit, lease_ms=NEVER, is_shared=True)
+                self.promised.lose_all(ids(fresh, "select message_id from dead"))
+                self.release(fresh, answer, is_shared=True)
+        self.ask_until_sure(self.sessions[0], limit)
 
     @rule(pick=PICKS)
     def cancel(self, pick: int) -> None:
@@ -279,7 +290,7 @@ class Queue(RuleBasedStateMachine):
             return
         session.execute("select dead_redrive_channel(%s)", [channel])
         for id_, at in session.execute("select id, dequeue_at from message where id = any(%s)", [list(dead)]):
-            self.promised.messages[id_] = Message(id_, channel, at)
+            self.promised.messages[id_] = Message(id_, channel, at, self.promised.messages[id_].max_attempts)
 
     @rule()
     def repair(self) -> None:
@@ -314,28 +325,35 @@ class Queue(RuleBasedStateMachine):
 
     # How the rules are carried out.
 
-    def insert(self, session: Session, channel: str, count: int, when: str) -> list[Message]:
+    def insert(
+        self, session: Session, channel: str, count: int, when: str, max_attempts: int | None = None
+    ) -> list[Message]:
         at = {"now": None, "urgent": -count, "later": now_ms(session) + NEVER}[when]
         rows = session.execute(
-            "select message_id"
-            " from message_create_many(%s::text[], %s::bytea[], p_dequeue_ats => %s::bigint[])",
-            [[channel] * count, [b"x"] * count, [at] * count],
+            "select message_id from message_create_many(%s::text[], %s::bytea[],"
+            " p_dequeue_ats => %s::bigint[], p_max_attempts => %s::integer[])",
+            [[channel] * count, [b"x"] * count, [at] * count, [max_attempts] * count],
         ).fetchall()
         found = session.execute(
             "select id, dequeue_at from message where id = any(%s)", [[row[0] for row in rows]]
         )
-        return [Message(id_, channel, dequeue_at) for id_, dequeue_at in found]
+        return [Message(id_, channel, dequeue_at, max_attempts) for id_, dequeue_at in found]
 
     def picked(self, pick: int) -> Leased | None:
         return self.seen[pick % len(self.seen)] if self.seen else None
 
-    def ask_until_sure(self, session: Session, limit: int) -> None:
+    def release(self, session: Session, answer: Answer, is_shared: bool) -> None:
+        self.promised.release(answer.leased, now_ms(session))
+        self.seen += answer.leased
+        if is_shared:
+            self.promised.shared |= {one.token for one in answer.leased}
+
+    def ask_until_sure(self, session: Session, limit: int, is_shared: bool = False) -> None:
         """Asks again while it is told to at once; what can be released must then have been."""
         until = time.monotonic() + 10
         while True:
-            answer = ask(session, limit, lease_ms=NEVER)
-            self.promised.release(answer.leased, now_ms(session))
-            self.seen += answer.leased
+            answer = ask(session, limit, lease_ms=NEVER, is_shared=is_shared)
+            self.release(session, answer, is_shared)
             is_told = answer.outcome == "empty" and (answer.wait_ms or 0) > 2000
             if answer.leased or is_told or self.has_open_turns or time.monotonic() > until:
                 break
@@ -343,9 +361,11 @@ class Queue(RuleBasedStateMachine):
         if not answer.leased and not self.has_open_turns:
             assert self.promised.must_give(now_ms(session) - 5, now_ms(session) * 1000 - 50_000) == set()
 
-    def settle(self, leased: Leased, verb: str, at: int | None = None) -> None:
+    def settle(self, leased: Leased, verb: str, said: str, at: int | None = None) -> None:
         del self.promised.leases[leased.id]
         message = self.promised.messages[leased.id]
+        is_buried = (verb, said) == ("defer", "buried")
+        assert is_buried or said == ENDINGS[verb]
         if verb == "complete":
             del self.promised.messages[leased.id]
         elif verb == "bury":
@@ -353,6 +373,8 @@ class Queue(RuleBasedStateMachine):
         else:
             message.state = WAITING
             if verb == "defer":
+                message.spend(is_buried)
+            if verb == "defer" and not is_buried:
                 found = value(self.sessions[0], "select dequeue_at from message where id = %s", leased.id)
                 message.dequeue_at = at or found
 

@@ -41,11 +41,11 @@ def create_in(session: Session, channels: Sequence[str], *, at: int | None = Non
     return [row[0] for row in rows]
 
 
-def ask(session: Session, limit: int = 1, *, lease_ms: int = 30_000) -> Answer:
+def ask(session: Session, limit: int = 1, *, lease_ms: int = 30_000, is_shared: bool = False) -> Answer:
     rows = session.execute(
         "select outcome, wait_ms, message_id, channel, token, attempt, leased_at"
-        " from message_dequeue(%s, %s, p_worker => 'test')",
-        [limit, lease_ms],
+        " from message_dequeue(%s, %s, p_worker => 'test', p_is_shared => %s)",
+        [limit, lease_ms, is_shared],
     ).fetchall()
     leased = [Leased(*row[2:]) for row in rows if row[0] == "leased"]
     return Answer(rows[0][0], rows[0][1], leased)

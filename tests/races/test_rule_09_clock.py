@@ -5,8 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from lonnymq import Queue
+from lonnymq.testing import Clock
 from tests.conftest import Connect
-from tests.races.sessions import Session, ask, complete, create, dequeue, drain, value, work_until
+from tests.races.sessions import Session, ask, complete, create, dequeue, drain, end, value, work_until
+from tests.races.sleeper import Sleeper
 
 pytestmark = pytest.mark.race
 
@@ -175,3 +178,160 @@ def test_a_session_that_never_runs_dry_looks_at_everything_after_the_step(connec
         complete(session, leased)
         served |= {one.channel for one in leased}
     drain(session)
+
+
+@pytest.fixture
+def clock(dsn: str, connect: Connect) -> Session:
+    """A session that moves the clock of the queue, forwards and backwards."""
+    with Queue(dsn) as queue:
+        Clock.install(queue)
+    return connect()
+
+
+def move(clock: Session, seconds: int) -> None:
+    clock.execute("select clock_advance(make_interval(secs => %s))", [seconds])
+
+
+def reasons(session: Session) -> dict[str, str]:
+    return dict(session.execute("select channel, reason from channel_status"))
+
+
+NOW_POLICIES = {"free": "{}", "capped": '{"max_concurrency": 2}', "limited": '{"release_interval_ms": 1}'}
+
+
+@pytest.mark.parametrize("by_s", [3, 3600, 200_000])
+@pytest.mark.parametrize("is_seen", [False, True], ids=["before any dequeue", "after one"])
+def test_what_was_enqueued_for_now_does_not_wait_for_the_clock(
+    clock: Session, connect: Connect, by_s: int, is_seen: bool
+) -> None:
+    worker = connect()
+    ids: dict[str, list[int]] = {}
+    for channel, policy in NOW_POLICIES.items():
+        clock.execute("select channel_set(%s, %s)", [channel, policy])
+        ids[channel] = create(clock, channel, 6)
+    worked = work_until(worker, lambda worked: len(worked) >= 3, limit=3) if is_seen else []
+    move(clock, -by_s)
+    # A rate limit may be an interval from its next release, and no more.
+    assert set(reasons(clock).values()) <= {"ready", "throttled"}
+    assert not value(clock, "select bool_or(next_release_at > now() + interval '50 ms') from channel_status")
+    assert {row[0] for row in clock.execute("select status from message_status")} == {"waiting"}
+    assert value(clock, "select claim_backlog()") == 18 - len(worked)
+    worked += work_until(worker, lambda more: len(worked) + len(more) == 18, limit=5)
+    for channel, created in ids.items():
+        assert [one.id for one in worked if one.channel == channel] == created
+
+
+def test_scheduled_and_deferred_messages_wait_for_their_time_on_the_new_clock(
+    clock: Session, connect: Connect
+) -> None:
+    (deferred,) = create(clock, "deferred")
+    worker = connect()
+    assert end(worker, "defer", dequeue(worker)) == ["deferred"]
+    for seconds in (0, 1, 100):
+        name = f"in {seconds} s"
+        clock.execute("select message_create(%s, 'x', p_delay_ms => %s)", [name, 1000 * seconds + 50])
+    at = value(clock, "select to_epoch(clock_timestamp()) + 50000")
+    (scheduled,) = create(clock, "at a time", at=at)
+    move(clock, -3600)
+    assert dequeue(worker, 10) == dequeue(connect(), 10) == []
+    assert set(reasons(clock).values()) == {"scheduled"}
+    assert {row[0] for row in clock.execute("select status from message_peek()")} == {"scheduled"}
+    move(clock, 3602)
+    assert deferred in {one.id for one in drain(connect())}
+    move(clock, 200)
+    assert scheduled in {one.id for one in drain(connect())}
+    assert value(clock, "select count(*) from message") == 0
+
+
+def test_a_scheduled_message_in_front_holds_back_none_that_was_meant_for_now(
+    clock: Session, connect: Connect
+) -> None:
+    worker = connect()
+    create(clock, "a")
+    drain(worker)
+    first = create(clock, "a", 2)
+    at = value(clock, "select to_epoch(clock_timestamp()) + 20")
+    (scheduled,) = create(clock, "a", at=at)
+    move(clock, 1)
+    last = create(clock, "a", 2)
+    move(clock, -600)
+    assert [one.id for one in drain(worker)] == first + last
+    move(clock, 600)
+    assert [one.id for one in drain(connect())] == [scheduled]
+
+
+def test_the_order_of_a_channel_survives_the_step(clock: Session, connect: Connect) -> None:
+    """By (dequeue_at, id), also where a priority or a long transaction has ids go down, and in bulk."""
+    late = connect()
+    late.execute("begin")
+    late.execute("select now()")
+    now = value(clock, "select to_epoch(clock_timestamp())")
+    create(clock, "a", 5)
+    create(late, "a", 3)
+    late.execute("commit")
+    for before in (60_000, 30_000, 90_000):
+        create(clock, "a", 2, at=now - before)
+    create(clock, "a", 1, at=-5)
+    create(clock, "a", 11_000)
+    expected = [row[0] for row in clock.execute("select id from message order by dequeue_at, id")]
+    move(clock, -3600)
+    (new,) = create(clock, "b")
+    worked = work_until(connect(), lambda worked: len(worked) == 11_016, limit=500, within_s=60)
+    assert [one.id for one in worked if one.id != new] == expected
+
+
+@pytest.mark.parametrize("ending", ["give_back", "expiry"])
+def test_a_lease_that_ends_after_the_step_brings_its_message_back(
+    clock: Session, connect: Connect, ending: str
+) -> None:
+    ids = create(clock, "a", 2)
+    worker = connect()
+    leased = dequeue(worker, 2)
+    move(clock, -3600)
+    if ending == "give_back":
+        end(worker, "give_back", leased)
+    else:
+        clock.execute("update lease set unlock_at = 0")
+    worked = work_until(connect(), lambda worked: len(worked) == 2, limit=2)
+    assert [one.id for one in worked] == ids
+
+
+@pytest.mark.parametrize("held", ["paused", "full"])
+def test_a_channel_that_was_held_back_over_the_step_is_served(
+    clock: Session, connect: Connect, held: str
+) -> None:
+    clock.execute("""select channel_set('a', '{"max_concurrency": 1}')""")
+    ids = create(clock, "a", 3)
+    worker = connect()
+    leased = dequeue(worker)
+    if held == "paused":
+        clock.execute("select channel_pause('a')")
+    assert ask(worker).outcome == "empty"
+    move(clock, -3600)
+    assert complete(worker, leased) == ["completed"]
+    if held == "paused":
+        assert ask(connect()).outcome == "empty"
+        clock.execute("select channel_resume('a')")
+    worked = work_until(connect(), lambda worked: len(worked) == 2)
+    assert [one.id for one in worked] == ids[1:]
+
+
+def test_a_sleeper_is_notified_of_what_the_step_had_put_off(clock: Session, connect: Connect) -> None:
+    create(clock, "a", 2)
+    move(clock, -3600)
+    sleeper = Sleeper(connect(), "s")
+    sleeper.session.execute("select sleeper_register('s', 60000)")
+    assert len(dequeue(connect())) == 1
+    assert sleeper.sleep(at_most_s=5)
+
+
+def test_without_a_step_no_message_is_rewritten(connect: Connect) -> None:
+    session = connect()
+    for n in range(20):
+        session.execute("select message_create(%s, 'x', p_delay_ms => %s)", [f"c{n}", 60_000 + n])
+        create(session, f"c{n}", at=value(session, "select to_epoch(now()) + 5000"))
+    before = session.execute("select ctid::text, xmin::text from message order by id").fetchall()
+    for _ in range(5):
+        assert dequeue(connect(), 100) == []
+    assert session.execute("select ctid::text, xmin::text from message order by id").fetchall() == before
+    assert value(session, "select count(*) from wake") == 0

@@ -112,7 +112,7 @@ def test_large_contents_stay_within_the_budget(dsn: str) -> None:
             assert worker.counts["deferred"] == worker.counts["lease_lost"] == 0
 
     asyncio.run(scenario())
-    assert most == 2
+    assert most <= 2
 
 
 def test_memory_is_bounded_by_the_budget(queue: Queue, start_worker: StartWorker) -> None:

@@ -51,6 +51,7 @@
 \ir functions/channel_keep.sql
 \ir functions/turn_birth.sql
 \ir functions/turn_refund.sql
+\ir functions/message_rewind.sql
 \ir functions/turn_sweep.sql
 \ir functions/queue_outlook.sql
 \ir functions/message_late.sql

@@ -5,5 +5,6 @@ create or replace function claim_backlog() returns bigint
 language sql stable security definer
 set search_path from current
 as $$
-  select count(*) from message m where m.dequeue_at <= floor(extract(epoch from clock_timestamp()) * 1000)
+  select count(*) from message m
+  where m.dequeue_at <= floor(extract(epoch from clock_timestamp()) * 1000) or m.dequeue_at <= m.created_at
 $$;

@@ -1,15 +1,20 @@
 -- turn_sweep: the clock stepped back, and turns stamped before that seem to be due only in the future: make them due;
--- and leases seem to last until then: let them last as long as they were given for, from now.
+-- messages that were not meant to wait seem to be scheduled (see message_rewind); and leases seem to last until then: let
+-- them last as long as they were given for, from now. What is due now may be more than the caller takes, so those who
+-- sleep are notified.
 -- Returns when to sweep again. Part of message_dequeue.
--- Locks:  such turns and leases, skipping locked ones.
--- Writes: turn, lease.
+-- Locks:  such turns, messages and leases, skipping locked ones.
+-- Writes: turn, message, lease, wake (insert).
 create or replace function turn_sweep(p_now bigint) returns bigint
 language plpgsql
 as $$
 declare
   v_turns tid[];
   v_leases tid[];
+  v_is_rewound boolean;
 begin
+  -- First, because the stamps of turns and leases say where to look.
+  v_is_rewound := message_rewind(p_now);
   select array_agg(s.ctid) into v_turns from (
     select ctid from turn
     where next_at > p_now and last_at > p_now + 1000000
@@ -29,7 +34,8 @@ begin
       else p_now + unlock_at - leased_at end
     where ctid = any(v_leases);
   end if;
-  if v_turns is not null or v_leases <> '{}' then
+  if v_is_rewound or v_turns is not null or v_leases <> '{}' then
+    perform sleepers_notify();
     return p_now;
   end if;
   return p_now + greatest(10000000, 100 * ((extract(epoch from clock_timestamp()) * 1000000)::bigint - p_now));

@@ -10,7 +10,8 @@ select c.name as channel, c.max_concurrency, c.release_interval_ms, c.release_bu
     when h.id is null then 'empty'
     when c.is_paused then 'paused'
     when n.leased >= c.max_concurrency then 'capped'
-    when h.dequeue_at * 1000 > n.now then 'scheduled'
+    -- Not after its creation: it was meant for at once, and the clock has stepped back since.
+    when h.dequeue_at * 1000 > n.now and h.dequeue_at > h.created_at then 'scheduled'
     when c.release_interval_ms is not null and n.release_at > n.now then 'throttled'
     else 'ready'
   end as reason,
@@ -32,8 +33,12 @@ left join (select l.channel_id, count(*) as leased from lease l group by l.chann
 cross join lateral (
   select coalesce(t.waiting, 0) + coalesce((select sum(w.waiting) from wake w where w.channel_id = c.id), 0) as waiting,
     coalesce(l.leased, 0) as leased,
-    t.release_at - (c.release_burst - 1) * c.release_interval_ms * 1000 as release_at,
-    (extract(epoch from clock_timestamp()) * 1000000)::bigint as now
+    -- As message_settle has it: never further ahead than a burst after the last release.
+    case when t.release_at > d.now then
+      least(t.release_at, least(t.last_at, d.now) + c.release_burst * c.release_interval_ms * 1000)
+        - (c.release_burst - 1) * c.release_interval_ms * 1000 end as release_at,
+    d.now
+  from (select (extract(epoch from clock_timestamp()) * 1000000)::bigint as now) d
 ) n
 left join lateral (
   select m.id, m.dequeue_at, m.created_at from message m
