@@ -26,6 +26,7 @@ from lonnymq.client.aio.message import AsyncMessage
 from lonnymq.client.aio.receiver import AsyncReceiver
 from lonnymq.client.aio.source import AsyncSource, AsyncTarget
 from lonnymq.client.settings import ClientSettings
+from lonnymq.client.target import described, schema_or_environment
 from lonnymq.errors import invalid
 from lonnymq.model import (
     Batch,
@@ -56,22 +57,27 @@ class AsyncQueue(AsyncAcknowledger):
             await message.complete()
 
     Every call takes `connection=`: the caller's own, whose transaction it then joins.
+    Without a DSN it reads LONNYMQ_DSN, else libpq's PG* variables; without a schema LONNYMQ_SCHEMA.
     """
 
     def __init__(
         self,
         dsn: AsyncTarget = "",
         *,
-        schema: str = "lonnymq",
+        schema: str | None = None,
         codec: Codec = JSON,
         settings: ClientSettings | None = None,
     ) -> None:
+        schema = schema_or_environment(schema)
         schemas.require_schema(schema)
         settings = settings or ClientSettings()
         self.schema = schema
         self.codec = codec
         self.caller = AsyncCaller(AsyncSource(dsn, settings), schema, settings)
         self._receiver = AsyncReceiver(self.caller)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} schema={self.schema!r} {described(self.caller.source.target)}>"
 
     async def __aenter__(self) -> Self:
         return self

@@ -28,6 +28,7 @@ from lonnymq.client.sync.lent import LentConnection
 from lonnymq.client.sync.message import Message
 from lonnymq.client.sync.receiver import Receiver
 from lonnymq.client.sync.source import Source, Target
+from lonnymq.client.target import described, schema_or_environment
 from lonnymq.errors import invalid
 from lonnymq.model import (
     Batch,
@@ -58,22 +59,27 @@ class Queue(Acknowledger):
             message.complete()
 
     Every call takes `connection=`: the caller's own, whose transaction it then joins.
+    Without a DSN it reads LONNYMQ_DSN, else libpq's PG* variables; without a schema LONNYMQ_SCHEMA.
     """
 
     def __init__(
         self,
         dsn: Target = "",
         *,
-        schema: str = "lonnymq",
+        schema: str | None = None,
         codec: Codec = JSON,
         settings: ClientSettings | None = None,
     ) -> None:
+        schema = schema_or_environment(schema)
         schemas.require_schema(schema)
         settings = settings or ClientSettings()
         self.schema = schema
         self.codec = codec
         self.caller = Caller(Source(dsn, settings), schema, settings)
         self._receiver = Receiver(self.caller)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} schema={self.schema!r} {described(self.caller.source.target)}>"
 
     def __enter__(self) -> Self:
         return self
