@@ -186,8 +186,8 @@ class AsyncCaller:
             return await _driven(steps, lambda step: _step(step, cursor))
 
     async def require_queue(self) -> None:
-        """Raise unless there is a queue that this client can use; waits for nobody."""
-        async with self.source.connection(0.0) as own:
+        """Raise unless there is a queue that this client can use."""
+        async with self.source.connection() as own:
             status = await self.run(schemas.steps.check(self.schema), own)
             if status.state is schemas.SchemaState.MISSING:
                 raise SchemaMissing(

@@ -181,8 +181,8 @@ class Caller:
             return _driven(steps, lambda step: _step(step, cursor))
 
     def require_queue(self) -> None:
-        """Raise unless there is a queue that this client can use; waits for nobody."""
-        with self.source.connection(0.0) as own:
+        """Raise unless there is a queue that this client can use."""
+        with self.source.connection() as own:
             status = self.run(schemas.steps.check(self.schema), own)
             if status.state is schemas.SchemaState.MISSING:
                 raise SchemaMissing(
