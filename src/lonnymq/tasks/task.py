@@ -40,6 +40,7 @@ class EnqueueOptions:
     priority: int | None = None
     key: str | None = None
     max_attempts: int | None = None
+    raise_if_dropped: bool = False
     connection: "LentConnection | AsyncLentConnection | None" = None
 
 
@@ -87,6 +88,7 @@ class Task(Generic[P, Returned, Answer]):
         priority: int | None = None,
         key: str | None = None,
         max_attempts: int | None = None,
+        raise_if_dropped: bool = False,
         connection: "LentConnection | AsyncLentConnection | None" = None,
     ) -> "PreparedTask[P, Returned, Answer]":
         """Say when and how, then `.enqueue(...)`: `resize.options(delay=60).enqueue("acme", 7)`."""
@@ -98,6 +100,7 @@ class Task(Generic[P, Returned, Answer]):
                 priority=priority,
                 key=key,
                 max_attempts=self.max_attempts if max_attempts is None else max_attempts,
+                raise_if_dropped=raise_if_dropped,
                 connection=connection,
             ),
         )

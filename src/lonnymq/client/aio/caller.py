@@ -93,7 +93,7 @@ class AsyncCaller:
                 ) from failed
             return result
         assert failed is not None
-        if isinstance(failed, Busy):
+        if isinstance(failed, Busy) or failed.may_have_happened is may_have_happened:
             raise failed
         raise ConnectionLost(str(failed), may_have_happened=may_have_happened) from failed
 

@@ -25,6 +25,7 @@ from lonnymq.client.aio.lent import AsyncLentConnection
 from lonnymq.client.aio.message import AsyncMessage
 from lonnymq.client.aio.receiver import AsyncReceiver
 from lonnymq.client.aio.source import AsyncSource, AsyncTarget
+from lonnymq.client.room import require_room
 from lonnymq.client.settings import ClientSettings
 from lonnymq.client.target import described, schema_or_environment
 from lonnymq.errors import invalid
@@ -128,11 +129,13 @@ class AsyncQueue(AsyncAcknowledger):
         priority: int | None = None,
         key: str | None = None,
         max_attempts: int | None = None,
+        raise_if_dropped: bool = False,
         connection: AsyncLentConnection | None = None,
     ) -> Created:
         """Put a message into a channel: now, `at` a time, after a `delay` (or seconds), or by `priority`.
 
         While a message with this `key` is live in the channel, the answer is `duplicate` and its id.
+        A channel at its `max_size` drops the message: the answer is `dropped`, or ChannelFull is raised.
         If the connection is lost, only a message with a key is tried again: the others might come twice.
         """
         message = NewMessage(
@@ -144,18 +147,31 @@ class AsyncQueue(AsyncAcknowledger):
             key=key,
             max_attempts=max_attempts,
         )
-        return await self.caller.perform(calls.create(draft(message, self.codec)), connection)
+        created = await self.caller.perform(calls.create(draft(message, self.codec)), connection)
+        if raise_if_dropped:
+            require_room([channel], [created])
+        return created
 
     async def enqueue_many(
-        self, messages: Iterable[NewMessage], *, connection: AsyncLentConnection | None = None
+        self,
+        messages: Iterable[NewMessage],
+        *,
+        raise_if_dropped: bool = False,
+        connection: AsyncLentConnection | None = None,
     ) -> list[Created]:
-        """Put many messages into their channels, all or none, in the order given; see `copy_in` for more."""
+        """Put many messages into their channels, all or none, in the order given; see `copy_in` for more.
+
+        Only those that a full channel drops are left out. ChannelFull, if it is asked for, has all outcomes.
+        """
         made = list(drafts(messages, self.codec))
         if len(made) > MAX_CREATE:
             raise invalid("messages", f"{len(made)} messages", f"at most {MAX_CREATE}; use copy_in()")
         if not made:
             return []
-        return await self.caller.perform(calls.create_many(made), connection)
+        created = await self.caller.perform(calls.create_many(made), connection)
+        if raise_if_dropped:
+            require_room([message.channel for message in made], created)
+        return created
 
     async def copy_in(
         self,

@@ -94,7 +94,7 @@ class Caller:
                 ) from failed
             return result
         assert failed is not None
-        if isinstance(failed, Busy):
+        if isinstance(failed, Busy) or failed.may_have_happened is may_have_happened:
             raise failed
         raise ConnectionLost(str(failed), may_have_happened=may_have_happened) from failed
 

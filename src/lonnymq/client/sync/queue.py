@@ -16,6 +16,7 @@ from lonnymq.calls import stage as stage_calls
 from lonnymq.calls.codec import JSON, Codec
 from lonnymq.calls.draft import draft, drafts
 from lonnymq.calls.statement import picked
+from lonnymq.client.room import require_room
 from lonnymq.client.settings import ClientSettings
 from lonnymq.client.sync import bulk
 from lonnymq.client.sync.acknowledger import Acknowledger
@@ -130,11 +131,13 @@ class Queue(Acknowledger):
         priority: int | None = None,
         key: str | None = None,
         max_attempts: int | None = None,
+        raise_if_dropped: bool = False,
         connection: LentConnection | None = None,
     ) -> Created:
         """Put a message into a channel: now, `at` a time, after a `delay` (or seconds), or by `priority`.
 
         While a message with this `key` is live in the channel, the answer is `duplicate` and its id.
+        A channel at its `max_size` drops the message: the answer is `dropped`, or ChannelFull is raised.
         If the connection is lost, only a message with a key is tried again: the others might come twice.
         """
         message = NewMessage(
@@ -146,18 +149,31 @@ class Queue(Acknowledger):
             key=key,
             max_attempts=max_attempts,
         )
-        return self.caller.perform(calls.create(draft(message, self.codec)), connection)
+        created = self.caller.perform(calls.create(draft(message, self.codec)), connection)
+        if raise_if_dropped:
+            require_room([channel], [created])
+        return created
 
     def enqueue_many(
-        self, messages: Iterable[NewMessage], *, connection: LentConnection | None = None
+        self,
+        messages: Iterable[NewMessage],
+        *,
+        raise_if_dropped: bool = False,
+        connection: LentConnection | None = None,
     ) -> list[Created]:
-        """Put many messages into their channels, all or none, in the order given; see `copy_in` for more."""
+        """Put many messages into their channels, all or none, in the order given; see `copy_in` for more.
+
+        Only those that a full channel drops are left out. ChannelFull, if it is asked for, has all outcomes.
+        """
         made = list(drafts(messages, self.codec))
         if len(made) > MAX_CREATE:
             raise invalid("messages", f"{len(made)} messages", f"at most {MAX_CREATE}; use copy_in()")
         if not made:
             return []
-        return self.caller.perform(calls.create_many(made), connection)
+        created = self.caller.perform(calls.create_many(made), connection)
+        if raise_if_dropped:
+            require_room([message.channel for message in made], created)
+        return created
 
     def copy_in(
         self,
