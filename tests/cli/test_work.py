@@ -7,6 +7,7 @@ from pathlib import Path
 from subprocess import Popen
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from lonnymq import Queue
 from lonnymq.cli.exits import Exit
@@ -149,8 +150,8 @@ def test_what_cannot_be_worked_is_refused(
     assert words in ended.trouble
 
 
-def test_a_queue_that_cannot_be_reached_ends_the_worker(shell: Run, shop: Path) -> None:
-    ended = shell("work", "shop:app", cwd=shop, LONNYMQ_DSN="postgresql://127.0.0.1:1/x")
+def test_a_database_that_does_not_exist_ends_the_worker(shell: Run, shop: Path, dsn: str) -> None:
+    ended = shell("work", "shop:app", cwd=shop, LONNYMQ_DSN=make_conninfo(dsn, dbname="nowhere"))
     assert ended.code == Exit.UNREACHABLE
     assert "the queue cannot be used" in ended.err
     assert "Traceback" not in ended.err

@@ -5,6 +5,7 @@ import os
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
@@ -23,6 +24,9 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._forgotten: list[socket.socket] = []
+        # When somebody came to a shut door, by the monotonic clock.
+        self.knocks: list[float] = []
+        self._is_shut = False
         self._flows = threading.Event()
         self._flows.set()
 
@@ -72,12 +76,25 @@ class Proxy:
                     end.shutdown(socket.SHUT_RDWR)
                 end.close()
 
+    def shut(self) -> None:
+        """Break all connections, and let nobody in."""
+        self._is_shut = True
+        self.reset()
+
+    def open(self) -> None:
+        """Let new connections in again."""
+        self._is_shut = False
+
     def _accept(self) -> None:
         while True:
             try:
                 client, _ = self._listener.accept()
             except OSError:
                 return
+            if self._is_shut:
+                self.knocks.append(time.monotonic())
+                client.close()
+                continue
             server = self._connected()
             self._pairs.append((client, server))
             _start(partial(self._pass_on, client, server))

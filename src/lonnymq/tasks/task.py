@@ -167,7 +167,8 @@ class PreparedTask(Generic[P, Returned, Answer]):
 
     def message(self, channel: str, /, *arguments: P.args, **options: P.kwargs) -> NewMessage:
         """Return the message for `queue.enqueue_many()` or `copy_in()`."""
-        given = {name: value for name, value in vars(self.options).items() if name != "connection"}
+        of_call = ("connection", "raise_if_dropped")
+        given = {name: value for name, value in vars(self.options).items() if name not in of_call}
         return NewMessage(channel=channel, payload=self.task.payload(arguments, options), **given)
 
 

@@ -106,8 +106,15 @@ class AsyncQueue(AsyncAcknowledger):
         return await self.caller.run(schemas.steps.check(self.schema), connection)
 
     async def examine(self, *, connection: AsyncLentConnection | None = None) -> schemas.examine.Examination:
-        """Ask what a doctor wants to know; works for every role, also where nothing is installed."""
-        return await self.caller.run(schemas.examine.examine(self.schema), connection)
+        """Ask what a doctor wants to know; works for every role, also where nothing is installed.
+
+        Its `server.settings` are those of a connection that is not ours, which sets what it needs itself.
+        """
+        steps = schemas.examine.examine(self.schema)
+        if connection is not None:
+            return await self.caller.run(steps, connection)
+        async with self.caller.source.plain() as own:
+            return await self.caller.run(steps, own)
 
     async def uninstall(self, *, connection: AsyncLentConnection | None = None) -> None:
         """Drop the queue with all its messages."""

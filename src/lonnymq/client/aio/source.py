@@ -97,6 +97,23 @@ class AsyncSource:
                 await connection.close()
                 await self._pool.putconn(connection)
 
+    @asynccontextmanager
+    async def plain(self) -> AsyncIterator[AsyncConnection[Any]]:
+        """Lend a connection with the defaults of server, database and role, as a caller's own has them."""
+        if not isinstance(self.target, str):
+            async with self.connection() as connection:
+                yield connection
+            return
+        options = {name: value for name, value in self._options.items() if name != "options"}
+        try:
+            connection = await AsyncConnection.connect(self.target, **options)
+        except (psycopg.OperationalError, UnicodeError) as error:
+            raise unreachable(error) from error
+        try:
+            yield connection
+        finally:
+            await connection.close()
+
     async def renew(self) -> None:
         """One of our connections is silent: do not wait for the idle ones, which went the same way."""
         if isinstance(self._pool, AsyncPool):

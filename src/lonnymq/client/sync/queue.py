@@ -108,8 +108,15 @@ class Queue(Acknowledger):
         return self.caller.run(schemas.steps.check(self.schema), connection)
 
     def examine(self, *, connection: LentConnection | None = None) -> schemas.examine.Examination:
-        """Ask what a doctor wants to know; works for every role, also where nothing is installed."""
-        return self.caller.run(schemas.examine.examine(self.schema), connection)
+        """Ask what a doctor wants to know; works for every role, also where nothing is installed.
+
+        Its `server.settings` are those of a connection that is not ours, which sets what it needs itself.
+        """
+        steps = schemas.examine.examine(self.schema)
+        if connection is not None:
+            return self.caller.run(steps, connection)
+        with self.caller.source.plain() as own:
+            return self.caller.run(steps, own)
 
     def uninstall(self, *, connection: LentConnection | None = None) -> None:
         """Drop the queue with all its messages."""

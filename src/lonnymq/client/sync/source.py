@@ -98,6 +98,23 @@ class Source:
                 connection.close()
                 self._pool.putconn(connection)
 
+    @contextmanager
+    def plain(self) -> Iterator[Connection[Any]]:
+        """Lend a connection with the defaults of server, database and role, as a caller's own has them."""
+        if not isinstance(self.target, str):
+            with self.connection() as connection:
+                yield connection
+            return
+        options = {name: value for name, value in self._options.items() if name != "options"}
+        try:
+            connection = Connection.connect(self.target, **options)
+        except (psycopg.OperationalError, UnicodeError) as error:
+            raise unreachable(error) from error
+        try:
+            yield connection
+        finally:
+            connection.close()
+
     def renew(self) -> None:
         """One of our connections is silent: do not wait for the idle ones, which went the same way."""
         if isinstance(self._pool, Pool):
