@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -53,7 +54,7 @@ def test_a_call_outlasts_an_outage_and_logs_its_begin_and_its_end(
     took_s = time.monotonic() - back_at[0]
     timer.join()
     assert took_s < 5.0
-    pauses = [after - before for before, after in zip(proxy.knocks, proxy.knocks[1:], strict=False)]
+    pauses = [after - before for before, after in pairwise(proxy.knocks)]
     assert max(pauses) < MOST_PAUSE_S
     begin, end = lines_of(caplog)
     assert begin.startswith("no connection to host=127.0.0.1")

@@ -18,7 +18,8 @@ class Outage:
         level = logging.WARNING if self._began_at is None else logging.DEBUG
         if self._began_at is None:
             self._began_at = time.monotonic()
-        LOG.log(level, "no connection to %s, trying again: %s", self._place, _first_line(error))
+        why = _first_line(error.__cause__ or error)
+        LOG.log(level, "no connection to %s, trying again: %s", self._place, why)
 
     def ends(self) -> None:
         """A connection was made."""
