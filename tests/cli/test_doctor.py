@@ -231,11 +231,12 @@ def test_defaults_of_a_database_are_found_although_our_own_sessions_correct_them
         "statement_timeout": "900",
         "lock_timeout": "50",
     }
+    admin, database = connect(), sql.Identifier(str(conninfo.conninfo_to_dict(dsn)["dbname"]))
     for name, value in defaults.items():
         statement = sql.SQL("alter database {} set {} = {}")
-        database = sql.Identifier(str(conninfo.conninfo_to_dict(dsn)["dbname"]))
-        connect().execute(statement.format(database, sql.Identifier(name), sql.Literal(value)))
+        admin.execute(statement.format(database, sql.Identifier(name), sql.Literal(value)))
     ended = in_process(dsn)("doctor")
+    admin.execute(sql.SQL("alter database {} reset all").format(database))
     assert ended.code == Exit.NO
     for name in defaults:
         assert f"{name} is" in ended.out

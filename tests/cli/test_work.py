@@ -75,7 +75,7 @@ def test_an_app_is_worked_until_a_signal_comes(start: Start, shop: Path, queue: 
     assert sorted(word for word, *_ in notes(shop)) == [f"n{number}" for number in range(5)]
     assert log.count("completed message") == 5
     assert "unknown task 'nobody'" in log
-    assert "working queue 'lonnymq'" in log
+    assert "starting on queue 'lonnymq'" in log
 
 
 def test_a_function_is_worked_with_the_queue_of_the_options(start: Start, shop: Path, queue: Queue) -> None:
