@@ -4,6 +4,8 @@ import contextlib
 import pickle
 import re
 import socket
+import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -73,6 +75,13 @@ def test_a_closed_queue_says_so(dsn: str) -> None:
     queue.close()
     with pytest.raises(LonnyError, match="this queue is closed"):
         queue.enqueue("a", 1)
+
+
+def test_a_queue_that_is_never_closed_leaves_no_warning(dsn: str) -> None:
+    program = "import sys, lonnymq; queue = lonnymq.Queue(sys.argv[1]); queue.enqueue('a', 1); queue.status()"
+    command = [sys.executable, "-X", "dev", "-W", "error", "-c", program, dsn]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_an_unreachable_server_is_told_as_such() -> None:

@@ -44,6 +44,11 @@ class Pool:
         self._trusted_since = 0.0
         self._is_closed = False
 
+    def __del__(self) -> None:
+        # Of a client that nobody has closed: without a word, as the program ends or forgets it.
+        for member in getattr(self, "_idle", ()):
+            member.connection.pgconn.finish()
+
     def take(self, until: float) -> Member:
         """Return a connection that works as far as can be seen, one that was idle or a new one."""
         began_at = time.monotonic()
