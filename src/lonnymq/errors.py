@@ -1,5 +1,6 @@
 """The error tree; errors of the database become ours by SQLSTATE, never by their text."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from lonnymq.texts import cut, shown
@@ -21,6 +22,12 @@ class WrongIsolationLevel(LonnyError):
     """The caller's transaction is not READ COMMITTED, and this call can only answer truly there."""
 
     sqlstate = "LQ002"
+
+
+class ReadOnlyTransaction(LonnyError):
+    """The transaction, or the whole server (a standby), only reads. Nothing was changed."""
+
+    sqlstate = "25006"
 
 
 class Busy(LonnyError):
@@ -110,6 +117,25 @@ class ConnectionLost(LonnyError):
         self.may_have_happened = may_have_happened
 
 
+class LoginRefused(ConnectionLost):
+    """The server does not let this user into this database, and waiting does not help: check the DSN."""
+
+    def __init__(self, message: str, may_have_happened: bool = False) -> None:
+        super().__init__(message, may_have_happened)
+
+
+class ChannelFull(LonnyError):
+    """Messages were dropped because their channel has reached its `max_size`; see `raise_if_dropped`.
+
+    `channels` has the names of the full channels, `created` the outcome of each message of the call.
+    """
+
+    def __init__(self, message: str, channels: Sequence[str] = (), created: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.channels = tuple(channels)
+        self.created = tuple(created)
+
+
 class DecodeError(LonnyError, ValueError):
     """The content is not what the codec expects; `message.content` has the bytes."""
 
@@ -119,6 +145,7 @@ BY_SQLSTATE: dict[str, type[LonnyError]] = {
     for kind in (
         InvalidArgument,
         WrongIsolationLevel,
+        ReadOnlyTransaction,
         Busy,
         ChannelCollision,
         PublicationIncomplete,
@@ -141,6 +168,22 @@ SQLSTATES_OF_MISSING_SCHEMA = frozenset({"42883", "42P01", "42703", "3F000"})
 SQLSTATES_OF_ANOTHER_SESSION = frozenset({"42P05", "26000", "08P01"})
 
 
+# What no waiting can cure.
+HOPELESS = (SchemaError, NotPermitted, SessionNotKept, LoginRefused, InvalidArgument)
+
+
 def invalid(argument: str, value: Any, expected: str) -> InvalidArgument:
     """Return the error for a wrong argument, in the words that the database uses too."""
     return InvalidArgument(f"{cut(argument, 300)} must be {cut(expected, 500)}, got {shown(value)}")
+
+
+def invalid_kind(argument: str, value: object, expected: str) -> InvalidArgument:
+    """Return the error for a value of a wrong type; shows only the type, the value may hold a password."""
+    kind = type(value)
+    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    return InvalidArgument(f"{argument} must be {expected}, got a value of type {module}{kind.__qualname__}")
+
+
+def is_hopeless(error: BaseException) -> bool:
+    """Whether waiting cannot cure this: the queue or its address must be changed first."""
+    return isinstance(error, HOPELESS)

@@ -104,6 +104,22 @@ ILL: list[tuple[str, Examination, Vitals, Level, str, str]] = [
         "default_transaction_isolation is serializable",
         "read committed",
     ),
+    (
+        "settings",
+        setting("default_transaction_read_only", "on"),
+        VITALS,
+        Level.PROBLEM,
+        "default_transaction_read_only is on",
+        "read write",
+    ),
+    *(
+        ("settings", setting(name, value), VITALS, Level.WARNING, f"{name} is {value}", "at least")
+        for name, value in [
+            ("statement_timeout", "999 ms"),
+            ("transaction_timeout", "1 ms"),
+            ("lock_timeout", "99 ms"),
+        ]
+    ),
     ("settings", setting("fsync", "off"), VITALS, Level.WARNING, "fsync is off", "except for tests"),
     ("settings", setting("synchronous_commit", "off"), VITALS, Level.WARNING, "may lose", "leave it on"),
     (
@@ -204,6 +220,26 @@ def test_a_healthy_queue_has_nothing_but_good_news() -> None:
     found = list(findings(HEALTHY, VITALS, NOW))
     assert {one.level for one in found} == {Level.OK}
     assert {one.subject for one in found} >= {"server", "schema", "privileges", "settings", "transactions"}
+
+
+def test_defaults_of_a_database_are_found_although_our_own_sessions_correct_them(
+    dsn: str, connect: Connect
+) -> None:
+    defaults = {
+        "default_transaction_isolation": "serializable",
+        "default_transaction_read_only": "on",
+        "statement_timeout": "900",
+        "lock_timeout": "50",
+    }
+    admin, database = connect(), sql.Identifier(str(conninfo.conninfo_to_dict(dsn)["dbname"]))
+    for name, value in defaults.items():
+        statement = sql.SQL("alter database {} set {} = {}")
+        admin.execute(statement.format(database, sql.Identifier(name), sql.Literal(value)))
+    ended = in_process(dsn)("doctor")
+    admin.execute(sql.SQL("alter database {} reset all").format(database))
+    assert ended.code == Exit.NO
+    for name in defaults:
+        assert f"{name} is" in ended.out
 
 
 def test_many_of_a_kind_are_counted_not_listed() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from subprocess import Popen
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from lonnymq import Queue
 from lonnymq.cli.exits import Exit
@@ -92,7 +93,7 @@ def test_an_app_is_worked_until_a_signal_comes(start: Start, shop: Path, queue: 
     assert sorted(word for word, *_ in notes(shop)) == [f"n{number}" for number in range(5)]
     assert log.count("completed message") == 5
     assert "unknown task 'nobody'" in log
-    assert "working queue 'lonnymq'" in log
+    assert "starting on queue 'lonnymq'" in log
     assert all(f"[{worker.pid}]" in line for line in log.splitlines())
 
 
@@ -205,8 +206,8 @@ def test_what_cannot_be_worked_is_refused(
     assert lonnymq("status", "--json").json["waiting"] == 1
 
 
-def test_a_queue_that_cannot_be_reached_ends_the_worker(shell: Run, shop: Path) -> None:
-    ended = shell("work", "shop:app", cwd=shop, LONNYMQ_DSN="postgresql://127.0.0.1:1/x")
+def test_a_database_that_does_not_exist_ends_the_worker(shell: Run, shop: Path, dsn: str) -> None:
+    ended = shell("work", "shop:app", cwd=shop, LONNYMQ_DSN=make_conninfo(dsn, dbname="nowhere"))
     assert ended.code == Exit.UNREACHABLE
     assert "the queue cannot be used" in ended.err
     assert "Traceback" not in ended.err

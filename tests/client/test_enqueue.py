@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lonnymq import CreateOutcome, DecodeError, DequeueOutcome, InvalidArgument, NewMessage
+from lonnymq import ChannelFull, CreateOutcome, DecodeError, DequeueOutcome, InvalidArgument, NewMessage
 from tests.client.conftest import OpenConnection, OpenQueue
 from tests.conftest import Connect
 
@@ -163,3 +163,32 @@ def test_plain_sql_sees_what_the_client_wrote(queue: Any, connect: Connect) -> N
     row = connect().execute("select message from message_json where id = %s", (created.id,)).fetchone()
     assert row is not None
     assert row[0]["content"] == json.loads('{"n": 1}')
+
+
+def test_dropped_messages_are_an_error_if_that_is_asked_for(queue: Any) -> None:
+    queue.channel("full").set(max_size=1)
+    queue.enqueue("full", 1, raise_if_dropped=True)
+    with pytest.raises(ChannelFull, match=r"1 of 1 messages dropped.*'full'.*raise max_size") as caught:
+        queue.enqueue("full", 2, raise_if_dropped=True)
+    assert caught.value.channels == ("full",)
+    with pytest.raises(ChannelFull):
+        queue.channel("full").enqueue(2, raise_if_dropped=True)
+    assert queue.enqueue("full", 2).outcome == "dropped"
+    many = [NewMessage(channel=name, payload=1) for name in ("full", "empty", "full")]
+    with pytest.raises(ChannelFull, match="2 of 3 messages dropped") as caught:
+        queue.enqueue_many(many, raise_if_dropped=True)
+    # The others were created.
+    assert [one.outcome for one in caught.value.created] == ["dropped", "created", "dropped"]
+    assert queue.status().waiting == 2
+
+
+def test_an_error_for_dropped_messages_rolls_a_callers_transaction_back(
+    queue: Any, open_connection: OpenConnection
+) -> None:
+    queue.channel("full").set(max_size=0)
+    connection = open_connection()
+    queue.enqueue("a", 1, connection=connection)
+    with pytest.raises(ChannelFull):
+        queue.enqueue("full", 1, raise_if_dropped=True, connection=connection)
+    connection.rollback()
+    assert queue.status().waiting == 0

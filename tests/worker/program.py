@@ -46,6 +46,8 @@ class OnLoop:
                     time.sleep(seconds)  # noqa: ASYNC251 - on purpose
                 case "stubborn":
                     await never_stop(seconds)
+                case "exit":
+                    os._exit(seconds)
                 case "kill":
                     os.kill(os.getpid(), signal.SIGKILL)
         except asyncio.CancelledError:
@@ -93,5 +95,5 @@ def worker(dsn: str, log: str, program: str, settings: dict[str, Any]) -> Worker
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
     sys.exit(worker(**json.loads(sys.argv[1])).run())

@@ -27,6 +27,9 @@ class Proxy:
         self._stalled: set[socket.socket] = set()
         # Bytes per second and direction; None: as fast as it goes.
         self.speed: float | None = None
+        # When somebody came to a shut door, by the monotonic clock.
+        self.knocks: list[float] = []
+        self._is_shut = False
         self._flows = threading.Event()
         self._flows.set()
 
@@ -81,12 +84,25 @@ class Proxy:
                     end.shutdown(socket.SHUT_RDWR)
                 end.close()
 
+    def shut(self) -> None:
+        """Break all connections, and let nobody in."""
+        self._is_shut = True
+        self.reset()
+
+    def open(self) -> None:
+        """Let new connections in again."""
+        self._is_shut = False
+
     def _accept(self) -> None:
         while True:
             try:
                 client, _ = self._listener.accept()
             except OSError:
                 return
+            if self._is_shut:
+                self.knocks.append(time.monotonic())
+                client.close()
+                continue
             server = self._connected()
             self._pairs.append((client, server))
             _start(partial(self._pass_on, client, server))

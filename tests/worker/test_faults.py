@@ -1,17 +1,21 @@
 """Databases that restart and networks that are cut, under a running worker."""
 
+import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from lonnymq import ExitCode, NewMessage, Queue
 from lonnymq.embedded import EmbeddedServer
+from tests.conftest import Connect
 from tests.worker.conftest import StartWorker
 from tests.worker.proxy import Proxy
 from tests.worker.working import Process, eventually
 
 pytestmark = pytest.mark.fault
+AWAY_S = 6.0
 
 
 def enqueue(queue: Queue, count: int, seconds: float | list[float] = 0.0) -> list[int]:
@@ -46,6 +50,61 @@ def test_a_worker_outlives_its_network(dsn: str, queue: Queue, start_worker: Sta
         assert worker.stop() == ExitCode.FINISHED
     assert queue.status().waiting == 0
     assert "Traceback" not in worker.said()
+
+
+def test_a_worker_that_starts_in_an_outage_waits_and_is_back_within_seconds(
+    dsn: str, queue: Queue, start_worker: StartWorker
+) -> None:
+    with Proxy(dsn) as proxy:
+        proxy.shut()
+        worker = start_worker(to=proxy.dsn)
+        eventually(lambda: proxy.knocks, "it tries")
+        for _ in range(2):
+            ids = enqueue(queue, 1)
+            proxy.knocks.clear()
+            time.sleep(AWAY_S)
+            proxy.open()
+            began = time.monotonic()
+            worker.wait_for_ids("end", ids)
+            assert time.monotonic() - began < 5.0
+            knocks = proxy.knocks
+            pauses = [after - before for before, after in pairwise(knocks)]
+            assert max(pauses) < 3.0
+            eventually(lambda: queue.status().leased == 0)
+            proxy.shut()
+        # Nor does an outage keep it from stopping.
+        assert worker.stop() == ExitCode.FINISHED
+    said = worker.said()
+    assert "Traceback" not in said
+    assert said.index("no connection to") < said.index("again after") < said.index("working as")
+    # The client's lines: two per outage, however often it was tried; the last one had only begun.
+    assert said.count("lonnymq.client connected to") == 2
+    assert said.count("lonnymq.client no connection to") in (2, 3)
+    assert "psycopg.pool" not in said
+
+
+def test_a_worker_told_to_stop_while_it_waits_for_its_database_stops(
+    dsn: str, start_worker: StartWorker
+) -> None:
+    with Proxy(dsn) as proxy:
+        proxy.shut()
+        worker = start_worker(to=proxy.dsn)
+        eventually(lambda: proxy.knocks, "it tries")
+        began = time.monotonic()
+        assert worker.stop() == ExitCode.FINISHED
+        assert time.monotonic() - began < 5.0
+    assert "working as" not in worker.said()
+
+
+def test_a_worker_stops_when_a_newer_version_breaks_with_it(
+    queue: Queue, connect: Connect, start_worker: StartWorker
+) -> None:
+    connect().execute("insert into migration (version, name, breaks_below) values (99, 'later', 99)")
+    worker = start_worker()
+    assert worker.ended() == ExitCode.UNUSABLE
+    assert "upgrade lonnymq" in worker.said()
+    assert "working as" not in worker.said()
+    connect().execute("delete from migration where version = 99")
 
 
 def test_a_worker_outlives_its_database(own_server: Callable[..., EmbeddedServer], tmp_path: Path) -> None:

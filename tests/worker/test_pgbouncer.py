@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg import conninfo
 
-from lonnymq import ClientSettings, ExitCode, NewMessage, Queue, SessionNotKept
+from lonnymq import ClientSettings, ExitCode, NewMessage, Queue, SessionNotKept, WrongIsolationLevel
 from tests.conftest import Connect
 from tests.worker.conftest import StartWorker
 from tests.worker.working import eventually
@@ -27,7 +27,12 @@ pytestmark = pytest.mark.skipif(PROGRAM is None, reason="needs PgBouncer: apt-ge
 
 
 @pytest.fixture
-def bouncer(dsn: str) -> Iterator[str]:
+def mode() -> str:
+    return "transaction"
+
+
+@pytest.fixture
+def bouncer(dsn: str, mode: str) -> Iterator[str]:
     """The way to the test's database through a PgBouncer of its own."""
     parameters = conninfo.conninfo_to_dict(dsn)
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -40,7 +45,7 @@ def bouncer(dsn: str) -> Iterator[str]:
         file, log = Path(home, "pgbouncer.ini"), Path(home, "log")
         file.write_text(
             f"[databases]\n* = {target}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n"
-            f"unix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = {SESSIONS}\n"
+            f"unix_socket_dir =\nauth_type = any\npool_mode = {mode}\ndefault_pool_size = {SESSIONS}\n"
             "max_client_conn = 100\n"
         )
         with log.open("wb") as output:
@@ -126,3 +131,35 @@ def test_without_its_settings_the_error_names_them(bouncer: str, start_worker: S
         assert worker.ended() == ExitCode.UNUSABLE
         assert "ClientSettings(prepare_threshold=None, listen=False)" in worker.said()
         assert "Traceback" not in worker.said()
+
+
+def set_defaults(dsn: str, connect: Connect, **defaults: str) -> str:
+    """Set defaults of the test's database, also for the sessions that PgBouncer has; return its name."""
+    name = str(conninfo.conninfo_to_dict(dsn)["dbname"])
+    for setting, value in defaults.items():
+        connect().execute(f"alter database {name} set {setting} = '{value}'".encode())
+    connect().execute(
+        "select pg_terminate_backend(pid, 10000) from pg_stat_activity"
+        " where datname = current_database() and pid <> pg_backend_pid()"
+    )
+    return name
+
+
+@pytest.mark.parametrize("mode", ["session"])
+def test_in_session_mode_a_databases_defaults_do_not_matter(bouncer: str, connect: Connect) -> None:
+    name = set_defaults(bouncer, connect, default_transaction_isolation="serializable", array_nulls="off")
+    with Queue(bouncer) as queue:
+        queue.enqueue_many([NewMessage(channel="a", payload=1), NewMessage(channel="a", payload=2, delay=0)])
+        assert queue.complete(queue.dequeue(2, wait=1)) == ["completed", "completed"]
+    connect().execute(f"alter database {name} reset all".encode())
+
+
+def test_in_transaction_mode_nothing_is_set_on_sessions_of_others(bouncer: str, connect: Connect) -> None:
+    name = set_defaults(bouncer, connect, default_transaction_isolation="serializable")
+    with Queue(bouncer, settings=ClientSettings(**CLIENT)) as queue:  # type: ignore[arg-type]
+        queue.enqueue("a", 1)
+        with pytest.raises(WrongIsolationLevel, match="READ COMMITTED"):
+            queue.dequeue()
+        with psycopg.connect(bouncer) as other:
+            assert other.execute("show default_transaction_isolation").fetchone() == ("serializable",)
+    connect().execute(f"alter database {name} reset all".encode())

@@ -9,6 +9,7 @@ import pytest
 from lonnymq import ExitCode, NewMessage, Queue
 from tests.conftest import Connect
 from tests.worker.conftest import StartWorker
+from tests.worker.proxy import Proxy
 from tests.worker.working import Process, eventually
 
 pytestmark = pytest.mark.fault
@@ -97,6 +98,62 @@ def test_children_that_cannot_use_the_queue_end_their_parent(queue: Queue, start
     assert parent.ended() == ExitCode.UNUSABLE
     assert "run install()" in parent.said()
     queue.install()
+
+
+def test_a_handler_that_ends_its_process_does_not_stop_the_others(
+    queue: Queue, start_worker: StartWorker
+) -> None:
+    parent = start_worker(processes=2, concurrency=1, lease_ms=1000, max_attempts=1)
+    enqueue(queue, 1, seconds=0)
+    parent.wait_for("end")
+    # With the code of a worker that cannot use its queue.
+    queue.enqueue("a", {"do": "exit", "seconds": 3}, max_attempts=1)
+    eventually(lambda: "ended with 3, starting another" in parent.said())
+    enqueue(queue, 4, seconds=0)
+    parent.wait_for("end", 5)
+    assert parent.stop() == ExitCode.FINISHED
+
+
+def test_a_process_that_is_replaced_in_an_outage_stops_nobody(
+    dsn: str, queue: Queue, start_worker: StartWorker
+) -> None:
+    with Proxy(dsn) as proxy:
+        parent = start_worker(to=proxy.dsn, processes=2, concurrency=1)
+        enqueue(queue, 1, seconds=0)
+        parent.wait_for("end")
+        children = eventually(lambda: pair_of(parent), "two of them")
+        proxy.shut()
+        os.kill(children[0], signal.SIGKILL)
+        after = eventually(lambda: [pid for pid in pair_of(parent) if pid != children[0]], "a new one")
+        assert children[1] in after
+        proxy.knocks.clear()
+        eventually(lambda: len(proxy.knocks) > 5, "they try")
+        proxy.open()
+        enqueue(queue, 4, seconds=0.2)
+        parent.wait_for("end", 5)
+        assert is_alive(children[1])
+        assert parent.stop() == ExitCode.FINISHED
+
+
+def test_a_process_that_cannot_use_the_queue_any_more_is_tried_again(
+    queue: Queue, connect: Connect, start_worker: StartWorker
+) -> None:
+    parent = start_worker(processes=2, concurrency=1)
+    enqueue(queue, 1, seconds=0)
+    parent.wait_for("end")
+    connect().execute("insert into migration (version, name, breaks_below) values (99, 'later', 99)")
+    for pid in eventually(lambda: pair_of(parent), "two of them"):
+        os.kill(pid, signal.SIGKILL)
+    eventually(lambda: "ended with 3, starting another" in parent.said())
+    connect().execute("delete from migration where version = 99")
+    enqueue(queue, 1, seconds=0)
+    parent.wait_for("end", 2)
+    assert parent.stop() == ExitCode.FINISHED
+
+
+def pair_of(parent: Process) -> list[int]:
+    children = children_of(parent.pid)
+    return children if len(children) == 2 else []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from lonnymq import ExitCode, NewMessage, Queue
 from tests.conftest import Connect
@@ -110,15 +111,21 @@ def test_a_blocked_loop_does_not_keep_a_worker_from_ending(queue: Queue, start_w
     assert worker.stop(signal.SIGTERM) == ExitCode.INTERRUPTED
 
 
-def test_a_queue_that_cannot_be_used_is_said_plainly(
+def test_a_queue_that_cannot_be_used_is_said_before_anything_else(
     dsn: str, queue: Queue, start_worker: StartWorker
 ) -> None:
-    unreachable = start_worker(to="host=127.0.0.1 port=1 dbname=nowhere")
+    name = conninfo_to_dict(dsn)["dbname"]
     queue.uninstall()
     missing = start_worker()
-    assert unreachable.ended() == missing.ended() == ExitCode.UNUSABLE
-    assert "no connection to the database" in unreachable.said()
-    assert "run install()" in missing.said()
-    for worker in (unreachable, missing):
+    nowhere = start_worker(to=make_conninfo(dsn, dbname="nowhere"))
+    nobody = start_worker(to=make_conninfo(dsn, user="nobody_here"))
+    for worker in (missing, nowhere, nobody):
+        assert worker.ended() == ExitCode.UNUSABLE
         assert "Traceback" not in worker.said()
+        assert "working as" not in worker.said()
+        assert "trying again" not in worker.said()
+    assert f"there is no queue in schema 'lonnymq' of database {name!r}: run install()" in missing.said()
+    assert "no connection to the database" in nowhere.said()
+    assert '"nowhere" does not exist' in nowhere.said()
+    assert '"nobody_here" does not exist' in nobody.said()
     queue.install()

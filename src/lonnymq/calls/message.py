@@ -43,10 +43,10 @@ CREATE_MANY = function(
     "ordinal, outcome, message_id",
     p_channels="text[]",
     p_contents="bytea[]",
-    p_dequeue_ats="bigint[]",
-    p_delays_ms="bigint[]",
+    p_dequeue_ats="bigint?[]",
+    p_delays_ms="bigint?[]",
     p_keys="text[]",
-    p_max_attempts="integer[]",
+    p_max_attempts="integer?[]",
 )
 PUBLISH = function(
     "message_publish",
@@ -79,7 +79,7 @@ DEFER = function(
     "message_id, outcome",
     p_ids="bigint[]",
     p_tokens="bigint[]",
-    p_delays_ms="bigint[]",
+    p_delays_ms="bigint?[]",
     p_states="bytea[]",
     p_errors="text[]",
 )

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from lonnymq.calls.statement import Call, Rows, call, function, in_utc, nothing
+from lonnymq.calls.statement import Call, Rows, Statement, call, function, in_utc, nothing
 from lonnymq.model import HistoryMode, Horizon, Problem, QueueActivity, QueueSettings, QueueStatus
 
 EVENT = function("queue_event")
@@ -17,6 +17,21 @@ STATUS = function(
 )
 ACTIVITY = function("queue_activity", "created, leased, ended, at")
 CHECK = function("queue_check", "problem, channel, detail, is_repaired", p_repair="boolean")
+# Fails for nobody, so that it may be asked in a caller's transaction.
+IS_VERSIONED = Statement(
+    "migration",
+    "select exists (select from pg_catalog.pg_class c"
+    " join pg_catalog.pg_namespace n on n.oid = c.relnamespace"
+    " join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attname = 'breaks_below'"
+    " where n.nspname = %t::text and c.relname = 'migration' and c.relkind = 'r'"
+    " and pg_catalog.has_schema_privilege(n.oid, 'usage')"
+    " and pg_catalog.has_table_privilege(c.oid, 'select'))",
+    ("text",),
+)
+VERSION = Statement(
+    "migration",
+    "select coalesce(max(m.version), 0), coalesce(max(m.breaks_below), 0) from {schema}.migration m",
+)
 GRANT = function("queue_grant", p_role="text", p_kind="text")
 REVOKE = function("queue_revoke", p_role="text")
 
@@ -45,6 +60,16 @@ def check(repair: bool) -> Call[list[Problem]]:
     return call(
         CHECK, repair, decode=lambda rows: [Problem(row[0], row[1], row[2], bool(row[3])) for row in rows]
     )
+
+
+def is_versioned(schema: str) -> Call[bool]:
+    """Whether there is a queue whose version this role may read."""
+    return call(IS_VERSIONED, schema, decode=lambda rows: bool(rows[0][0]))
+
+
+def version() -> Call[tuple[int, int]]:
+    """The version that is installed, and the oldest one that a client may know."""
+    return call(VERSION, decode=lambda rows: (int(rows[0][0]), int(rows[0][1])))
 
 
 def grant(role: str, kind: str) -> Call[None]:

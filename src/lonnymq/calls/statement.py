@@ -18,7 +18,10 @@ Rows = list[tuple[Any, ...]]
 # Numbers go as text, whatever their size: a statement is then prepared once and not once per width.
 LITERAL_TYPES = {"bigint", "integer"}
 LITERAL_ARRAY_TYPES = {"bigint[]", "integer[]", "uuid[]"}
-BINARY_TYPES = {"bytea", "bytea[]"}
+# Arrays of numbers in which some may be missing. With array_nulls off, PostgreSQL reads NULL as a word.
+NULLABLE_ARRAY_TYPES = {"bigint?[]", "integer?[]"}
+# An array of texts too, for the same reason: its text form would turn nothing into the text "NULL".
+BINARY_TYPES = {"bytea", "bytea[]", "text[]"}
 PLACEHOLDER = re.compile(r"%[tb]::(\w+(?:\[\])?)")
 
 
@@ -59,15 +62,19 @@ class Call(Generic[Result]):
 
 def function(name: str, returns: str = "*", where: str = "", **parameters: str) -> Statement:
     """Return the statement that calls a function of the queue: what to read, and its parameters' types."""
-    arguments = ", ".join(
-        f"{parameter} => {placeholder(kind)}::{kind}" for parameter, kind in parameters.items()
-    )
+    arguments = ", ".join(f"{parameter} => {_argument(kind)}" for parameter, kind in parameters.items())
     template = f"select {returns} from {{schema}}.{name}({arguments})" + (f" where {where}" if where else "")
     return Statement(name, template, tuple(parameters.values()))
 
 
 def placeholder(kind: str) -> str:
     return "%b" if kind in BINARY_TYPES else "%t"
+
+
+def _argument(kind: str) -> str:
+    if kind in NULLABLE_ARRAY_TYPES:
+        return f"string_to_array(%t::text, ',', '-')::{kind.replace('?', '')}"
+    return f"{placeholder(kind)}::{kind}"
 
 
 def call(
@@ -88,7 +95,10 @@ def dump(kind: str, value: Any) -> Any:
     if kind in LITERAL_TYPES:
         return str(value)
     if kind in LITERAL_ARRAY_TYPES:
-        return "{" + ",".join("NULL" if item is None else str(item) for item in value) + "}"
+        return "{" + ",".join(map(str, value)) + "}"
+    if kind in NULLABLE_ARRAY_TYPES:
+        # "-" alone is no number.
+        return ",".join("-" if item is None else str(item) for item in value)
     if kind == "jsonb":
         return json.dumps(value)
     if kind.endswith("[]"):

@@ -8,7 +8,6 @@ import typer
 from lonnymq import ClientSettings, LonnyError, Queue
 
 MOST = 50
-TIMEOUT_S = 2
 
 
 def channels(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -16,7 +15,7 @@ def channels(ctx: typer.Context, incomplete: str) -> list[str]:
     given: dict[str, Any] = ctx.params
     dsn = given.get("dsn") or os.environ.get("LONNYMQ_DSN", "")
     schema = given.get("schema") or os.environ.get("LONNYMQ_SCHEMA", "lonnymq")
-    settings = ClientSettings(pool_max_size=1, retry_for_s=TIMEOUT_S)
+    settings = ClientSettings(pool_max_size=1, retry_for_s=0.0)
     try:
         with Queue(dsn, schema=schema, settings=settings) as queue:
             found = queue.channels(after=incomplete, limit=MOST)

@@ -27,6 +27,14 @@ class Remedy:
 # The first that fits; the special before the general.
 REMEDIES: tuple[tuple[type[BaseException], Remedy], ...] = (
     (
+        errors.LoginRefused,
+        Remedy(
+            Exit.UNREACHABLE,
+            "the server is up: are database, user and password in --dsn (or LONNYMQ_DSN, or the"
+            " PG* environment variables) right?",
+        ),
+    ),
+    (
         errors.ConnectionLost,
         Remedy(
             Exit.UNREACHABLE,
@@ -52,6 +60,10 @@ REMEDIES: tuple[tuple[type[BaseException], Remedy], ...] = (
     ),
     (errors.Busy, Remedy(Exit.BUSY, "try again; `lonnymq doctor` shows transactions that stay open")),
     (errors.WrongIsolationLevel, Remedy(Exit.DATABASE, "the role's default must be read committed")),
+    (
+        errors.ReadOnlyTransaction,
+        Remedy(Exit.DATABASE, "a standby, or default_transaction_read_only is on: see `lonnymq doctor`"),
+    ),
     (errors.PublicationIncomplete, Remedy(Exit.DATABASE, "load it again")),
     (errors.InvalidArgument, Remedy(Exit.USAGE, "")),
     (errors.DecodeError, Remedy(Exit.USAGE, "")),

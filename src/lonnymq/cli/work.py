@@ -74,8 +74,9 @@ def work(
     """Work messages until SIGTERM or Ctrl-C; a second one does not wait for what runs.
 
     An App or a Worker has its own queue and settings; what is given here goes before its settings. A plain
-    function gets the queue of --dsn and --schema. Exit codes: 0 finished, 1 failed, 3 the queue cannot be
-    used, 4 running handlers were interrupted, their messages given back.
+    function gets the queue of --dsn and --schema. A server that is away is waited for. Exit codes: 0
+    finished, 1 failed, 3 the queue cannot be used, 4 running handlers were interrupted, their messages given
+    back.
 
     lonnymq work shop.tasks:app --processes 4
     """
@@ -121,7 +122,8 @@ def worker_for(job: Job) -> Worker:
 
 
 def _run(worker: Worker, job: Job) -> int:
-    logging.getLogger("lonnymq").info("working queue %r; Ctrl-C finishes what runs", worker.clients.schema)
+    schema = worker.clients.schema
+    logging.getLogger("lonnymq").info("starting on queue %r; Ctrl-C finishes what runs", schema)
     settings = worker.settings
     if settings.processes == 1:
         return worker.run()

@@ -1,5 +1,9 @@
-"""What went wrong, from the driver's error: told by SQLSTATE and by the connection's state, not by text."""
+"""What went wrong, from the driver's error: told by SQLSTATE and by the connection's state.
 
+Only a login that was refused has to be told by its text.
+"""
+
+import re
 import select
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +18,7 @@ from lonnymq.errors import (
     SQLSTATES_OF_ANOTHER_SESSION,
     SQLSTATES_OF_MISSING_SCHEMA,
     ConnectionLost,
+    LoginRefused,
     LonnyError,
     SchemaMissing,
     SessionNotKept,
@@ -25,6 +30,26 @@ ABORTED = {
     "sqlalchemy.exc.PendingRollbackError",
     "django.db.transaction.TransactionManagementError",
 }
+
+# libpq passes on the words of a server that refuses a login, and not the SQLSTATE. These are the words of
+# PostgreSQL (for 3D000, 28000, 28P01, 42501, 42704, 22023) and of PgBouncer for what no waiting cures. Of a
+# server that speaks another language they are not recognised, and it is waited for.
+REFUSED_LOGIN = re.compile(
+    r"""FATAL:\ +(?:
+        (?:database|role)\ ".*"\ does\ not\ exist
+        |role\ ".*"\ is\ not\ permitted\ to\ log\ in
+        |(?:password|Peer|Ident|certificate)\ authentication\ failed
+        |no\ pg_hba\.conf\ entry
+        |pg_hba\.conf\ rejects
+        |permission\ denied\ for\ database
+        |no\ such\ (?:database|user)
+        |un(?:recognized|supported)\ (?:configuration|startup)\ parameter
+        |invalid\ value\ for\ parameter
+    )|^connection\ is\ bad:\ invalid""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# How psycopg lists the addresses that it has tried.
+ATTEMPT = re.compile(r"^- (?=host)", re.MULTILINE)
 
 
 def is_outside_transaction(connection: BaseConnection[Any]) -> bool:
@@ -98,6 +123,21 @@ def lost(error: Exception, *, commits: bool) -> ConnectionLost:
         else "the transaction it was in is rolled back, the call has no effect"
     )
     return ConnectionLost(f"the connection was lost: {consequence} ({error})", may_have_happened=commits)
+
+
+def unreachable(error: Exception) -> ConnectionLost:
+    """Return our error for a connection that could not be made."""
+    kind = LoginRefused if is_refused_login(error) else ConnectionLost
+    return kind(f"no connection to the database: nothing was sent ({error})", may_have_happened=False)
+
+
+def is_refused_login(error: Exception) -> bool:
+    """Whether all servers that were asked have refused the login in a way that waiting does not change."""
+    pgconn = getattr(error, "pgconn", None)
+    if pgconn is not None and pgconn.needs_password:
+        return True
+    _, *attempts = ATTEMPT.split(str(error))
+    return all(REFUSED_LOGIN.search(attempt) for attempt in attempts or [str(error)])
 
 
 def is_stale(connection: BaseConnection[Any]) -> bool:

@@ -7,6 +7,7 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
 from lonnymq.calls import argument
+from lonnymq.client.session import startup_options
 from lonnymq.errors import InvalidArgument
 
 # A dead peer is noticed after half a minute, also by a worker that only waits. A DSN's own values win.
@@ -26,11 +27,12 @@ CONNECTION_DEFAULTS: dict[str, Any] = {
 class ClientSettings:
     """Behind PgBouncer in transaction mode: `prepare_threshold=None` and `listen=False`."""
 
+    # Idle connections that are kept for good, and the most that are open at a time.
     pool_min_size: int = 1
     pool_max_size: int = 10
     # Statements are prepared after so many executions; None: never.
     prepare_threshold: int | None = 5
-    # How long to look for a connection, and to repeat calls that are safe to repeat.
+    # How long to try to connect, also for the first time, and to repeat calls that are safe to repeat.
     retry_for_s: float = 30.0
     # How long to ask again while an answer is "busy".
     busy_for_s: float = 1.0
@@ -46,6 +48,11 @@ class ClientSettings:
         argument.seconds("busy_for_s", self.busy_for_s)
         argument.whole("poll_ms", self.poll_ms, 1, 3_600_000)
 
+    @property
+    def keeps_session(self) -> bool:
+        """Whether a connection is a session of its own, so that what is set on it stays with us."""
+        return self.listen and self.prepare_threshold is not None
+
 
 def connection_options(dsn: str, settings: ClientSettings) -> dict[str, Any]:
     """Return what to pass to psycopg's connect beside the DSN."""
@@ -58,8 +65,16 @@ def connection_options(dsn: str, settings: ClientSettings) -> dict[str, Any]:
             'dsn must be a libpq connection string ("host=... dbname=...") or a URL that starts with '
             f"postgresql://{hint}; what was given is not shown, it may hold a password"
         ) from None
+    if "@" in str(given.get("host") or ""):
+        # The rest of a password, most likely: it would be shown as the host that cannot be found.
+        raise InvalidArgument(
+            "dsn must name a host without @; if that is part of the password, write it as %40"
+            " (what was given is not shown, it may hold a password)"
+        )
     timeout = given.get("connect_timeout")
     if timeout is not None and not str(timeout).strip().isdecimal():
         raise InvalidArgument(f"connect_timeout in dsn must be a whole number of seconds, got {timeout!r}")
     defaults = {name: value for name, value in CONNECTION_DEFAULTS.items() if name not in given}
+    if (options := startup_options(given)) is not None:
+        defaults["options"] = options
     return {**defaults, "autocommit": True, "prepare_threshold": settings.prepare_threshold}

@@ -277,10 +277,15 @@ def _refuse_unfit(schema: str, found: Found) -> None:
         raise SchemaOccupied(
             f"schema {schema!r} is no queue, but has {', '.join(found.occupied[:5])} already: choose another"
         )
-    if found.breaks_below > files.latest_version():
+    refuse_newer(schema, found.version, found.breaks_below)
+
+
+def refuse_newer(schema: str, version: int, breaks_below: int) -> None:
+    """Raise if the installed version says that this client is too old for it."""
+    if breaks_below > files.latest_version():
         raise SchemaTooNew(
-            f"the queue in schema {schema!r} is of version {found.version} and no longer works with clients"
-            f" below {found.breaks_below}; this one knows {files.latest_version()}: upgrade lonnymq"
+            f"the queue in schema {schema!r} is of version {version} and no longer works with clients"
+            f" below {breaks_below}; this one knows {files.latest_version()}: upgrade lonnymq"
         )
 
 

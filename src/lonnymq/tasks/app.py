@@ -11,7 +11,7 @@ from lonnymq.calls import argument, schedule
 from lonnymq.calls import cron as cron_calls
 from lonnymq.client.aio import AsyncQueue
 from lonnymq.client.sync import Queue
-from lonnymq.errors import DecodeError, InvalidArgument, invalid
+from lonnymq.errors import DecodeError, InvalidArgument, invalid, invalid_kind
 from lonnymq.model import CatchUp, Created, Cron
 from lonnymq.tasks.task import Answer, Default, P, Returned, Task
 from lonnymq.texts import listed, shown
@@ -42,7 +42,7 @@ class App(Generic[Answer]):
     def __init__(self: "App[Coroutine[Any, Any, Created]]", queue: AsyncQueue) -> None: ...
     def __init__(self, queue: Queue | AsyncQueue) -> None:
         if not isinstance(queue, Queue | AsyncQueue):
-            raise invalid("queue", queue, "a lonnymq.Queue or a lonnymq.AsyncQueue")
+            raise invalid_kind("queue", queue, "a lonnymq.Queue or a lonnymq.AsyncQueue")
         self.queue = queue
         self._tasks: dict[str, Task[..., Any, Answer]] = {}
         self._crons: dict[str, Cron] = {}

@@ -44,6 +44,7 @@ class EnqueueOptions:
     priority: int | None = None
     key: str | None = None
     max_attempts: int | None = None
+    raise_if_dropped: bool = False
     connection: "LentConnection | AsyncLentConnection | None" = None
 
 
@@ -111,6 +112,7 @@ class Task(Generic[P, Returned, Answer]):
         priority: int | None = None,
         key: str | None = None,
         max_attempts: int | None = None,
+        raise_if_dropped: bool = False,
         connection: "LentConnection | AsyncLentConnection | None" = None,
     ) -> "PreparedTask[P, Returned, Answer]":
         """Say when and how, then `.enqueue(...)`: `resize.options(delay=60).enqueue("acme", 7)`."""
@@ -122,6 +124,7 @@ class Task(Generic[P, Returned, Answer]):
                 priority=priority,
                 key=key,
                 max_attempts=self.max_attempts if max_attempts is None else max_attempts,
+                raise_if_dropped=raise_if_dropped,
                 connection=connection,
             ),
         )
@@ -188,7 +191,8 @@ class PreparedTask(Generic[P, Returned, Answer]):
 
     def message(self, channel: str, /, *arguments: P.args, **options: P.kwargs) -> NewMessage:
         """Return the message for `queue.enqueue_many()` or `copy_in()`."""
-        given = {name: value for name, value in vars(self.options).items() if name != "connection"}
+        of_call = ("connection", "raise_if_dropped")
+        given = {name: value for name, value in vars(self.options).items() if name not in of_call}
         return NewMessage(channel=channel, payload=self.task.payload(arguments, options), **given)
 
 

@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,9 @@ from lonnymq.worker.shutdown import END_S, LastHour, Shutdown
 if TYPE_CHECKING:
     from lonnymq.worker.worker import Worker
 
+# What the parent says, and what the child says.
 STOP, NOW = b"stop", b"now"
+READY, UNUSABLE = b"ready", b"unusable"
 
 
 def main(recipe: "str | Callable[[], Worker]", orders: Connection, shutdown_s: float) -> None:
@@ -30,8 +32,21 @@ def main(recipe: "str | Callable[[], Worker]", orders: Connection, shutdown_s: f
         worker = made(recipe)
     except (LonnyError, ImportError) as error:
         LOG.error("the worker cannot be made: %s", error)
+        tell(orders, UNUSABLE)
         sys.exit(ExitCode.UNUSABLE)
-    sys.exit(worker.run_under(partial(obedient, orders=orders, shutdown_s=shutdown_s)))
+    code = worker.run_under(
+        partial(obedient, orders=orders, shutdown_s=shutdown_s), on_ready=partial(tell, orders, READY)
+    )
+    if code == ExitCode.UNUSABLE:
+        # A handler may end the process with the same code. That means nothing.
+        tell(orders, UNUSABLE)
+    sys.exit(code)
+
+
+def tell(parent: Connection, word: bytes) -> None:
+    """Say something to the parent, if it is still there."""
+    with suppress(OSError):
+        parent.send_bytes(word)
 
 
 def made(recipe: "str | Callable[[], Worker]") -> "Worker":

@@ -1,7 +1,7 @@
 """The clients of a worker: some for itself, an asyncio one and a blocking one for its handlers."""
 
 import inspect
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from psycopg import AsyncConnection
@@ -11,7 +11,7 @@ from lonnymq.calls.codec import JSON, Codec
 from lonnymq.client.aio import AsyncQueue
 from lonnymq.client.settings import ClientSettings
 from lonnymq.client.sync import Queue
-from lonnymq.errors import LonnyError, invalid
+from lonnymq.errors import LonnyError, invalid_kind
 
 EXPECTED = "a connection string, an AsyncQueue, or a Queue that was made from a connection string"
 
@@ -21,11 +21,11 @@ class Clients:
     """How to reach a queue: what a client is made from, or one that the caller has made."""
 
     # A connection string, or what else an AsyncQueue takes.
-    target: Any
+    target: Any = field(repr=False)
     schema: str = "lonnymq"
     codec: Codec = JSON
     settings: ClientSettings | None = None
-    given: AsyncQueue | Queue | None = None
+    given: AsyncQueue | Queue | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, queue: "AsyncQueue | Queue | str | Clients") -> "Clients":
@@ -34,10 +34,10 @@ class Clients:
         if isinstance(queue, str):
             return cls(queue)
         if not isinstance(queue, AsyncQueue | Queue):
-            raise invalid("queue", queue, EXPECTED)
+            raise invalid_kind("queue", queue, EXPECTED)
         target = queue.caller.source.target
         if isinstance(queue, Queue) and not isinstance(target, str):
-            raise invalid("queue", queue, EXPECTED)
+            raise invalid_kind("queue", queue, EXPECTED)
         return cls(target, queue.schema, queue.codec, queue.caller.settings, queue)
 
     def queue(self) -> AsyncQueue:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from lonnymq.calls import message as calls
 from lonnymq.client.aio import AsyncMessage
 from lonnymq.client.aio.receiver import AsyncReceiver
-from lonnymq.worker.patience import Pauses, answered, close_quietly, is_fatal
+from lonnymq.errors import is_hopeless
+from lonnymq.worker.patience import Pauses, answered, close_quietly
 
 if TYPE_CHECKING:
     from lonnymq.client.aio import AsyncQueue
@@ -47,7 +48,7 @@ async def fetch(
                     await answered(caller.source, wait_s + settings.patience_s, leasing, undo=inventory.take)
                 )
             except Exception as error:
-                if is_fatal(error, caller.source):
+                if is_hopeless(error):
                     raise
                 report.trouble("dequeue", error)
                 await asyncio.sleep(pauses.next_s())

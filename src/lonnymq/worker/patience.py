@@ -7,12 +7,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from lonnymq.client.aio.source import AsyncSource
-from lonnymq.errors import ConnectionLost, NotPermitted, SchemaError, SessionNotKept
 
 Result = TypeVar("Result")
 
-# What waiting cannot cure.
-FATAL = (SchemaError, NotPermitted, SessionNotKept)
 # A link that carries less than this is taken for dead.
 SLOWEST_BYTES_PER_S = 100_000
 # How long a cancelled call may clean up, and a dequeue give back what it has leased.
@@ -20,13 +17,6 @@ CLEAN_UP_S = 10.0
 AGAIN_S = 1.0
 # How long a connection may take to be closed.
 CLOSE_S = 3.0
-
-
-def is_fatal(error: Exception, source: AsyncSource) -> bool:
-    """Whether a worker ends because of this; it outlives everything else."""
-    if isinstance(error, ConnectionLost):
-        return not source.was_reached
-    return isinstance(error, FATAL)
 
 
 def slowest_s(patience_s: float, size: int) -> float:
@@ -37,7 +27,7 @@ def slowest_s(patience_s: float, size: int) -> float:
 class Pauses:
     """Pauses between tries while something does not pass: growing, with jitter, for as long as it takes."""
 
-    def __init__(self, first_s: float = 0.05, most_s: float = 5.0) -> None:
+    def __init__(self, first_s: float = 0.05, most_s: float = 2.0) -> None:
         self._first_s = self._pause_s = first_s
         self._most_s = most_s
 

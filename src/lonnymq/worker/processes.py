@@ -56,6 +56,17 @@ class Child:
     # Our end of a pipe. If we die it is closed, and the child stops.
     orders: Connection
     started_at: float = field(default_factory=time.monotonic)
+    # What it has said of itself.
+    is_ready: bool = False
+    is_unusable: bool = False
+
+    def listen(self) -> None:
+        """Note what it has said so far."""
+        with contextlib.suppress(OSError, EOFError):  # it has said all
+            while self.orders.poll():
+                word = self.orders.recv_bytes(100)
+                self.is_ready = self.is_ready or word == child.READY
+                self.is_unusable = self.is_unusable or word == child.UNUSABLE
 
     def order(self, word: bytes) -> None:
         with contextlib.suppress(OSError):  # it is dead already
@@ -74,7 +85,8 @@ class Supervisor:
         # How often we were asked to stop, and how often we have passed that on.
         self._asked = 0
         self._passed_on = 0
-        self._began_at = time.monotonic()
+        # Whether any process has ever found a queue that it could use.
+        self._has_worked = False
         self._kill_at = float("inf")
         self._start_at = 0.0
         self._pauses = Pauses(0.5, 30.0)
@@ -97,7 +109,7 @@ class Supervisor:
         # The first start would do this, and let signals through for a moment.
         resource_tracker.ensure_running()
         while len(self._children) < self._processes:
-            theirs, ours = SPAWN.Pipe(duplex=False)
+            theirs, ours = SPAWN.Pipe()
             process = SPAWN.Process(target=child.main, args=(self._recipe, theirs, self._shutdown_s))
             with _control_c_held_back():
                 process.start()
@@ -105,17 +117,24 @@ class Supervisor:
             self._children.append(Child(process, ours))
 
     def _count_dead(self) -> None:
-        for dead in [one for one in self._children if one.process.exitcode is not None]:
+        ended = [one for one in self._children if one.process.exitcode is not None]
+        for one in self._children if ended else ():
+            one.listen()
+            self._has_worked = self._has_worked or one.is_ready
+        for dead in ended:
             self._children.remove(dead)
             dead.process.join()
             dead.orders.close()
             status = dead.process.exitcode
             code = ExitCode(status) if status in list(ExitCode) else ExitCode.FAILED
+            if code is ExitCode.UNUSABLE and not dead.is_unusable:
+                # A handler has ended the process so.
+                code = ExitCode.FAILED
             if self._asked and status == -signal.SIGTERM:
                 # As systemd sends it, to all of us: this one had not begun, or it would have listened.
                 code = ExitCode.FINISHED
-            # Later on, a database that is away will come back.
-            is_hopeless = code is ExitCode.UNUSABLE and time.monotonic() < self._began_at + HEALTHY_S
+            # What worked once is likely to work again: a migration or a role is being changed.
+            is_hopeless = dead.is_unusable and not self._has_worked
             if self._asked or is_hopeless:
                 self._codes.append(code)
                 self._asked = self._asked or 1

@@ -54,8 +54,8 @@ class ExitCode(IntEnum):
     FINISHED = 0
     # An error of the worker itself; the log has it.
     FAILED = 1
-    # The queue cannot be used: not reached at the start, not installed, of another version, not permitted,
-    # or through a pooler that does not keep its session.
+    # The queue cannot be used, and waiting would not help: the DSN is wrong (database, role, password), the
+    # queue is not installed, too new or not permitted, or a pooler does not keep the session.
     UNUSABLE = 3
     # Asked to stop, and handlers were interrupted; their messages were given back.
     INTERRUPTED = 4

@@ -9,7 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lonnymq.client.aio import AsyncQueue
-from lonnymq.errors import ConnectionLost, NotPermitted, SchemaError, SessionNotKept
+from lonnymq.client.target import described, schema_or_environment
+from lonnymq.errors import is_hopeless
 from lonnymq.worker import processes
 from lonnymq.worker.clients import Clients
 from lonnymq.worker.patience import cleared_away, close_quietly
@@ -19,6 +20,7 @@ from lonnymq.worker.router import Router
 from lonnymq.worker.settings import ExitCode, WorkerSettings
 from lonnymq.worker.shift import Shift
 from lonnymq.worker.shutdown import Shutdown, end_at_once, signals
+from lonnymq.worker.start import wait_for_queue
 from lonnymq.worker.verdict import Judge
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ class Worker:
         settings: WorkerSettings | None = None,
         middleware: Sequence[Middleware] = (),
     ) -> None:
+        if isinstance(queue, str):
+            queue = Clients(queue, schema_or_environment(None))
         self.clients = Clients.of(queue)
         self.handler = handler
         self.router = Router(handler, Judge(self.clients.codec))
@@ -51,6 +55,12 @@ class Worker:
         # How many attempts ended in which way, in this process.
         self.counts: Counter[str] = Counter()
         self._has_stragglers = False
+        # Called when the queue was found usable, and work begins.
+        self._on_ready: Callable[[], object] = lambda: None
+
+    def __repr__(self) -> str:
+        clients = self.clients
+        return f"<Worker schema={clients.schema!r} {described(clients.target)} handler={self.handler!r}>"
 
     def run(self) -> int:
         """Work until SIGTERM or SIGINT, and return the exit code."""
@@ -61,13 +71,20 @@ class Worker:
         recipe = partial(Worker, clients, self.handler, settings=alone, middleware=self.middleware)
         return processes.supervise(recipe, settings.processes, settings.shutdown_s)
 
-    def run_under(self, control: Control) -> int:
+    def run_under(self, control: Control, on_ready: Callable[[], object] | None = None) -> int:
         """Work on a loop of its own until the control asks to stop, and return the exit code."""
+        self._on_ready = on_ready or self._on_ready
         return asyncio.run(self._run(control))
 
     async def serve(self) -> ExitCode:
-        """Work on the running loop until `stop()`. If this is cancelled, what runs is dropped."""
+        """Work on the running loop until `stop()`. If this is cancelled, what runs is dropped.
+
+        Waits for a server that is away, and raises if the queue cannot be used: see `is_hopeless`.
+        """
         with self.shutdown.bound():
+            if not await wait_for_queue(self.clients, self.shutdown, self.settings.patience_s):
+                return ExitCode.FINISHED
+            self._on_ready()
             async with Shift(self) as shift:
                 try:
                     await shift.fetch()
@@ -86,12 +103,13 @@ class Worker:
         try:
             with control(self.shutdown):
                 code = await self.serve()
-        except (SchemaError, NotPermitted, SessionNotKept, ConnectionLost) as error:
-            LOG.error("the queue cannot be used: %s", error)
-            code = ExitCode.UNUSABLE
-        except Exception:  # noqa: BLE001 - the exit code says that there was one, the log which
-            LOG.exception("the worker failed")
-            code = ExitCode.FAILED
+        except Exception as error:  # noqa: BLE001 - the exit code says that there was one, the log which
+            if is_hopeless(error):
+                LOG.error("the queue cannot be used: %s", error)
+                code = ExitCode.UNUSABLE
+            else:
+                LOG.exception("the worker failed")
+                code = ExitCode.FAILED
         if isinstance(self.clients.given, AsyncQueue):
             # Its connections belong to this loop, which ends here.
             await close_quietly(self.clients.given.close())

@@ -22,6 +22,14 @@ class Risk:
     level: Level
     consequence: str
     advice: str
+    # For a time limit: what is shorter than this, and not 0, which means none.
+    below_ms: int = 0
+
+    def fits(self, value: str) -> bool:
+        """Whether this is a value that the setting should not have."""
+        number, _, unit = value.partition(" ")
+        is_short = unit == "ms" and number.isdecimal() and 0 < int(number) < self.below_ms
+        return value in self.values or is_short
 
 
 RISKS = (
@@ -31,15 +39,39 @@ RISKS = (
         "default_transaction_isolation",
         ("repeatable read", "serializable"),
         Level.PROBLEM,
-        "dequeue and acknowledgements refuse it",
-        "make it read committed for the roles of workers",
+        "dequeue and acknowledgements refuse it on borrowed connections and behind PgBouncer",
+        "alter role ... set default_transaction_isolation = 'read committed', or begin transactions with it",
     ),
     Risk(
         "default_transaction_read_only",
         ("on",),
         Level.PROBLEM,
-        "nothing can be created or worked",
-        "turn it off",
+        "nothing can be created or worked on borrowed connections and behind PgBouncer",
+        "alter role ... set default_transaction_read_only = off, or begin transactions as read write",
+    ),
+    Risk(
+        "statement_timeout",
+        (),
+        Level.WARNING,
+        "it may cut off calls on borrowed connections and behind PgBouncer",
+        "make it 0 or at least 1s for the roles that use the queue",
+        below_ms=1000,
+    ),
+    Risk(
+        "transaction_timeout",
+        (),
+        Level.WARNING,
+        "it may cut off calls, and always cuts off bulk loads that take longer",
+        "make it 0 or at least 1s for the roles that use the queue",
+        below_ms=1000,
+    ),
+    Risk(
+        "lock_timeout",
+        (),
+        Level.WARNING,
+        "calls on borrowed connections and behind PgBouncer raise Busy while a table is locked for a moment",
+        "make it 0 or at least 100ms for the roles that use the queue",
+        below_ms=100,
     ),
     Risk(
         "fsync",
@@ -166,9 +198,9 @@ def settings(server: ServerFacts) -> Iterator[Finding]:
     is_calm = True
     for risk in RISKS:
         value = server.settings.get(risk.setting)
-        if value in risk.values:
+        if value is not None and risk.fits(value):
             is_calm = is_calm and risk.level is Level.NOTE
-            shown = value.partition(" ms")[0]
+            shown = "0" if value == "0 ms" else value
             detail = f"{risk.setting} is {shown}: {risk.consequence}"
             yield Finding(risk.level, "settings", detail, risk.advice)
     if is_calm:

@@ -35,9 +35,12 @@ async def copy_in(
     load = Load(drafts(messages, codec), stage.Packer(name, part), on_progress)
     if connection is None:
         async with caller.source.connection() as own:
+            await caller.require_compatible(own)
             await _stage(caller, own, load)
     else:
-        await _stage(caller, await native(connection, caller.schema), load)
+        lent = await native(connection, caller.schema)
+        await caller.require_compatible(lent)
+        await _stage(caller, lent, load)
     return await caller.perform(calls.publish(name, str(part), load.count), connection)
 
 

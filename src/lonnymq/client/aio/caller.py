@@ -1,6 +1,7 @@
 """Executes calls: on the caller's connection as it is, on our own with repetition."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from enum import StrEnum
@@ -12,19 +13,30 @@ from psycopg.pq import Format
 from psycopg.rows import tuple_row
 
 from lonnymq import schema as schemas
+from lonnymq.calls import queue as queue_calls
 from lonnymq.calls.statement import Call, Rows
 from lonnymq.client import failure
 from lonnymq.client.aio.lent import AsyncBorrowed, AsyncLentConnection, borrowed, native
 from lonnymq.client.aio.source import AsyncSource
 from lonnymq.client.backoff import pauses
 from lonnymq.client.settings import ClientSettings
-from lonnymq.errors import Busy, ConnectionLost, NotPermitted, SchemaMissing, SchemaTooOld
+from lonnymq.client.target import described
+from lonnymq.errors import (
+    Busy,
+    ConnectionLost,
+    LoginRefused,
+    NotPermitted,
+    SchemaMissing,
+    SchemaTooOld,
+)
 
 Result = TypeVar("Result")
 Outcome = TypeVar("Outcome", bound=StrEnum)
 
 # The most an acknowledgement takes at once.
 MAX_BATCH = 10_000
+# A migration that no longer allows this client's version is noticed after so long at the latest.
+CHECK_VERSION_S = 60.0
 
 
 class AsyncCaller:
@@ -34,6 +46,11 @@ class AsyncCaller:
         self.source = source
         self.schema = schema
         self.settings = settings
+        self._check_version_at = 0.0
+        self._checked_connections = -1
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} schema={self.schema!r} {described(self.source.target)}>"
 
     async def perform(
         self,
@@ -47,9 +64,10 @@ class AsyncCaller:
             return await execute(call, borrowed(connection))
         may_have_happened = False
         failed: ConnectionLost | Busy | None = None
-        for pause_s in pauses(0.05, 2.0, self.settings.retry_for_s):
+        until = time.monotonic() + self.settings.retry_for_s
+        for pause_s in pauses(0.05, 1.0, self.settings.retry_for_s):
             try:
-                async with self.source.connection() as own:
+                async with self.source.connection(max(0.0, until - time.monotonic())) as own:
                     result = await execute(call, own)
             except SchemaMissing as error:
                 raise await self._explained(error) from error
@@ -58,8 +76,10 @@ class AsyncCaller:
                 failed = error
                 await asyncio.sleep(pause_s)
                 continue
+            except LoginRefused:
+                raise
             except ConnectionLost as error:
-                if (error.may_have_happened and not call.is_repeatable) or not self.source.was_reached:
+                if error.may_have_happened and not call.is_repeatable:
                     raise
                 may_have_happened = may_have_happened or error.may_have_happened
                 failed = error
@@ -73,7 +93,7 @@ class AsyncCaller:
                 ) from failed
             return result
         assert failed is not None
-        if isinstance(failed, Busy):
+        if isinstance(failed, Busy) or failed.may_have_happened is may_have_happened:
             raise failed
         raise ConnectionLost(str(failed), may_have_happened=may_have_happened) from failed
 
@@ -113,6 +133,30 @@ class AsyncCaller:
 
     async def execute(self, call: Call[Result], connection: AsyncBorrowed) -> Result:
         """Execute a call once, on this connection."""
+        if time.monotonic() >= self._check_version_at or self.source.connected != self._checked_connections:
+            await self.require_compatible(connection)
+        return await self._execute(call, connection)
+
+    async def require_compatible(self, connection: AsyncBorrowed) -> None:
+        """Refuse a queue that a newer version has made unfit for this client; where none is, say nothing."""
+        connected = self.source.connected
+        try:
+            if await self._execute(queue_calls.is_versioned(self.schema), connection, prepare=False):
+                found = await self._execute(queue_calls.version(), connection, prepare=False)
+                schemas.steps.refuse_newer(self.schema, *found)
+        except ConnectionLost as error:
+            if not error.may_have_happened:
+                raise
+            raise ConnectionLost(
+                f"the connection was lost before the call was sent ({error.__cause__})",
+                may_have_happened=False,
+            ) from error.__cause__
+        self._check_version_at = time.monotonic() + CHECK_VERSION_S
+        self._checked_connections = connected
+
+    async def _execute(
+        self, call: Call[Result], connection: AsyncBorrowed, prepare: bool | None = None
+    ) -> Result:
         if not isinstance(connection, AsyncConnection):
             return await connection.execute(call, self.schema)
         commits = failure.is_outside_transaction(connection)
@@ -120,7 +164,7 @@ class AsyncCaller:
             # Not the connection's own kind of cursor: a caller's may not know binary results.
             async with AsyncCursor(connection, row_factory=tuple_row) as cursor:
                 cursor.format = Format.BINARY
-                await cursor.execute(call.statement.text(self.schema), call.values)
+                await cursor.execute(call.statement.text(self.schema), call.values, prepare=prepare)
                 rows = await cursor.fetchall()
         except psycopg.Error as error:
             ours = failure.translated(error, connection, self.schema, commits=commits)
@@ -140,6 +184,17 @@ class AsyncCaller:
                 return await _driven(steps, lambda step: lent.step(step.text, step.parameters, self.schema))
         async with transaction(lent), AsyncCursor(lent, row_factory=tuple_row) as cursor:
             return await _driven(steps, lambda step: _step(step, cursor))
+
+    async def require_queue(self) -> None:
+        """Raise unless there is a queue that this client can use."""
+        async with self.source.connection() as own:
+            status = await self.run(schemas.steps.check(self.schema), own)
+            if status.state is schemas.SchemaState.MISSING:
+                raise SchemaMissing(
+                    f"there is no queue in schema {self.schema!r} of database {own.info.dbname!r}: run"
+                    " install() or `lonnymq install`, or check that this is the database you meant"
+                )
+            await self.require_compatible(own)
 
     async def _explained(self, error: SchemaMissing) -> SchemaMissing | SchemaTooOld:
         status = await self.run(schemas.steps.check(self.schema))

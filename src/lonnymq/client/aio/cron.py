@@ -30,6 +30,9 @@ class AsyncCrons:
         self._caller = caller
         self._codec = codec
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} by {self._caller!r}>"
+
     async def set(
         self,
         name: str,

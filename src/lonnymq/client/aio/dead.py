@@ -19,6 +19,10 @@ class AsyncDeadLetters:
         self._caller = caller
         self._channel = channel if channel is None else argument.channel(channel)
 
+    def __repr__(self) -> str:
+        channel = "all channels" if self._channel is None else repr(self._channel)
+        return f"<{type(self).__name__} of {channel} by {self._caller!r}>"
+
     async def list(
         self, *, limit: int = 100, after: int = 0, connection: AsyncLentConnection | None = None
     ) -> Sequence[DeadLetter]:

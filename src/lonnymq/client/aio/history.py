@@ -23,6 +23,9 @@ class AsyncHistory:
     def __init__(self, caller: AsyncCaller) -> None:
         self._caller = caller
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} by {self._caller!r}>"
+
     async def prepare(self, *, days: int = 14) -> int:
         """Have a partition for today and each of the next days; return how many were made."""
         return await self._caller.perform(calls.prepare(argument.whole("days", days, 0, 366)))

@@ -25,7 +25,9 @@ from lonnymq.client.aio.lent import AsyncLentConnection
 from lonnymq.client.aio.message import AsyncMessage
 from lonnymq.client.aio.receiver import AsyncReceiver
 from lonnymq.client.aio.source import AsyncSource, AsyncTarget
+from lonnymq.client.room import require_room
 from lonnymq.client.settings import ClientSettings
+from lonnymq.client.target import described, schema_or_environment
 from lonnymq.errors import invalid
 from lonnymq.model import (
     Batch,
@@ -56,22 +58,27 @@ class AsyncQueue(AsyncAcknowledger):
             await message.complete()
 
     Every call takes `connection=`: the caller's own, whose transaction it then joins.
+    Without a DSN it reads LONNYMQ_DSN, else libpq's PG* variables; without a schema LONNYMQ_SCHEMA.
     """
 
     def __init__(
         self,
         dsn: AsyncTarget = "",
         *,
-        schema: str = "lonnymq",
+        schema: str | None = None,
         codec: Codec = JSON,
         settings: ClientSettings | None = None,
     ) -> None:
+        schema = schema_or_environment(schema)
         schemas.require_schema(schema)
         settings = settings or ClientSettings()
         self.schema = schema
         self.codec = codec
         self.caller = AsyncCaller(AsyncSource(dsn, settings), schema, settings)
         self._receiver = AsyncReceiver(self.caller)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} schema={self.schema!r} {described(self.caller.source.target)}>"
 
     async def __aenter__(self) -> Self:
         return self
@@ -99,8 +106,15 @@ class AsyncQueue(AsyncAcknowledger):
         return await self.caller.run(schemas.steps.check(self.schema), connection)
 
     async def examine(self, *, connection: AsyncLentConnection | None = None) -> schemas.examine.Examination:
-        """Ask what a doctor wants to know; works for every role, also where nothing is installed."""
-        return await self.caller.run(schemas.examine.examine(self.schema), connection)
+        """Ask what a doctor wants to know; works for every role, also where nothing is installed.
+
+        Its `server.settings` are those of a connection that is not ours, which sets what it needs itself.
+        """
+        steps = schemas.examine.examine(self.schema)
+        if connection is not None:
+            return await self.caller.run(steps, connection)
+        async with self.caller.source.plain() as own:
+            return await self.caller.run(steps, own)
 
     async def uninstall(self, *, connection: AsyncLentConnection | None = None) -> None:
         """Drop the queue with all its messages."""
@@ -122,11 +136,13 @@ class AsyncQueue(AsyncAcknowledger):
         priority: int | None = None,
         key: str | None = None,
         max_attempts: int | None = None,
+        raise_if_dropped: bool = False,
         connection: AsyncLentConnection | None = None,
     ) -> Created:
         """Put a message into a channel: now, `at` a time, after a `delay` (or seconds), or by `priority`.
 
         While a message with this `key` is live in the channel, the answer is `duplicate` and its id.
+        A channel at its `max_size` drops the message: the answer is `dropped`, or ChannelFull is raised.
         If the connection is lost, only a message with a key is tried again: the others might come twice.
         """
         message = NewMessage(
@@ -138,18 +154,31 @@ class AsyncQueue(AsyncAcknowledger):
             key=key,
             max_attempts=max_attempts,
         )
-        return await self.caller.perform(calls.create(draft(message, self.codec)), connection)
+        created = await self.caller.perform(calls.create(draft(message, self.codec)), connection)
+        if raise_if_dropped:
+            require_room([channel], [created])
+        return created
 
     async def enqueue_many(
-        self, messages: Iterable[NewMessage], *, connection: AsyncLentConnection | None = None
+        self,
+        messages: Iterable[NewMessage],
+        *,
+        raise_if_dropped: bool = False,
+        connection: AsyncLentConnection | None = None,
     ) -> list[Created]:
-        """Put many messages into their channels, all or none, in the order given; see `copy_in` for more."""
+        """Put many messages into their channels, all or none, in the order given; see `copy_in` for more.
+
+        Only those that a full channel drops are left out. ChannelFull, if it is asked for, has all outcomes.
+        """
         made = list(drafts(messages, self.codec))
         if len(made) > MAX_CREATE:
             raise invalid("messages", f"{len(made)} messages", f"at most {MAX_CREATE}; use copy_in()")
         if not made:
             return []
-        return await self.caller.perform(calls.create_many(made), connection)
+        created = await self.caller.perform(calls.create_many(made), connection)
+        if raise_if_dropped:
+            require_room([message.channel for message in made], created)
+        return created
 
     async def copy_in(
         self,

@@ -1,6 +1,8 @@
-"""Where connections come from: a pool of ours, the caller's pool, or a pool over the caller's factory."""
+"""Where connections come from: a pool of ours over a DSN or the caller's function, or the caller's pool."""
 
 import asyncio
+import random
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,44 +11,61 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from lonnymq.client.failure import is_stale
+from lonnymq.client import session
+from lonnymq.client.aio.pool import AsyncPool
+from lonnymq.client.failure import is_stale, unreachable
+from lonnymq.client.outage import Outage
 from lonnymq.client.settings import ClientSettings, connection_options
-from lonnymq.errors import ConnectionLost, LonnyError, invalid
+from lonnymq.client.target import described, dsn_or_environment
+from lonnymq.errors import ConnectionLost, LoginRefused, LonnyError, invalid_kind
 
-AsyncPool = AsyncConnectionPool[AsyncConnection[Any]]
-AsyncTarget = str | AsyncPool | Callable[[], Awaitable[AsyncConnection[Any]]]
+AsyncCallersPool = AsyncConnectionPool[AsyncConnection[Any]]
+AsyncTarget = str | AsyncCallersPool | Callable[[], Awaitable[AsyncConnection[Any]]]
+
+# Between two tries to connect: a server that comes back is noticed within this time.
+FIRST_PAUSE_S, MOST_PAUSE_S = 0.05, 1.0
 
 
 class AsyncSource:
     """Lends connections in autocommit mode, none of them known to be dead."""
 
     def __init__(self, target: AsyncTarget, settings: ClientSettings) -> None:
-        self.target = target
+        self.target = target = dsn_or_environment(target)
+        # How many connections were made here: another one may lead to another server.
+        self.connected = 0
         self._settings = settings
-        self._is_ours = not isinstance(target, AsyncConnectionPool)
         self._is_closed = False
-        # Until a first connection was made, an address is more likely wrong than a server away.
-        self.was_reached = not self._is_ours
-        self._opening = asyncio.Lock()
-        self._connect: Callable[[], Awaitable[AsyncConnection[Any]]] | None = None
+        self._outage = Outage(described(target))
+        self._pool: AsyncPool | AsyncCallersPool
         if isinstance(target, AsyncConnectionPool):
-            self._pool: AsyncPool = target
-        elif isinstance(target, str):
-            options = connection_options(target, settings)
-            self._connect = lambda: AsyncConnection.connect(target, **options)
-            self._pool = self._pool_of(AsyncConnection, target, options)
-        elif callable(target):
-            self._connect = target
-            self._pool = self._pool_of(_made_by(target), "", {})
-        else:
-            raise invalid(
+            self._pool = target
+            return
+        self._options: dict[str, Any] = {}
+        if isinstance(target, str):
+            self._options = connection_options(target, settings)
+        elif not callable(target):
+            raise invalid_kind(
                 "dsn", target, "a connection string, a psycopg_pool pool, or a function that connects"
             )
+        self._pool = AsyncPool(self._connect, settings)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {described(self.target)}>"
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
-        """Lend a connection of the pool."""
-        connection = await self._taken()
+    async def connection(self, for_s: float | None = None) -> AsyncIterator[AsyncConnection[Any]]:
+        """Lend a connection of the pool; look for one for so long, `retry_for_s` if absent."""
+        if self._is_closed:
+            raise LonnyError("this queue is closed")
+        until = time.monotonic() + (self._settings.retry_for_s if for_s is None else for_s)
+        if isinstance(self._pool, AsyncPool):
+            member = await self._pool.take(until)
+            try:
+                yield member.connection
+            finally:
+                await self._pool.put(member)
+            return
+        connection = await self._taken(self._pool, until)
         was_autocommit = connection.autocommit
         try:
             if not was_autocommit:
@@ -59,16 +78,15 @@ class AsyncSource:
 
     @asynccontextmanager
     async def dedicated(self) -> AsyncIterator[AsyncConnection[Any]]:
-        """Lend a connection that may keep state, since nobody gets it afterwards."""
-        if self._connect is not None:
-            connection = await self._connected()
+        """Lend a connection that may keep state, since nobody gets it afterwards; one try to connect."""
+        if isinstance(self._pool, AsyncPool):
+            connection = await self._connect(time.monotonic())
             try:
-                await connection.set_autocommit(True)
                 yield connection
             finally:
                 await connection.close()
         else:
-            connection = await self._taken()
+            connection = await self._taken(self._pool, time.monotonic() + self._settings.retry_for_s)
             try:
                 await connection.set_autocommit(True)
                 yield connection
@@ -76,82 +94,90 @@ class AsyncSource:
                 await connection.close()
                 await self._pool.putconn(connection)
 
+    @asynccontextmanager
+    async def plain(self) -> AsyncIterator[AsyncConnection[Any]]:
+        """Lend a connection with the defaults of server, database and role, as a caller's own has them."""
+        if not isinstance(self.target, str):
+            async with self.connection() as connection:
+                yield connection
+            return
+        options = {name: value for name, value in self._options.items() if name != "options"}
+        try:
+            connection = await AsyncConnection.connect(self.target, **options)
+        except (psycopg.OperationalError, UnicodeError) as error:
+            raise unreachable(error) from error
+        try:
+            yield connection
+        finally:
+            await connection.close()
+
     async def renew(self) -> None:
         """One of our connections is silent: do not wait for the idle ones, which went the same way."""
-        drain = getattr(self._pool, "drain", None)  # since psycopg_pool 3.3
-        if self._is_ours and drain is not None and not self._pool.closed:
-            await drain()
+        if isinstance(self._pool, AsyncPool):
+            await self._pool.renew()
 
     async def close(self) -> None:
         """Close what is ours."""
         self._is_closed = True
-        if self._is_ours:
+        if isinstance(self._pool, AsyncPool):
             await self._pool.close()
 
-    async def _taken(self) -> AsyncConnection[Any]:
-        await self._opened()
+    async def _connect(self, until: float) -> AsyncConnection[Any]:
+        """Connect, and try again while the server is away, until the monotonic clock says so."""
+        pause_s = FIRST_PAUSE_S
         while True:
             try:
-                connection = await self._pool.getconn(timeout=self._settings.retry_for_s)
+                connection = await self._connect_once()
+            except LoginRefused:
+                raise
+            except ConnectionLost as error:
+                if time.monotonic() + pause_s >= until:
+                    raise
+                self._outage.goes_on(error)
+            else:
+                self._outage.ends()
+                self.connected += 1
+                return connection
+            await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
+            pause_s = min(2 * pause_s, MOST_PAUSE_S)
+
+    async def _connect_once(self) -> AsyncConnection[Any]:
+        try:
+            if not isinstance(self.target, str):
+                assert not isinstance(self.target, AsyncConnectionPool)
+                connection: AsyncConnection[Any] = await self.target()
+                await connection.set_autocommit(True)
+            else:
+                connection = await self._connect_with_settings(self.target)
+        except (psycopg.OperationalError, UnicodeError) as error:
+            # UnicodeError: a host that cannot be one, such as a placeholder.
+            raise unreachable(error) from error
+        return connection
+
+    async def _connect_with_settings(self, dsn: str) -> AsyncConnection[Any]:
+        try:
+            connection: AsyncConnection[Any] = await AsyncConnection.connect(dsn, **self._options)
+        except psycopg.OperationalError as error:
+            if "options" not in self._options or not session.is_refusal(error):
+                raise
+            # A pooler, which is not likely to change its mind. The caller's own options stay in the DSN.
+            self._options = {name: value for name, value in self._options.items() if name != "options"}
+            connection = await AsyncConnection.connect(dsn, **self._options)
+        if "options" not in self._options and self._settings.keeps_session:
+            try:
+                await connection.execute(session.CORRECTION, prepare=False)
+            except BaseException:
+                await connection.close()
+                raise
+        return connection
+
+    async def _taken(self, pool: AsyncCallersPool, until: float) -> AsyncConnection[Any]:
+        while True:
+            try:
+                connection = await pool.getconn(timeout=max(0.001, until - time.monotonic()))
             except PoolTimeout as error:
-                # The pool does not say why. If the server can be reached, its connections are all in use.
-                await self._probe()
-                raise _unreachable(error) from error
+                raise unreachable(error) from error
             if not is_stale(connection):
                 return connection
             await connection.close()
-            await self._pool.putconn(connection)
-
-    async def _opened(self) -> None:
-        if self._is_closed:
-            raise LonnyError("this queue is closed")
-        if self._is_ours and self._pool.closed:
-            async with self._opening:
-                if not self.was_reached:
-                    await self._probe()
-                await self._pool.open()
-
-    async def _probe(self) -> None:
-        """Connect once, for the sake of the error."""
-        if self._connect is not None:
-            connection = await self._connected()
-            await connection.close()
-            self.was_reached = True
-
-    async def _connected(self) -> AsyncConnection[Any]:
-        assert self._connect is not None
-        try:
-            return await self._connect()
-        except (psycopg.OperationalError, UnicodeError) as error:
-            # UnicodeError: a host that cannot be one, such as a placeholder.
-            raise _unreachable(error) from error
-
-    def _pool_of(
-        self, connection_class: type[AsyncConnection[Any]], dsn: str, options: dict[str, Any]
-    ) -> AsyncPool:
-        return AsyncConnectionPool(
-            dsn,
-            connection_class=connection_class,
-            kwargs=options,
-            min_size=self._settings.pool_min_size,
-            max_size=self._settings.pool_max_size,
-            name="lonnymq",
-            open=False,
-        )
-
-
-def _made_by(factory: Callable[[], Awaitable[AsyncConnection[Any]]]) -> type[AsyncConnection[Any]]:
-    """Return the class by which a pool makes its connections with the caller's function."""
-
-    class Made(AsyncConnection[Any]):
-        @classmethod
-        async def connect(cls, *arguments: Any, **options: Any) -> Any:
-            return await factory()
-
-    return Made
-
-
-def _unreachable(error: Exception) -> ConnectionLost:
-    return ConnectionLost(
-        f"no connection to the database: nothing was sent ({error})", may_have_happened=False
-    )
+            await pool.putconn(connection)

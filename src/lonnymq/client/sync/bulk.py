@@ -37,9 +37,12 @@ def copy_in(
     load = Load(drafts(messages, codec), stage.Packer(name, part), on_progress)
     if connection is None:
         with caller.source.connection() as own:
+            caller.require_compatible(own)
             _stage(caller, own, load)
     else:
-        _stage(caller, native(connection, caller.schema), load)
+        lent = native(connection, caller.schema)
+        caller.require_compatible(lent)
+        _stage(caller, lent, load)
     return caller.perform(calls.publish(name, str(part), load.count), connection)
 
 

@@ -14,19 +14,30 @@ from psycopg.pq import Format
 from psycopg.rows import tuple_row
 
 from lonnymq import schema as schemas
+from lonnymq.calls import queue as queue_calls
 from lonnymq.calls.statement import Call, Rows
 from lonnymq.client import failure
 from lonnymq.client.backoff import pauses
 from lonnymq.client.settings import ClientSettings
 from lonnymq.client.sync.lent import Borrowed, LentConnection, borrowed, native
 from lonnymq.client.sync.source import Source
-from lonnymq.errors import Busy, ConnectionLost, NotPermitted, SchemaMissing, SchemaTooOld
+from lonnymq.client.target import described
+from lonnymq.errors import (
+    Busy,
+    ConnectionLost,
+    LoginRefused,
+    NotPermitted,
+    SchemaMissing,
+    SchemaTooOld,
+)
 
 Result = TypeVar("Result")
 Outcome = TypeVar("Outcome", bound=StrEnum)
 
 # The most an acknowledgement takes at once.
 MAX_BATCH = 10_000
+# A migration that no longer allows this client's version is noticed after so long at the latest.
+CHECK_VERSION_S = 60.0
 
 
 class Caller:
@@ -36,6 +47,11 @@ class Caller:
         self.source = source
         self.schema = schema
         self.settings = settings
+        self._check_version_at = 0.0
+        self._checked_connections = -1
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} schema={self.schema!r} {described(self.source.target)}>"
 
     def perform(
         self,
@@ -49,9 +65,10 @@ class Caller:
             return execute(call, borrowed(connection))
         may_have_happened = False
         failed: ConnectionLost | Busy | None = None
-        for pause_s in pauses(0.05, 2.0, self.settings.retry_for_s):
+        until = time.monotonic() + self.settings.retry_for_s
+        for pause_s in pauses(0.05, 1.0, self.settings.retry_for_s):
             try:
-                with self.source.connection() as own:
+                with self.source.connection(max(0.0, until - time.monotonic())) as own:
                     result = execute(call, own)
             except SchemaMissing as error:
                 raise self._explained(error) from error
@@ -60,8 +77,10 @@ class Caller:
                 failed = error
                 time.sleep(pause_s)
                 continue
+            except LoginRefused:
+                raise
             except ConnectionLost as error:
-                if (error.may_have_happened and not call.is_repeatable) or not self.source.was_reached:
+                if error.may_have_happened and not call.is_repeatable:
                     raise
                 may_have_happened = may_have_happened or error.may_have_happened
                 failed = error
@@ -75,7 +94,7 @@ class Caller:
                 ) from failed
             return result
         assert failed is not None
-        if isinstance(failed, Busy):
+        if isinstance(failed, Busy) or failed.may_have_happened is may_have_happened:
             raise failed
         raise ConnectionLost(str(failed), may_have_happened=may_have_happened) from failed
 
@@ -113,6 +132,28 @@ class Caller:
 
     def execute(self, call: Call[Result], connection: Borrowed) -> Result:
         """Execute a call once, on this connection."""
+        if time.monotonic() >= self._check_version_at or self.source.connected != self._checked_connections:
+            self.require_compatible(connection)
+        return self._execute(call, connection)
+
+    def require_compatible(self, connection: Borrowed) -> None:
+        """Refuse a queue that a newer version has made unfit for this client; where none is, say nothing."""
+        connected = self.source.connected
+        try:
+            if self._execute(queue_calls.is_versioned(self.schema), connection, prepare=False):
+                found = self._execute(queue_calls.version(), connection, prepare=False)
+                schemas.steps.refuse_newer(self.schema, *found)
+        except ConnectionLost as error:
+            if not error.may_have_happened:
+                raise
+            raise ConnectionLost(
+                f"the connection was lost before the call was sent ({error.__cause__})",
+                may_have_happened=False,
+            ) from error.__cause__
+        self._check_version_at = time.monotonic() + CHECK_VERSION_S
+        self._checked_connections = connected
+
+    def _execute(self, call: Call[Result], connection: Borrowed, prepare: bool | None = None) -> Result:
         if not isinstance(connection, Connection):
             return connection.execute(call, self.schema)
         commits = failure.is_outside_transaction(connection)
@@ -120,7 +161,7 @@ class Caller:
             # Not the connection's own kind of cursor: a caller's may not know binary results.
             with Cursor(connection, row_factory=tuple_row) as cursor:
                 cursor.format = Format.BINARY
-                cursor.execute(call.statement.text(self.schema), call.values)
+                cursor.execute(call.statement.text(self.schema), call.values, prepare=prepare)
                 rows = cursor.fetchall()
         except psycopg.Error as error:
             ours = failure.translated(error, connection, self.schema, commits=commits)
@@ -138,6 +179,17 @@ class Caller:
                 return _driven(steps, lambda step: lent.step(step.text, step.parameters, self.schema))
         with transaction(lent), Cursor(lent, row_factory=tuple_row) as cursor:
             return _driven(steps, lambda step: _step(step, cursor))
+
+    def require_queue(self) -> None:
+        """Raise unless there is a queue that this client can use."""
+        with self.source.connection() as own:
+            status = self.run(schemas.steps.check(self.schema), own)
+            if status.state is schemas.SchemaState.MISSING:
+                raise SchemaMissing(
+                    f"there is no queue in schema {self.schema!r} of database {own.info.dbname!r}: run"
+                    " install() or `lonnymq install`, or check that this is the database you meant"
+                )
+            self.require_compatible(own)
 
     def _explained(self, error: SchemaMissing) -> SchemaMissing | SchemaTooOld:
         status = self.run(schemas.steps.check(self.schema))

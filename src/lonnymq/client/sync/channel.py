@@ -39,6 +39,9 @@ class Channel:
         self.queue = queue
         self.name = argument.channel(name)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r} of {self.queue!r}>"
+
     def set(
         self,
         *,
@@ -98,6 +101,7 @@ class Channel:
         priority: int | None = None,
         key: str | None = None,
         max_attempts: int | None = None,
+        raise_if_dropped: bool = False,
         connection: LentConnection | None = None,
     ) -> Created:
         """Put a message into this channel; see `Queue.enqueue`."""
@@ -109,6 +113,7 @@ class Channel:
             priority=priority,
             key=key,
             max_attempts=max_attempts,
+            raise_if_dropped=raise_if_dropped,
             connection=connection,
         )
 

@@ -32,6 +32,9 @@ class Crons:
         self._caller = caller
         self._codec = codec
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} by {self._caller!r}>"
+
     def set(
         self,
         name: str,

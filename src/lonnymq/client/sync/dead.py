@@ -21,6 +21,10 @@ class DeadLetters:
         self._caller = caller
         self._channel = channel if channel is None else argument.channel(channel)
 
+    def __repr__(self) -> str:
+        channel = "all channels" if self._channel is None else repr(self._channel)
+        return f"<{type(self).__name__} of {channel} by {self._caller!r}>"
+
     def list(
         self, *, limit: int = 100, after: int = 0, connection: LentConnection | None = None
     ) -> Sequence[DeadLetter]:

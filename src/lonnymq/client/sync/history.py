@@ -25,6 +25,9 @@ class History:
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} by {self._caller!r}>"
+
     def prepare(self, *, days: int = 14) -> int:
         """Have a partition for today and each of the next days; return how many were made."""
         return self._caller.perform(calls.prepare(argument.whole("days", days, 0, 366)))

@@ -16,6 +16,7 @@ from lonnymq.calls import stage as stage_calls
 from lonnymq.calls.codec import JSON, Codec
 from lonnymq.calls.draft import draft, drafts
 from lonnymq.calls.statement import picked
+from lonnymq.client.room import require_room
 from lonnymq.client.settings import ClientSettings
 from lonnymq.client.sync import bulk
 from lonnymq.client.sync.acknowledger import Acknowledger
@@ -28,6 +29,7 @@ from lonnymq.client.sync.lent import LentConnection
 from lonnymq.client.sync.message import Message
 from lonnymq.client.sync.receiver import Receiver
 from lonnymq.client.sync.source import Source, Target
+from lonnymq.client.target import described, schema_or_environment
 from lonnymq.errors import invalid
 from lonnymq.model import (
     Batch,
@@ -58,22 +60,27 @@ class Queue(Acknowledger):
             message.complete()
 
     Every call takes `connection=`: the caller's own, whose transaction it then joins.
+    Without a DSN it reads LONNYMQ_DSN, else libpq's PG* variables; without a schema LONNYMQ_SCHEMA.
     """
 
     def __init__(
         self,
         dsn: Target = "",
         *,
-        schema: str = "lonnymq",
+        schema: str | None = None,
         codec: Codec = JSON,
         settings: ClientSettings | None = None,
     ) -> None:
+        schema = schema_or_environment(schema)
         schemas.require_schema(schema)
         settings = settings or ClientSettings()
         self.schema = schema
         self.codec = codec
         self.caller = Caller(Source(dsn, settings), schema, settings)
         self._receiver = Receiver(self.caller)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} schema={self.schema!r} {described(self.caller.source.target)}>"
 
     def __enter__(self) -> Self:
         return self
@@ -101,8 +108,15 @@ class Queue(Acknowledger):
         return self.caller.run(schemas.steps.check(self.schema), connection)
 
     def examine(self, *, connection: LentConnection | None = None) -> schemas.examine.Examination:
-        """Ask what a doctor wants to know; works for every role, also where nothing is installed."""
-        return self.caller.run(schemas.examine.examine(self.schema), connection)
+        """Ask what a doctor wants to know; works for every role, also where nothing is installed.
+
+        Its `server.settings` are those of a connection that is not ours, which sets what it needs itself.
+        """
+        steps = schemas.examine.examine(self.schema)
+        if connection is not None:
+            return self.caller.run(steps, connection)
+        with self.caller.source.plain() as own:
+            return self.caller.run(steps, own)
 
     def uninstall(self, *, connection: LentConnection | None = None) -> None:
         """Drop the queue with all its messages."""
@@ -124,11 +138,13 @@ class Queue(Acknowledger):
         priority: int | None = None,
         key: str | None = None,
         max_attempts: int | None = None,
+        raise_if_dropped: bool = False,
         connection: LentConnection | None = None,
     ) -> Created:
         """Put a message into a channel: now, `at` a time, after a `delay` (or seconds), or by `priority`.
 
         While a message with this `key` is live in the channel, the answer is `duplicate` and its id.
+        A channel at its `max_size` drops the message: the answer is `dropped`, or ChannelFull is raised.
         If the connection is lost, only a message with a key is tried again: the others might come twice.
         """
         message = NewMessage(
@@ -140,18 +156,31 @@ class Queue(Acknowledger):
             key=key,
             max_attempts=max_attempts,
         )
-        return self.caller.perform(calls.create(draft(message, self.codec)), connection)
+        created = self.caller.perform(calls.create(draft(message, self.codec)), connection)
+        if raise_if_dropped:
+            require_room([channel], [created])
+        return created
 
     def enqueue_many(
-        self, messages: Iterable[NewMessage], *, connection: LentConnection | None = None
+        self,
+        messages: Iterable[NewMessage],
+        *,
+        raise_if_dropped: bool = False,
+        connection: LentConnection | None = None,
     ) -> list[Created]:
-        """Put many messages into their channels, all or none, in the order given; see `copy_in` for more."""
+        """Put many messages into their channels, all or none, in the order given; see `copy_in` for more.
+
+        Only those that a full channel drops are left out. ChannelFull, if it is asked for, has all outcomes.
+        """
         made = list(drafts(messages, self.codec))
         if len(made) > MAX_CREATE:
             raise invalid("messages", f"{len(made)} messages", f"at most {MAX_CREATE}; use copy_in()")
         if not made:
             return []
-        return self.caller.perform(calls.create_many(made), connection)
+        created = self.caller.perform(calls.create_many(made), connection)
+        if raise_if_dropped:
+            require_room([message.channel for message in made], created)
+        return created
 
     def copy_in(
         self,

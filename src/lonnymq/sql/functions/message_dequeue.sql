@@ -49,8 +49,8 @@ declare
   v_turn bigint := v_hints[3];          -- no turn that is due has a lower next_at
   v_sweep_at bigint := case when v_now >= v_full_at then v_hints[4] end;  -- when to look for stamps from the future
   v_cursors bigint[] := coalesce(v_hints[5:6], '{0,0}');   -- where to go on reading the wakes of lane 0 and 1,
-  v_lows bigint[] := coalesce(v_hints[7:8], '{null,null}');  -- and the lowest of this pass; null at its end
-  v_ends bigint[] := coalesce(v_hints[9:10], '{null,null}');  -- and where this pass ends, whatever is added meanwhile
+  v_lows bigint[] := coalesce(v_hints[7:8], array[null, null]::bigint[]);  -- and the lowest of this pass; null at its end
+  v_ends bigint[] := coalesce(v_hints[9:10], array[null, null]::bigint[]);  -- and where this pass ends, whatever is added meanwhile
 
   v_left integer := c_limit;
   v_content_bytes bigint := 33000;      -- what is left of the reply for contents,

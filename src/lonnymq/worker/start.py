@@ -1,0 +1,47 @@
+"""What a worker makes sure of before it begins: that there is a queue it can use."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from lonnymq.errors import is_hopeless
+from lonnymq.worker.patience import Pauses, answered, close_quietly
+
+if TYPE_CHECKING:
+    from lonnymq.client.aio import AsyncQueue
+    from lonnymq.worker.clients import Clients
+    from lonnymq.worker.shutdown import Shutdown
+
+
+async def wait_for_queue(clients: "Clients", shutdown: "Shutdown", patience_s: float) -> bool:
+    """Wait until the queue can be used, and raise if waiting cannot bring that about.
+
+    Returns False if the worker is asked to stop first.
+    """
+    queue = clients.own(1)
+    checking = asyncio.ensure_future(_check(queue, patience_s))
+    asked = asyncio.ensure_future(shutdown.asked.wait())
+    try:
+        await asyncio.wait({checking, asked}, return_when=asyncio.FIRST_COMPLETED)
+        if not checking.done():
+            return False
+        checking.result()
+        return True
+    finally:
+        for task in (checking, asked):
+            task.cancel()
+        await asyncio.wait({checking, asked})
+        await close_quietly(queue.close())
+
+
+async def _check(queue: "AsyncQueue", patience_s: float) -> None:
+    pauses = Pauses(0.05, 1.0)
+    while True:
+        try:
+            await answered(queue.caller.source, patience_s, queue.caller.require_queue())
+        except Exception as error:
+            if is_hopeless(error):
+                raise
+            # The client's log has it.
+            await asyncio.sleep(pauses.next_s())
+        else:
+            return

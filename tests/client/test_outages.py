@@ -1,0 +1,167 @@
+"""Servers that are away: how soon they are found again, what is logged, and what is not waited for."""
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from psycopg import conninfo, sql
+
+from lonnymq import ClientSettings, ConnectionLost, LoginRefused, Queue, is_hopeless
+from lonnymq.embedded import EmbeddedServer
+from tests.client.conftest import OpenQueue
+from tests.conftest import Connect
+from tests.worker.proxy import Proxy
+
+AWAY_S = 8.0
+# Of five seconds, the rest is for a slow machine.
+MOST_PAUSE_S = 2.0
+
+
+@pytest.fixture
+def proxy(dsn: str) -> Iterator[Proxy]:
+    with Proxy(dsn) as proxy:
+        yield proxy
+
+
+def lines_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What a program with default logging shows."""
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["first call", "later call"])
+def test_a_call_outlasts_an_outage_and_logs_its_begin_and_its_end(
+    proxy: Proxy, open_queue: OpenQueue, caplog: pytest.LogCaptureFixture, is_first: bool
+) -> None:
+    queue = open_queue(proxy.dsn)
+    if not is_first:
+        queue.enqueue("a", 1)
+    proxy.shut()
+    back_at: list[float] = []
+
+    def come_back() -> None:
+        back_at.append(time.monotonic())
+        proxy.open()
+
+    timer = threading.Timer(AWAY_S, come_back)
+    timer.start()
+    assert queue.enqueue("a", 2, key="k").outcome == "created"
+    took_s = time.monotonic() - back_at[0]
+    timer.join()
+    assert took_s < 5.0
+    pauses = [after - before for before, after in pairwise(proxy.knocks)]
+    assert max(pauses) < MOST_PAUSE_S
+    begin, end = lines_of(caplog)
+    assert begin.startswith("no connection to host=127.0.0.1")
+    assert "trying again" in begin
+    assert "again after" in end
+
+
+def test_an_outage_that_lasts_longer_than_the_retries_is_an_error_each_time_and_a_line_once(
+    proxy: Proxy, open_queue: OpenQueue, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = open_queue(proxy.dsn, settings=ClientSettings(retry_for_s=0.5))
+    proxy.shut()
+    for _ in range(3):
+        with pytest.raises(ConnectionLost, match="nothing was sent") as caught:
+            queue.enqueue("a", 1)
+        assert not caught.value.may_have_happened
+        assert not is_hopeless(caught.value)
+    assert len(lines_of(caplog)) == 1
+    proxy.open()
+    queue.enqueue("a", 1)
+    assert len(lines_of(caplog)) == 2
+
+
+def test_many_threads_find_the_server_again(proxy: Proxy) -> None:
+    with (
+        Queue(proxy.dsn, settings=ClientSettings(pool_max_size=3)) as queue,
+        ThreadPoolExecutor(20) as threads,
+    ):
+        queue.status()
+        proxy.shut()
+        waiting = [threads.submit(queue.enqueue, "a", n, key=str(n)) for n in range(20)]
+        time.sleep(1)
+        proxy.open()
+        assert [future.result(10).outcome for future in waiting] == ["created"] * 20
+
+
+def test_a_role_with_too_many_connections_waits_for_room(
+    dsn: str, connect: Connect, open_queue: OpenQueue
+) -> None:
+    admin, name = connect(), f"crowded_{uuid.uuid4().hex[:8]}"
+    role = sql.Identifier(name)
+    admin.execute(sql.SQL("create role {} login connection limit 0").format(role))
+    admin.execute("select queue_grant(%s, 'producer')", (name,))
+    room = sql.SQL("alter role {} connection limit 5").format(role)
+    timer = threading.Timer(1.0, lambda: admin.execute(room))
+    timer.start()
+    queue = open_queue(conninfo.make_conninfo(dsn, user=name))
+    try:
+        assert queue.enqueue("a", 1).outcome == "created"
+    finally:
+        timer.join()
+        queue.close()
+        admin.execute(sql.SQL("drop owned by {0} cascade; drop role {0}").format(role))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"dbname": "nowhere"}, 'database "nowhere" does not exist'),
+        ({"user": "nobody_here"}, 'role "nobody_here" does not exist'),
+        ({"options": "-c no_such_setting=1"}, "no_such_setting"),
+        ({"options": "-c statement_timeout=soon"}, "statement_timeout"),
+        ({"sslmode": "perhaps"}, "sslmode"),
+        ({"port": "seven"}, "seven"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_login_that_no_waiting_makes_right_is_refused_at_once(
+    dsn: str, open_queue: OpenQueue, changes: dict[str, Any], words: str
+) -> None:
+    queue = open_queue(conninfo.make_conninfo(dsn, **changes))
+    began = time.monotonic()
+    with pytest.raises(LoginRefused, match=words) as caught:
+        queue.enqueue("a", 1)
+    assert time.monotonic() - began < 5
+    assert is_hopeless(caught.value)
+
+
+def test_a_wrong_or_missing_password_is_refused_at_once(own_server: Callable[..., EmbeddedServer]) -> None:
+    server = own_server(fsync=False, port=0)
+    for password in ("wrong", ""):
+        parts = {**conninfo.conninfo_to_dict(server.dsn), "password": password}
+        began = time.monotonic()
+        with Queue(conninfo.make_conninfo("", **{k: v for k, v in parts.items() if v})) as queue:
+            with pytest.raises(LoginRefused):
+                queue.status()
+        assert time.monotonic() - began < 5
+
+
+def test_of_several_hosts_one_that_is_away_is_waited_for(dsn: str, open_queue: OpenQueue) -> None:
+    parts = conninfo.conninfo_to_dict(dsn)
+    several = conninfo.make_conninfo(
+        dsn, host=f"127.0.0.1,{parts['host']}", port=f"1,{parts.get('port') or 5432}", dbname="nowhere"
+    )
+    queue = open_queue(several, settings=ClientSettings(retry_for_s=0.2))
+    with pytest.raises(ConnectionLost) as caught:
+        queue.status()
+    assert not isinstance(caught.value, LoginRefused)
+
+
+def test_connections_that_were_used_in_an_outage_are_not_counted_twice(proxy: Proxy) -> None:
+    settings = ClientSettings(pool_max_size=1, retry_for_s=0.3)
+    with Queue(proxy.dsn, settings=settings) as queue:
+        for _ in range(3):
+            queue.status()
+            proxy.shut()
+            with pytest.raises(ConnectionLost):
+                queue.status()
+            proxy.open()
+        queue.status()

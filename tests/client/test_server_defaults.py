@@ -1,0 +1,139 @@
+"""Defaults of a server, a database or a role that would change what calls do."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import conninfo, sql
+
+from lonnymq import NewMessage, Queue, ReadOnlyTransaction, WrongIsolationLevel
+from tests.client.conftest import OpenConnection, OpenQueue
+
+DEFAULTS = {
+    "default_transaction_isolation": "serializable",
+    "default_transaction_read_only": "on",
+    "default_transaction_deferrable": "on",
+    "statement_timeout": "1ms",
+    "lock_timeout": "1ms",
+    "idle_in_transaction_session_timeout": "1ms",
+    "idle_session_timeout": "1ms",
+    "array_nulls": "off",
+    "standard_conforming_strings": "off",
+    "transform_null_equals": "on",
+    "bytea_output": "escape",
+    "datestyle": "SQL, DMY",
+    "intervalstyle": "sql_standard",
+    "extra_float_digits": "-15",
+    "timezone": "Asia/Kathmandu",
+    "client_encoding": "LATIN1",
+    "search_path": "nowhere",
+    "row_security": "off",
+    "plan_cache_mode": "force_custom_plan",
+    "xmloption": "document",
+    "quote_all_identifiers": "on",
+}
+# With these a borrowed connection cannot be used, or not for long; that has errors of its own.
+UNFIT = {
+    "default_transaction_isolation",
+    "default_transaction_read_only",
+    "statement_timeout",
+    "lock_timeout",
+    "idle_in_transaction_session_timeout",
+    "idle_session_timeout",
+}
+
+
+SetDefault = Callable[[str, str], None]
+
+
+@pytest.fixture
+def set_default(dsn: str) -> Iterator[SetDefault]:
+    """Sets a default of the test's database, until the end of the test."""
+    database = sql.Identifier(str(conninfo.conninfo_to_dict(dsn)["dbname"]))
+    # One that was there before and is not subject to them.
+    with psycopg.connect(dsn, autocommit=True) as admin:
+
+        def set_default(name: str, value: str) -> None:
+            statement = sql.SQL("alter database {} set {} = {}")
+            admin.execute(statement.format(database, sql.Identifier(name), sql.Literal(value)))
+
+        yield set_default
+        admin.execute(sql.SQL("alter database {} reset all").format(database))
+
+
+def use_everything(queue: Any, connection: Any = None) -> None:
+    """The life of messages, with all that may be absent now there and now not."""
+    lent = {} if connection is None else {"connection": connection}
+    made = queue.enqueue_many(
+        [
+            NewMessage(channel="a", payload="ä\\x'", key="NULL"),
+            NewMessage(channel="a", payload=b"\x00\\\xff", max_attempts=3),
+            NewMessage(channel="b", payload=3, delay=0.0),
+            NewMessage(channel="b", payload=None),
+        ],
+        **lent,
+    )
+    assert [one.outcome for one in made] == ["created"] * 4
+    assert queue.enqueue("a", 1, key="NULL", **lent).outcome == "duplicate"
+    leased = {message.id: message for message in queue.dequeue(10, **lent)}
+    first, second, third, fourth = (leased[one.id] for one in made)
+    assert (first.key, second.key, third.key) == ("NULL", None, None)
+    assert (first.payload, second.content, fourth.payload) == ("ä\\x'", b"\x00\\\xff", None)
+    assert (first.max_attempts, second.max_attempts) == (None, 3)
+    assert queue.defer(
+        [first, second], delays=[0.0, None], states=[None, {"n": 1}], errors=[None, "NULL"], **lent
+    ) == ["deferred", "deferred"]
+    assert queue.bury([third], errors=[None], **lent) == ["buried"]
+    assert queue.complete([fourth], **lent) == ["completed"]
+    again = {message.id: message for message in queue.dequeue(10, **lent)}
+    assert (again[first.id].state, again[second.id].state) == (None, {"n": 1})
+    assert queue.complete(list(again.values()), **lent) == ["completed"] * 2
+    queue.channel("a").set(max_concurrency=1, is_paused=None, **lent)
+    assert queue.dead("b").list(**lent)[0].error is None
+    assert queue.cancel([queue.enqueue("c", 1, delay=60, **lent).id], **lent) == ["cancelled"]
+    loaded = queue.copy_in([NewMessage(channel="d", payload=n) for n in range(3)], **lent)
+    assert loaded.created == 3
+    assert queue.status(**lent).waiting == 3
+
+
+@pytest.mark.parametrize(("name", "value"), DEFAULTS.items(), ids=DEFAULTS)
+def test_our_own_connections_do_not_go_by_a_databases_defaults(
+    set_default: SetDefault, open_queue: OpenQueue, name: str, value: str
+) -> None:
+    set_default(name, value)
+    queue = open_queue()
+    use_everything(queue)
+    assert len(queue.dequeue(wait=0.2)) == 1
+
+
+@pytest.mark.parametrize("name", [name for name in DEFAULTS if name not in UNFIT])
+def test_borrowed_connections_work_with_other_defaults(
+    set_default: SetDefault, queue: Any, open_connection: OpenConnection, name: str
+) -> None:
+    set_default(name, DEFAULTS[name])
+    use_everything(queue, open_connection())
+
+
+def test_what_a_dsn_asks_for_goes_before_what_we_set(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = conninfo.make_conninfo(dsn, options="-c statement_timeout=7s")
+    monkeypatch.setenv("PGOPTIONS", "-c statement_timeout=9s -c lock_timeout=8s")
+    for target, expected in ((asked, ("7s", "0")), (dsn, ("9s", "8s"))):
+        with Queue(target) as queue, queue.caller.source.connection() as connection:
+            found = connection.execute(
+                "select current_setting('statement_timeout'), current_setting('lock_timeout'),"
+                " current_setting('array_nulls')"
+            ).fetchone()
+        assert found == (*expected, "on")
+
+
+def test_a_borrowed_connection_that_cannot_be_used_says_why(
+    set_default: SetDefault, queue: Any, open_connection: OpenConnection
+) -> None:
+    queue.enqueue("a", 1)
+    set_default("default_transaction_isolation", "repeatable read")
+    with pytest.raises(WrongIsolationLevel, match="must run in a READ COMMITTED transaction"):
+        queue.dequeue(connection=open_connection())
+    set_default("default_transaction_read_only", "on")
+    with pytest.raises(ReadOnlyTransaction, match="read-only"):
+        queue.enqueue("a", 1, connection=open_connection())
