@@ -151,9 +151,9 @@ ILL: list[tuple[str, Examination, Vitals, Level, str, str]] = [
         "end old transactions",
     ),
     ("workers", OVERDUE, vitals(leased=0, sleepers=0), Level.PROBLEM, "no worker asks", "lonnymq work"),
-    ("workers", HEALTHY, vitals(expired=2), Level.WARNING, "2 of 2 leases have expired", "start one"),
+    ("workers", HEALTHY, vitals(expired=2), Level.WARNING, "2 of 2 leases expired", "start one"),
     ("workers", HEALTHY, vitals(unfolded_wakes=200_000), Level.WARNING, "200,000 wakes", "lonnymq top"),
-    ("dead letters", HEALTHY, vitals(dead=3), Level.NOTE, "there are 3", "lonnymq dead list"),
+    ("dead letters", HEALTHY, vitals(dead=3), Level.NOTE, "3 dead letters", "lonnymq dead list"),
     (
         "history",
         HEALTHY,

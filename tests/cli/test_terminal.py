@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from lonnymq import Queue
 from lonnymq.cli.exits import Exit
@@ -50,15 +51,24 @@ class Terminal:
 
 
 @contextmanager
-def terminal(dsn: str, *arguments: str, columns: int = 120) -> Iterator[Terminal]:
+def terminal(
+    dsn: str,
+    *arguments: str,
+    columns: int = 120,
+    is_ours: bool = True,
+    cwd: Path | None = None,
+    **more: str,
+) -> Iterator[Terminal]:
+    """Start our command with these arguments, or another program, on a terminal."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-c", CONTROLLING, *arguments],
+        [sys.executable, "-c", OURS if is_ours else OTHERS, *arguments],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
         start_new_session=True,
-        env=environment(dsn, TERM="xterm", COLUMNS=str(columns), LINES="30"),
+        cwd=cwd,
+        env=environment(dsn, TERM="xterm", COLUMNS=str(columns), LINES="30", **more),
     )
     os.close(theirs)
     try:
@@ -70,12 +80,9 @@ def terminal(dsn: str, *arguments: str, columns: int = 120) -> Iterator[Terminal
 
 
 # Ctrl-C goes to whom the terminal controls.
-CONTROLLING = """
-import fcntl, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-from lonnymq.cli import main
-sys.exit(main())
-"""
+CONTROLLED = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
+OURS = f"{CONTROLLED}; from lonnymq.cli import main; sys.exit(main())"
+OTHERS = f"{CONTROLLED}; os.execvp(sys.argv[1], sys.argv[1:])"
 
 
 def test_top_is_live_until_control_c(dsn: str, queue: Queue) -> None:

@@ -5,8 +5,8 @@ import sys
 import typer
 
 from lonnymq.cli.exits import Exit
+from lonnymq.cli.quoting import visible
 from lonnymq.cli.show import warn
-from lonnymq.cli.words import visible
 
 
 def require_yes(question: str, *, is_yes: bool) -> None:

@@ -1,11 +1,13 @@
 """What a worker logs, on stderr: lines for people, or JSON for machines."""
 
-import json
 import logging
 import sys
 import time
 from datetime import UTC, datetime
 from enum import StrEnum
+
+from lonnymq.cli.quoting import json_text, visible
+from lonnymq.cli.words import plain
 
 # What every record has; the rest was given by whoever logged it.
 USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -25,6 +27,9 @@ class TextFormatter(logging.Formatter):
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(message)s")
 
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record))
+
 
 class JsonFormatter(logging.Formatter):
     """One JSON object a line: time, level, logger, message, and what came with it."""
@@ -39,7 +44,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str, ensure_ascii=False)
+        return json_text(plain(line))
 
 
 def start_logging(level: str, form: LogFormat) -> None:

@@ -13,6 +13,7 @@ import typer
 from lonnymq.cli import parse
 from lonnymq.cli.exits import Exit
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
+from lonnymq.cli.quoting import visible
 from lonnymq.cli.show import console, emit, say, warn
 from lonnymq.cli.words import counted
 
@@ -222,10 +223,10 @@ def _session(master: str | None) -> Iterator[tuple["SparkSession", "Say"]]:
     if not to.is_terminal:
         # For logs: one line per step.
         with borrowed(master) as spark:
-            yield spark, lambda line: to.print(line, soft_wrap=True)
+            yield spark, lambda line: to.print(visible(line), soft_wrap=True)
         return
     with to.status("starting Spark") as status, borrowed(master) as spark:
-        yield spark, status.update
+        yield spark, lambda line: status.update(visible(line))
 
 
 def _lake(path: str, form: LakeForm) -> "Lake":

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from lonnymq.cli.quoting import visible
 from lonnymq.cli.show import console
 
 LOOK_S = 0.5
@@ -101,4 +102,4 @@ def _changed(before: dict[Path, int], now: dict[Path, int]) -> str:
 
 
 def _tell(text: str) -> None:
-    console(is_error=True).print(text, style="dim")
+    console(is_error=True).print(visible(text), style="dim")

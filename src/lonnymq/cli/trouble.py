@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from lonnymq import errors
 from lonnymq.cli.exits import Exit
+from lonnymq.cli.quoting import visible
 from lonnymq.cli.show import warn
 from lonnymq.embedded import BinariesNotFound, EmbeddedError
 
@@ -70,7 +71,11 @@ class Group(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (typer.Exit, typer.Abort, typer.TyperException, BrokenPipeError):
+        except typer.TyperException as error:
+            if isinstance(getattr(error, "message", None), str):
+                error.message = visible(error.message)
+            raise
+        except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
         except Exception as error:
             if os.environ.get(DEBUG):

@@ -14,8 +14,9 @@ from lonnymq.cli.doctor import server as of_server
 from lonnymq.cli.doctor.finding import Finding, Level, Vitals
 from lonnymq.cli.exits import Exit
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
+from lonnymq.cli.quoting import visible
 from lonnymq.cli.show import console, emit
-from lonnymq.cli.words import counted, visible
+from lonnymq.cli.words import counted
 from lonnymq.schema.examine import Examination
 
 MARKS = {
