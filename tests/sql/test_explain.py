@@ -69,7 +69,7 @@ def test_a_scheduled_channel_says_for_when(queue: Session) -> None:
     made = queue.create("a", dequeue_at=at)
     queue.look()
     found = queue.rows(
-        "select reason, head_id, extract(epoch from head_at) * 1000, right(detail, 3)"
+        "select reason, head_id, head_dequeue_at, right(detail, 3)"
         " from channel_explain('a')"
     )
     # In UTC, whatever the session's time zone.
