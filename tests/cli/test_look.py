@@ -112,7 +112,7 @@ def test_a_message_that_is_not_live_is_told_from_a_dead_letter(lonnymq: Run, bus
     assert (
         ended.trouble == f"error: message {dead} is not live it is a dead letter: `lonnymq dead show {dead}`"
     )
-    assert "it has ended, or never was" in lonnymq("message", "show", "999999").trouble
+    assert "it has already finished, or never existed" in lonnymq("message", "show", "999999").trouble
 
 
 def test_top_shows_rates_between_two_looks(lonnymq: Run, busy: Queue) -> None:

@@ -55,9 +55,11 @@ MINUTE = timedelta(minutes=1)
 @app.command()
 def generate(
     lake: LakePath,
-    rows: Annotated[int, typer.Option("--rows", min=1, help="So many attempts.")] = 1_000_000,
-    days: Annotated[int, typer.Option("--days", min=1, help="Over so many days.")] = 7,
-    tenants: Annotated[int, typer.Option("--tenants", min=1, help="Steady ones, beside five of note.")] = 20,
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Attempts.")] = 1_000_000,
+    days: Annotated[int, typer.Option("--days", min=1, help="Days they are spread over.")] = 7,
+    tenants: Annotated[
+        int, typer.Option("--tenants", min=1, help="Steady tenants; five unusual ones are added.")
+    ] = 20,
     seed: Annotated[int, typer.Option("--seed", help="The same seed makes the same rows.")] = 1,
     form: Form = LakeForm.DELTA,
     master: Master = None,

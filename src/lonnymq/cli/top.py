@@ -39,9 +39,9 @@ def top(
     interval: Annotated[
         float, typer.Option("--interval", "-i", min=0.1, help="Seconds between two looks.")
     ] = 1.0,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="So many channels.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="Number of channels.")] = 20,
     count: Annotated[
-        int | None, typer.Option("--count", min=1, help="End after so many looks.", show_default=False)
+        int | None, typer.Option("--count", min=1, help="End after this many looks.", show_default=False)
     ] = None,
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,

@@ -6,12 +6,12 @@ from typing import Any
 
 import psycopg
 import typer
-from typer.core import TyperGroup
 
 from lonnymq import errors
 from lonnymq.cli.exits import Exit
 from lonnymq.cli.quoting import visible
 from lonnymq.cli.show import warn
+from lonnymq.cli.usage import Commands
 from lonnymq.embedded import BinariesNotFound, EmbeddedError
 
 DEBUG = "LONNYMQ_DEBUG"
@@ -31,7 +31,7 @@ REMEDIES: tuple[tuple[type[BaseException], Remedy], ...] = (
         errors.ConnectionLost,
         Remedy(
             Exit.UNREACHABLE,
-            "is the server up, and is --dsn (or LONNYMQ_DSN, or PGHOST and its kin) right?\n"
+            "is the server up, and is --dsn (or LONNYMQ_DSN, or the PG* environment variables) right?\n"
             "none at hand: `lonnymq up` starts one",
         ),
     ),
@@ -65,7 +65,7 @@ REMEDIES: tuple[tuple[type[BaseException], Remedy], ...] = (
 BUG = Remedy(Exit.INTERNAL, f"this is a bug; {DEBUG}=1 shows where, and please report it")
 
 
-class Group(TyperGroup):
+class Group(Commands):
     """The root of all commands: whatever one of them raises ends here."""
 
     def invoke(self, ctx: Any) -> Any:
