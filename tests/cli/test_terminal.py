@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import select
 import subprocess
 import sys
@@ -10,7 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lonnymq import Queue
+import pytest
+from rich.cells import cell_len
+
+from lonnymq import NewMessage, Queue
 from lonnymq.cli.exits import Exit
 from tests.cli.conftest import DEADLINE_S, environment
 
@@ -115,3 +119,46 @@ def test_a_narrow_terminal_breaks_lines_and_hides_no_column(dsn: str, queue: Que
         with terminal(dsn, command, columns=25) as screen:
             assert screen.ended() == Exit.DONE
         assert [words for words in seen if words not in screen.shown] == [], screen.shown
+
+
+LONG = "tenant-" + "x" * 240 + "-end"
+WIDE = "東京" * 60
+
+
+@pytest.mark.parametrize(
+    ("columns", "headers"),
+    [
+        (50, "channel waiting leased why"),
+        (80, "channel waiting change leased cap oldest why"),
+        (120, "channel waiting change leased cap rate oldest why"),
+        (200, "channel waiting change leased cap rate oldest why"),
+    ],
+)
+def test_top_shows_each_channel_on_one_line_of_any_width(
+    dsn: str, queue: Queue, columns: int, headers: str
+) -> None:
+    for name in (LONG, WIDE, "acme"):
+        queue.channel(name).set(max_concurrency=1, release_interval_ms=300_000, release_burst=100)
+        queue.enqueue_many([NewMessage(channel=name, payload=1)] * 3)
+    queue.dequeue(1)
+    with terminal(dsn, "top", "--count", "2", "--interval", "0.1", columns=columns) as screen:
+        assert screen.ended() == Exit.DONE
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.shown.decode())
+    frame = [line.rstrip() for line in text[text.rindex("3 channels") :].split("\n")]
+    assert max(map(cell_len, frame)) <= columns, text
+    assert headers in " ".join(" ".join(frame).split())
+    for beginning in ("tenant-xxx", "東京", "acme"):
+        [line] = [one for one in frame if one.startswith(beginning)]
+        assert line.split()[-1] in ("capped", "ready", "throttled")
+        # What is free goes to a name that needs it, up to a table as wide as the terminal.
+        assert ("…" in line) == (beginning != "acme")
+        assert cell_len(line) > columns - len("why it waits")
+    # No figure is torn apart.
+    assert "0 workers asleep" in "\n".join(frame)
+
+
+def test_top_of_one_channel_is_in_the_singular(dsn: str, queue: Queue) -> None:
+    queue.enqueue("acme", 1)
+    with terminal(dsn, "top", "--count", "1") as screen:
+        assert screen.ended() == Exit.DONE
+    assert b"channels" not in screen.shown

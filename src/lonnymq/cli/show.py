@@ -69,7 +69,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], *, title: str 
     """Return a table; a column whose name begins with `>` is of numbers."""
     made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", title=title)
     # Rows are lines: a name with a line break in it must not look like two.
-    shown = [[_cell(cell, keep="") for cell in row] for row in rows]
+    shown = [[as_text(cell, keep="") for cell in row] for row in rows]
     for place, column in enumerate(columns):
         is_number, name = column.startswith(">"), column.lstrip(">")
         widest = max([len(name), *(row[place].cell_len for row in shown)])
@@ -98,11 +98,12 @@ def show_record(fields: Mapping[str, Cell]) -> None:
     grid.add_column(style="dim", no_wrap=True, min_width=max(map(len, fields)))
     grid.add_column(overflow="fold", min_width=LEAST)
     for name, value in fields.items():
-        grid.add_row(name, _cell(value))
+        grid.add_row(name, as_text(value))
     present(grid)
 
 
-def _cell(value: Cell, keep: str = "\n\t") -> Text:
+def as_text(value: Cell, keep: str = "\n\t") -> Text:
+    """Return a cell as it is shown."""
     if isinstance(value, Text):
         return value
     if value is None:

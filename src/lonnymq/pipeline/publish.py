@@ -25,7 +25,7 @@ def report(
     story = gather(
         lake.windows(window_s).read(spark), lake.fairness(window_s).read(spark), lake.forecast.read(spark)
     )
-    say(f"{len(story.tenants)} tenants, {len(story.moments)} columns of time")
+    say(f"tenants: {len(story.tenants)}, columns of time: {len(story.moments)}")
     target = Path(path).resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     # Whoever looks meanwhile sees the old one, or the new one.
