@@ -9,6 +9,7 @@ from rich.text import Text
 
 from lonnymq import Queue, SchemaState
 from lonnymq.cli.connect import opened
+from lonnymq.cli.doctor import leases
 from lonnymq.cli.doctor import queue as of_queue
 from lonnymq.cli.doctor import server as of_server
 from lonnymq.cli.doctor.finding import Finding, Level, Vitals
@@ -39,8 +40,8 @@ def doctor(
 ) -> None:
     """Look at everything that goes wrong with a queue, and say what to do.
 
-    Connection, versions, schema, privileges, settings, long transactions, dead rows, workers, stuck channels,
-    history, and the queue's own check. Ends with 1 if there is a problem. Changes nothing.
+    Connection, versions, schema, privileges, settings, long transactions, dead rows, workers, messages that are
+    worked for very long, stuck channels, history, and the queue's own check. Ends with 1 if there is a problem. Changes nothing.
     """
     with opened(dsn, schema) as queue:
         facts = queue.examine()
@@ -67,6 +68,7 @@ def findings(facts: Examination, vitals: Vitals, now: datetime) -> Iterator[Find
     if vitals.status is not None:
         yield from of_queue.workers(vitals.status, facts)
         yield from of_queue.history(vitals.status, vitals.partitions)
+    yield from leases.long_work(facts)
     yield from of_queue.channels(facts)
     if vitals.problems is not None:
         yield from of_queue.invariants(vitals.problems)
