@@ -40,8 +40,9 @@ def doctor(
 ) -> None:
     """Look at everything that goes wrong with a queue, and say what to do.
 
-    Connection, versions, schema, privileges, settings, long transactions, dead rows, workers, messages that are
-    worked for very long, stuck channels, history, and the queue's own check. Ends with 1 if there is a problem. Changes nothing.
+    Connection, versions, schema, privileges, settings, long transactions, dead rows, workers, messages
+    that are worked for hours, stuck channels, history, and the queue's own check. Ends with 1 if there is a
+    problem. Changes nothing.
     """
     with opened(dsn, schema) as queue:
         facts = queue.examine()
