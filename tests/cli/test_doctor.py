@@ -85,8 +85,8 @@ ILL: list[tuple[str, Examination, Vitals, Level, str, str]] = [
     ("clock", server(clock=NOW + timedelta(minutes=3)), VITALS, Level.WARNING, "3m ahead of", "NTP"),
     ("schema", state(SchemaState.MISSING, 0), VITALS, Level.PROBLEM, "no queue", "lonnymq install"),
     ("schema", state(SchemaState.OUTDATED), VITALS, Level.PROBLEM, "another release", "lonnymq migrate"),
-    ("schema", state(SchemaState.NEWER, 2), VITALS, Level.NOTE, "newer", "--upgrade"),
-    ("schema", state(SchemaState.INCOMPATIBLE, 9), VITALS, Level.PROBLEM, "newer", "--upgrade"),
+    ("schema", state(SchemaState.NEWER, 2), VITALS, Level.NOTE, "newer", "install a newer"),
+    ("schema", state(SchemaState.INCOMPATIBLE, 9), VITALS, Level.PROBLEM, "newer", "install a newer"),
     ("schema", replace(HEALTHY, schema=None), VITALS, Level.PROBLEM, "may not see", "lonnymq grant ann"),
     (
         "privileges",

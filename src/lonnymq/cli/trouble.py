@@ -40,7 +40,7 @@ REMEDIES: tuple[tuple[type[BaseException], Remedy], ...] = (
         Remedy(Exit.SCHEMA, "`lonnymq install` makes the queue; --schema or LONNYMQ_SCHEMA names another"),
     ),
     (errors.SchemaTooOld, Remedy(Exit.SCHEMA, "`lonnymq migrate` brings it up to date; messages stay")),
-    (errors.SchemaTooNew, Remedy(Exit.SCHEMA, "pip install --upgrade lonnymq")),
+    (errors.SchemaTooNew, Remedy(Exit.SCHEMA, "install a newer release of lonnymq here")),
     (errors.SchemaOccupied, Remedy(Exit.SCHEMA, "choose another schema with --schema")),
     (errors.ServerTooOld, Remedy(Exit.SCHEMA, "upgrade PostgreSQL to 14 or newer")),
     (

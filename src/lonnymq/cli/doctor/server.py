@@ -128,14 +128,14 @@ def schema(facts: Examination) -> Iterator[Finding]:
                 Level.NOTE,
                 "schema",
                 f"{shown} is of a newer release (version {found.version}), fine with this one",
-                "pip install --upgrade lonnymq, when convenient",
+                "install a newer release of lonnymq here, when convenient",
             )
         case SchemaState.INCOMPATIBLE:
             yield Finding(
                 Level.PROBLEM,
                 "schema",
                 f"{shown} is of a newer release (version {found.version}), unknown to this one",
-                "pip install --upgrade lonnymq",
+                "install a newer release of lonnymq here",
             )
 
 
