@@ -178,7 +178,7 @@ def test_a_shell_completes_no_name_that_it_would_run(
         "fish": ["fish", "--no-config", "-i"],
     }[program]
     prepare = {"zsh": "autoload -Uz compinit && compinit -u; "}.get(program, "")
-    with terminal(dsn, *start, is_ours=False, cwd=tmp_path, **more) as screen:
+    with terminal(dsn, *start, is_ours=False, cwd=tmp_path, more=more) as screen:
         screen.type(f"{prepare}source ./completion; echo rea''dy\n".encode())
         screen.wait_for(b"ready")
         for beginning, ending in (("bill", b"bill"), ("bird", b"bird"), ("bis", b"bison.eu-1:a@b")):

@@ -7,7 +7,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -61,7 +61,7 @@ def terminal(
     columns: int = 120,
     is_ours: bool = True,
     cwd: Path | None = None,
-    **more: str,
+    more: Mapping[str, str] | None = None,
 ) -> Iterator[Terminal]:
     """Start our command with these arguments, or another program, on a terminal."""
     ours, theirs = pty.openpty()
@@ -72,7 +72,7 @@ def terminal(
         stderr=theirs,
         start_new_session=True,
         cwd=cwd,
-        env=environment(dsn, TERM="xterm", COLUMNS=str(columns), LINES="30", **more),
+        env=environment(dsn, TERM="xterm", COLUMNS=str(columns), LINES="30", **(more or {})),
     )
     os.close(theirs)
     try:
