@@ -6,7 +6,7 @@ Whatever is cut off is never computed: a name of 20 MB must not be escaped first
 import dataclasses
 import unicodedata
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 MAX_VALUE = 100
@@ -14,8 +14,10 @@ MAX_LINE = 300
 # An int whose digits take noticeable time to compute.
 MAX_INT_BITS = 10_000
 MAX_DEPTH = 4
-# Line and paragraph separators, control and format characters, lone surrogates.
-UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+# Characters that steer a terminal, turn the direction of text, break lines or have no agreed shape.
+HIDDEN_KINDS = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
+# Letters and marks that show nothing.
+BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0")
 BRACKETS: dict[Any, tuple[str, str]] = {
     list.__repr__: ("[", "]"),
     tuple.__repr__: ("(", ")"),
@@ -38,21 +40,28 @@ def abridged(text: str, most: int) -> str:
     return f"{text[:half]}\n... {len(text) - 2 * half} characters ...\n{text[-half:]}"
 
 
-def visible(text: str) -> str:
-    """Return a text that cannot steer a terminal; only newlines and tabs stay what they are."""
-    if text.isprintable():
+def visible(text: str, *, keep: str = "\n\t") -> str:
+    """Return text that can neither steer a terminal nor hide in it: names and errors come from strangers."""
+    return escaped(text, keep, lambda character: character.encode("unicode_escape").decode("ascii"))
+
+
+def escaped(text: str, keep: str, escape: Callable[[str], str]) -> str:
+    """Return a text in which what steers a terminal or hides in it is escaped, except for some."""
+    if text.isprintable() and BLANKS.isdisjoint(text):
         return text
     return "".join(
-        character
-        if character in "\n\t" or unicodedata.category(character) not in UNSAFE
-        else character.encode("unicode_escape").decode("ascii")
+        escape(character) if character not in keep and _is_hidden(character) else character
         for character in text
     )
 
 
+def _is_hidden(character: str) -> bool:
+    return unicodedata.category(character) in HIDDEN_KINDS or character in BLANKS
+
+
 def line(text: str, most: int = MAX_LINE) -> str:
     """Return a text for one line of a log."""
-    return visible(cut(text, most)).replace("\n", "\\n").replace("\t", "\\t")
+    return visible(cut(text, most), keep="")
 
 
 def listed(names: Iterable[object], most: int = 5) -> str:

@@ -15,6 +15,7 @@ from lonnymq.cli.exits import Exit
 from lonnymq.schema.examine import (
     Examination,
     Holder,
+    LongLease,
     OverdueChannel,
     Privileges,
     ServerFacts,
@@ -84,8 +85,8 @@ ILL: list[tuple[str, Examination, Vitals, Level, str, str]] = [
     ("clock", server(clock=NOW + timedelta(minutes=3)), VITALS, Level.WARNING, "3m ahead of", "NTP"),
     ("schema", state(SchemaState.MISSING, 0), VITALS, Level.PROBLEM, "no queue", "lonnymq install"),
     ("schema", state(SchemaState.OUTDATED), VITALS, Level.PROBLEM, "another release", "lonnymq migrate"),
-    ("schema", state(SchemaState.NEWER, 2), VITALS, Level.NOTE, "newer", "--upgrade"),
-    ("schema", state(SchemaState.INCOMPATIBLE, 9), VITALS, Level.PROBLEM, "newer", "--upgrade"),
+    ("schema", state(SchemaState.NEWER, 2), VITALS, Level.NOTE, "newer", "install a newer"),
+    ("schema", state(SchemaState.INCOMPATIBLE, 9), VITALS, Level.PROBLEM, "newer", "install a newer"),
     ("schema", replace(HEALTHY, schema=None), VITALS, Level.PROBLEM, "may not see", "lonnymq grant ann"),
     (
         "privileges",
@@ -167,9 +168,9 @@ ILL: list[tuple[str, Examination, Vitals, Level, str, str]] = [
         "end old transactions",
     ),
     ("workers", OVERDUE, vitals(leased=0, sleepers=0), Level.PROBLEM, "no worker asks", "lonnymq work"),
-    ("workers", HEALTHY, vitals(expired=2), Level.WARNING, "2 of 2 leases have expired", "start one"),
+    ("workers", HEALTHY, vitals(expired=2), Level.WARNING, "2 of 2 leases expired", "start one"),
     ("workers", HEALTHY, vitals(unfolded_wakes=200_000), Level.WARNING, "200,000 wakes", "lonnymq top"),
-    ("dead letters", HEALTHY, vitals(dead=3), Level.NOTE, "there are 3", "lonnymq dead list"),
+    ("dead letters", HEALTHY, vitals(dead=3), Level.NOTE, "3 dead letters", "lonnymq dead list"),
     (
         "history",
         HEALTHY,
@@ -247,9 +248,10 @@ def test_many_of_a_kind_are_counted_not_listed() -> None:
         HEALTHY,
         channels=tuple(OverdueChannel(f"c{n}", "ready", 1, 0, 99.0) for n in range(50)),
         holders=tuple(Holder("transaction", str(n), "a", "", None, 600, "") for n in range(50)),
+        leases=tuple(LongLease(n, None, None, 7200.0) for n in range(50)),
     )
     told = replace(VITALS, problems=[Problem("x", None, "y", False)] * 50)
-    for subject in ("channels", "transactions", "check"):
+    for subject in ("channels", "transactions", "check", "long work"):
         found = [one for one in findings(many, told, NOW) if one.subject == subject]
         assert len(found) == 6
         assert "and 45 more" in found[-1].detail
@@ -271,6 +273,27 @@ def test_the_doctor_looks_at_a_real_queue(lonnymq: Run, queue: Queue, connect: C
     told = lonnymq("doctor", "--json")
     assert told.code == Exit.NO
     assert '"is_healthy": false' in told.out
+
+
+def test_the_doctor_names_messages_that_are_worked_for_hours(
+    lonnymq: Run, queue: Queue, connect: Connect
+) -> None:
+    for channel in ("fresh", "hanging", "expired"):
+        queue.enqueue(channel, 1)
+    held = {one.channel: one.id for one in queue.dequeue(3, lease_ms=60_000, worker="host:123")}
+    assert "long work" not in lonnymq("doctor").out
+    # Three hours ago; its worker still sends heartbeats.
+    for channel, unlock_s in (("hanging", 60), ("expired", -60)):
+        connect().execute(
+            "update lease set leased_at = leased_at - 3 * 3600000000::bigint,"
+            " unlock_at = unlock_at + (%s - 60) * 1000000::bigint where message_id = %s",
+            (unlock_s, held[channel]),
+        )
+    shown = lonnymq("doctor").out
+    assert f"message {held['hanging']} of 'hanging' has been worked for 3h by host:123" in shown
+    assert "if its handler hangs: end that worker" in shown
+    assert shown.count("long work") == 1
+    assert lonnymq("doctor", "--strict").code == Exit.NO
 
 
 def test_the_doctor_sees_a_missing_queue_and_a_role_without_privileges(

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,37 @@ def test_every_command_has_a_help_page_and_a_place_in_the_reference(path: tuple[
         for parameter in command(path).params:
             name = max(parameter.opts, key=len)
             assert not name.startswith("--") or name in text, f"{path}: {name} is not in the reference"
+
+
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_help_fills_the_lines_of_any_terminal(path: tuple[str, ...]) -> None:
+    for columns in (80, 120):
+        page = run(*path, "--help", COLUMNS=str(columns)).out
+        assert max(map(len, page.splitlines())) <= columns
+        prose = page.partition("Usage: ")[2].partition("╭")[0].splitlines()[1:]
+        for line, following in pairwise(map(str.strip, prose)):
+            # A line ends where the next word does not fit.
+            assert not line or not following or len(line) + 1 + len(following.split()[0]) > columns - 2, page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "right"),
+    [
+        (["--dsn", "postgresql://me:s3cret@db/x", "status"], "lonnymq status --dsn"),
+        (["--dsn=postgresql://me:s3cret@db/x", "channel", "set", "acme"], "lonnymq channel set --dsn"),
+        (["channel", "--schema", "s3cret", "set", "acme"], "lonnymq channel set --schema"),
+        (["--json"], "lonnymq COMMAND --json"),
+    ],
+)
+def test_an_option_before_the_command_names_the_right_order(arguments: list[str], right: str) -> None:
+    ended = run(*arguments)
+    assert ended.code == Exit.USAGE
+    assert ended.trouble.endswith(f"goes after the command: {right}")
+    assert "s3cret" not in ended.err
+
+
+def test_an_option_of_no_command_is_refused_as_before() -> None:
+    assert "No such option: --nonsense" in run("--nonsense", "status").trouble
 
 
 def test_every_command_that_prints_data_can_print_json() -> None:

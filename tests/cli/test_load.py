@@ -96,7 +96,7 @@ def test_a_publication_is_loaded_once_from_a_pipe(shell: Run, queue: Queue) -> N
         ('{"channel": "a", "payload": 1, "delay": "soon"}\n', [], "line 1: 'soon' is no duration"),
         ('{"channel": "a", "payload": 1, "at": "2030"}\n', [], "line 1: '2030' is no instant"),
         ('{"channel": "a", "payload": 1, "max_attempts": 0}\n', [], "line 1: max_attempts must be"),
-        ("channel,payload\na\n", ["--format", "csv"], "line 2: 1 cells, but 2 columns"),
+        ("channel,payload\na\n", ["--format", "csv"], "line 2: 1 cell, but 2 columns"),
         ("channel,payload\na,oops\n", ["--format", "csv"], "line 2: not JSON"),
         ("channel,channel\n", ["--format", "csv"], "line 1: a column is named twice"),
         ("channel,text\n", ["--format", "csv"], "line 1: without payload"),

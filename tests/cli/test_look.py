@@ -112,7 +112,7 @@ def test_a_message_that_is_not_live_is_told_from_a_dead_letter(lonnymq: Run, bus
     assert (
         ended.trouble == f"error: message {dead} is not live it is a dead letter: `lonnymq dead show {dead}`"
     )
-    assert "it has ended, or never was" in lonnymq("message", "show", "999999").trouble
+    assert "it has already finished, or never existed" in lonnymq("message", "show", "999999").trouble
 
 
 def test_top_shows_rates_between_two_looks(lonnymq: Run, busy: Queue) -> None:
@@ -173,3 +173,42 @@ def test_a_pipe_gets_whole_lines(shell: Run, queue: Queue) -> None:
     assert found[0]["content"] == {"text": "x" * 500}
     cut = shell("peek", name, "--json", "--limit", "1").json[0]
     assert cut["content_bytes"] == 511
+
+
+FAR = 9_000_000_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("dequeue_at", "shown"),
+    [
+        (253_402_300_799_999, "9999-12-31 23:59:59Z"),
+        (253_402_300_800_000, "10000-01-01 00:00:00Z"),
+        (FAR, "287168-08-24 16:00:00Z"),
+        (-1, "priority 1"),
+        (-62_135_596_800_001, "priority 62135596800001"),
+        (-FAR, f"priority {FAR}"),
+    ],
+)
+def test_a_time_of_any_year_is_shown(
+    lonnymq: Run, queue: Queue, connect: Connect, dequeue_at: int, shown: str
+) -> None:
+    session = connect()
+    for _ in range(3):
+        session.execute("select message_create('acme', '1', p_dequeue_at => %s)", (dequeue_at,))
+    # Those that are due: one is leased, one is dead.
+    queue.bury(queue.dequeue(2)[:1])
+    waiting = queue.peek("acme")[0]
+    assert shown in lonnymq("channel", "explain", "acme").out
+    assert lonnymq("channel", "explain", "acme", "--json").json["head_dequeue_at"] == dequeue_at
+    assert shown in lonnymq("peek", "acme").out
+    assert shown in lonnymq("message", "show", str(waiting.id)).out
+    for command in (
+        ["status"],
+        ["channels"],
+        ["top", "--count", "1"],
+        ["doctor"],
+        ["dead", "list"],
+        ["check"],
+    ):
+        for more in ([], ["--json"]):
+            assert lonnymq(*command, *more).err == ""

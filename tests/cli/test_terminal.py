@@ -2,14 +2,19 @@
 
 import os
 import pty
+import re
 import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
-from lonnymq import Queue
+import pytest
+from rich.cells import cell_len
+
+from lonnymq import NewMessage, Queue
 from lonnymq.cli.exits import Exit
 from tests.cli.conftest import DEADLINE_S, environment
 
@@ -50,15 +55,24 @@ class Terminal:
 
 
 @contextmanager
-def terminal(dsn: str, *arguments: str, columns: int = 120) -> Iterator[Terminal]:
+def terminal(
+    dsn: str,
+    *arguments: str,
+    columns: int = 120,
+    is_ours: bool = True,
+    cwd: Path | None = None,
+    more: Mapping[str, str] | None = None,
+) -> Iterator[Terminal]:
+    """Start our command with these arguments, or another program, on a terminal."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-c", CONTROLLING, *arguments],
+        [sys.executable, "-c", OURS if is_ours else OTHERS, *arguments],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
         start_new_session=True,
-        env=environment(dsn, TERM="xterm", COLUMNS=str(columns), LINES="30"),
+        cwd=cwd,
+        env=environment(dsn, TERM="xterm", COLUMNS=str(columns), LINES="30", **(more or {})),
     )
     os.close(theirs)
     try:
@@ -70,12 +84,9 @@ def terminal(dsn: str, *arguments: str, columns: int = 120) -> Iterator[Terminal
 
 
 # Ctrl-C goes to whom the terminal controls.
-CONTROLLING = """
-import fcntl, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-from lonnymq.cli import main
-sys.exit(main())
-"""
+CONTROLLED = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
+OURS = f"{CONTROLLED}; from lonnymq.cli import main; sys.exit(main())"
+OTHERS = f"{CONTROLLED}; os.execvp(sys.argv[1], sys.argv[1:])"
 
 
 def test_top_is_live_until_control_c(dsn: str, queue: Queue) -> None:
@@ -108,3 +119,46 @@ def test_a_narrow_terminal_breaks_lines_and_hides_no_column(dsn: str, queue: Que
         with terminal(dsn, command, columns=25) as screen:
             assert screen.ended() == Exit.DONE
         assert [words for words in seen if words not in screen.shown] == [], screen.shown
+
+
+LONG = "tenant-" + "x" * 240 + "-end"
+WIDE = "東京" * 60
+
+
+@pytest.mark.parametrize(
+    ("columns", "headers"),
+    [
+        (50, "channel waiting leased why"),
+        (80, "channel waiting change leased cap oldest why"),
+        (120, "channel waiting change leased cap rate oldest why"),
+        (200, "channel waiting change leased cap rate oldest why"),
+    ],
+)
+def test_top_shows_each_channel_on_one_line_of_any_width(
+    dsn: str, queue: Queue, columns: int, headers: str
+) -> None:
+    for name in (LONG, WIDE, "acme"):
+        queue.channel(name).set(max_concurrency=1, release_interval_ms=300_000, release_burst=100)
+        queue.enqueue_many([NewMessage(channel=name, payload=1)] * 3)
+    queue.dequeue(1)
+    with terminal(dsn, "top", "--count", "2", "--interval", "0.1", columns=columns) as screen:
+        assert screen.ended() == Exit.DONE
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.shown.decode())
+    frame = [line.rstrip() for line in text[text.rindex("3 channels") :].split("\n")]
+    assert max(map(cell_len, frame)) <= columns, text
+    assert headers in " ".join(" ".join(frame).split())
+    for beginning in ("tenant-xxx", "東京", "acme"):
+        [line] = [one for one in frame if one.startswith(beginning)]
+        assert line.split()[-1] in ("capped", "ready", "throttled")
+        # What is free goes to a name that needs it, up to a table as wide as the terminal.
+        assert ("…" in line) == (beginning != "acme")
+        assert cell_len(line) > columns - len("why it waits")
+    # No figure is torn apart.
+    assert "0 workers asleep" in "\n".join(frame)
+
+
+def test_top_of_one_channel_is_in_the_singular(dsn: str, queue: Queue) -> None:
+    queue.enqueue("acme", 1)
+    with terminal(dsn, "top", "--count", "1") as screen:
+        assert screen.ended() == Exit.DONE
+    assert b"channels" not in screen.shown

@@ -83,10 +83,6 @@ def test_contents_are_json_text_or_bytes(content: bytes | None, value: Any, text
     assert words.content_text(content) == text
 
 
-def test_control_characters_are_made_visible() -> None:
-    assert words.visible("a\x1b[31m\n\tü\u202e\udc80") == "a\\x1b[31m\n\tü\\u202e\\udc80"
-
-
 def test_values_become_plain_json() -> None:
     assert words.plain(
         {"at": datetime(2030, 1, 1, tzinfo=UTC), "for": timedelta(seconds=2), "x": (b"1",)}

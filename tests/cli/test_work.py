@@ -171,7 +171,10 @@ def test_a_worker_under_reload_ends_with_its_parent(start: Start, shop: Path, qu
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        ("shop", "must be module:attribute, such as shop.tasks:app"),
+        ("shop", "'shop' must be module:attribute, so write shop:app"),
+        ("shop.py", "'shop.py' is a file: write shop:app"),
+        ("bare", "such as bare:app; the module has neither an App, nor a Worker, nor a Handler"),
+        (":app", "must be module:attribute, such as shop.tasks:app"),
         ("nowhere:app", "there is no module 'nowhere'"),
         ("shop:nothing", "module 'shop' has no 'nothing'"),
         ("shop:broken", "must be an App, a Worker, a Handler"),
@@ -196,6 +199,7 @@ def test_what_cannot_be_worked_is_refused(
     (shop / "failing.py").write_text("x = 1 / 0")
     (shop / "needing.py").write_text("import absent")
     (shop / "garbled.py").write_text("def")
+    (shop / "bare.py").write_text("x = 1")
     monkeypatch.chdir(shop)
     monkeypatch.syspath_prepend(shop)
     monkeypatch.setenv("LONNYMQ_DSN", "")

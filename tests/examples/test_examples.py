@@ -61,6 +61,17 @@ def test_a_first_page_is_a_program(page: Path) -> None:
     run(page, {})
 
 
+@pytest.mark.usefixtures("binaries_of_embedded")
+def test_the_readmes_second_program_needs_nothing_of_the_first() -> None:
+    run(ROOT / "README.md", {}, skipped=1)
+
+
+def test_no_page_installs_a_package_that_no_index_has() -> None:
+    by_name = re.compile(r"pip install (?:--[\w-]+ (?:\w+ )?)*[\"']?lonnymq\b(?!-)")
+    assert by_name.search('pip install --no-deps --target package "lonnymq[cli]"')
+    assert [name_of(page) for page in ALL_PAGES if by_name.search(page.read_text(encoding="utf-8"))] == []
+
+
 @pytest.mark.parametrize("page", HOWTO_PAGES, ids=name_of)
 def test_a_howto_is_a_program(page: Path, dsn: str) -> None:
     if not runs_alone(page):
@@ -81,8 +92,8 @@ def test_a_howto_is_a_program(page: Path, dsn: str) -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
-def run(page: Path, namespace: dict[str, Any]) -> None:
-    found = blocks(page, "python")
+def run(page: Path, namespace: dict[str, Any], skipped: int = 0) -> None:
+    found = blocks(page, "python")[skipped:]
     assert found, f"{name_of(page)} shows no program"
     try:
         for block in found:

@@ -71,7 +71,7 @@ def test_every_attempt_is_archived_once_as_it_was(
     said: list[str] = []
     first = archive(spark, source, lake, say=said.append)
     assert (first.rows, first.batches) == (10, 2)
-    assert said[-1] == "batch 1: 3 attempts, 10 in all"
+    assert said[-1] == "batch 1, attempts: 3, 10 in all"
     assert archive(spark, source, lake).rows == 0
     work(queue, "beta", 5)
     assert archive(spark, source, lake).rows == 5

@@ -50,9 +50,9 @@ def test_spark_submits_door_runs_the_same_steps(
     assert submit.main(["--where"]) == 0
     assert Path(capsys.readouterr().out.strip()).samefile(submit.__file__)
     assert submit.main(["generate", "--lake", lake, "--rows", "100", "--days", "1"]) == 0
-    assert capsys.readouterr().out == "100 attempts added\n"
+    assert capsys.readouterr().out == "attempts added: 100\n"
     assert submit.main(["generate", "--lake", lake, "--rows", "100", "--days", "1"]) == 0
-    assert capsys.readouterr().out == "0 attempts added\n"
+    assert capsys.readouterr().out == "attempts added: 0\n"
     assert submit.main(["report", "--lake", lake, "--output", str(tmp_path / "report.html")]) == 1
     assert "no window was analysed" in capsys.readouterr().err
     with pytest.raises(SystemExit):

@@ -22,7 +22,7 @@ DELETE = function("channel_delete", p_channel="text")
 EXPLAIN = function(
     "channel_explain",
     "reason, detail, waiting, leased, max_concurrency, release_interval_ms, next_release_at, head_id,"
-    " head_at",
+    " head_dequeue_at",
     p_channel="text",
 )
 COLUMNS = (

@@ -27,6 +27,7 @@ from lonnymq.cli import (
 )
 from lonnymq.cli.doctor.command import doctor
 from lonnymq.cli.trouble import Group
+from lonnymq.cli.usage import Commands
 
 SET_UP = "Set up"
 LOOK = "Look"
@@ -38,7 +39,8 @@ app = typer.Typer(
     cls=Group,
     help="LonnyMQ: a multi-tenant message queue that lives in the PostgreSQL you already run.",
     epilog="The database comes from --dsn, LONNYMQ_DSN or libpq's environment; the queue from --schema or"
-    " LONNYMQ_SCHEMA. Exit codes: 0 done, 1 no, 2 usage, 3 unreachable, 4 schema, 5 not permitted, 6 busy.",
+    " LONNYMQ_SCHEMA. Exit codes: 0 done, 1 the answer is no, 2 usage, 3 unreachable, 4 schema, 5 not"
+    " permitted, 6 busy.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
@@ -76,13 +78,13 @@ app.command("check", rich_help_panel=LOOK)(check.check)
 
 app.command("enqueue", rich_help_panel=MESSAGES)(enqueue.enqueue)
 app.command("load", rich_help_panel=MESSAGES)(load.load)
-app.add_typer(message.app, name="message", rich_help_panel=MESSAGES)
-app.add_typer(dead.app, name="dead", rich_help_panel=MESSAGES)
+app.add_typer(message.app, name="message", cls=Commands, rich_help_panel=MESSAGES)
+app.add_typer(dead.app, name="dead", cls=Commands, rich_help_panel=MESSAGES)
 
-app.add_typer(channel.app, name="channel", rich_help_panel=STEER)
-app.add_typer(cron.app, name="cron", rich_help_panel=STEER)
-app.add_typer(history.app, name="history", rich_help_panel=STEER)
+app.add_typer(channel.app, name="channel", cls=Commands, rich_help_panel=STEER)
+app.add_typer(cron.app, name="cron", cls=Commands, rich_help_panel=STEER)
+app.add_typer(history.app, name="history", cls=Commands, rich_help_panel=STEER)
 app.command("repair", rich_help_panel=STEER)(check.repair)
 
 app.command("work", rich_help_panel=RUN)(work.work)
-app.add_typer(pipeline.app, name="pipeline", rich_help_panel=RUN)
+app.add_typer(pipeline.app, name="pipeline", cls=Commands, rich_help_panel=RUN)

@@ -6,7 +6,7 @@ import typer
 
 from lonnymq.cli.exits import Exit
 from lonnymq.cli.show import warn
-from lonnymq.cli.words import visible
+from lonnymq.texts import visible
 
 
 def require_yes(question: str, *, is_yes: bool) -> None:

@@ -129,13 +129,12 @@ def explain(name: ChannelName, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, a
 
 
 def _head(found: Explanation) -> str | None:
-    if found.head_id is None:
+    if found.head_id is None or found.head_dequeue_at is None:
         return None
     # Before 1970 there were no messages: that is a priority.
-    is_time = found.head_at is not None and found.head_at.timestamp() > 0
-    return (
-        f"{found.head_id}, due {words.instant(found.head_at)}" if is_time else f"{found.head_id}, by priority"
-    )
+    is_time = found.head_dequeue_at >= 0
+    when = f"due {words.moment(found.head_dequeue_at)}" if is_time else f"priority {-found.head_dequeue_at}"
+    return f"{found.head_id}, {when}"
 
 
 def _policy(policy: ChannelPolicy) -> dict[str, Cell]:

@@ -1,6 +1,7 @@
 """Shell completion that asks the queue."""
 
 import os
+import re
 from typing import Any
 
 import typer
@@ -8,10 +9,12 @@ import typer
 from lonnymq import ClientSettings, LonnyError, Queue
 
 MOST = 50
+# The shell inserts a completed name into the command line as it is: only names that mean nothing to a shell.
+HARMLESS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@/+,=%-]*")
 
 
 def channels(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return names of channels that begin so; none at all if the database cannot say so at once."""
+    """Return harmless names of channels that begin with this; none if the database does not answer soon."""
     given: dict[str, Any] = ctx.params
     dsn = given.get("dsn") or os.environ.get("LONNYMQ_DSN", "")
     schema = given.get("schema") or os.environ.get("LONNYMQ_SCHEMA", "lonnymq")
@@ -21,4 +24,5 @@ def channels(ctx: typer.Context, incomplete: str) -> list[str]:
             found = queue.channels(after=incomplete, limit=MOST)
     except (LonnyError, OSError):
         return []
-    return [one.channel for one in found if one.channel.startswith(incomplete)]
+    names = [one.channel for one in found if one.channel.startswith(incomplete)]
+    return [name for name in names if HARMLESS.fullmatch(name)]

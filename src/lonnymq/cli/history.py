@@ -41,7 +41,7 @@ def list_(dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_json: Json = False)
 
 @app.command()
 def prepare(
-    days: Annotated[int, typer.Option("--days", min=0, max=366, help="For so many days ahead.")] = 14,
+    days: Annotated[int, typer.Option("--days", min=0, max=366, help="Days ahead.")] = 14,
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
     as_json: Json = False,
@@ -116,8 +116,8 @@ def forget(
 
 @app.command()
 def rebase(yes: Yes = False, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_json: Json = False) -> None:
-    """After a dump was restored: have readers, which must begin anew, come to what it brought."""
-    require_yes("Was this database restored from a dump, and shall all readers begin anew?", is_yes=yes)
+    """After restoring a dump: make the restored rows readable; all readers must restart."""
+    require_yes("Was this database restored from a dump, and shall all readers restart?", is_yes=yes)
     with opened(dsn, schema) as queue:
         rows = queue.history.rebase()
     if as_json:

@@ -12,8 +12,9 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeE
 from lonnymq import Published, PublishOutcome
 from lonnymq.calls.codec import JSON
 from lonnymq.calls.draft import draft
+from lonnymq.cli.complete import channels
 from lonnymq.cli.connect import opened
-from lonnymq.cli.options import DEFAULT_SCHEMA, ChannelOption, Dsn, Json, Schema
+from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
 from lonnymq.cli.rows import REFUSED, Format, Reader
 from lonnymq.cli.show import console, emit, say
 from lonnymq.cli.words import counted
@@ -26,9 +27,18 @@ def load(
     file: Annotated[Path, typer.Argument(help="A file, or '-' for stdin.")] = STDIN,
     form: Annotated[
         Format | None,
-        typer.Option("--format", help="Without it by the file's name; JSON lines if that does not say."),
+        typer.Option("--format", help="Default: by the file's name, otherwise JSON lines."),
     ] = None,
-    channel: ChannelOption = None,
+    channel: Annotated[
+        str | None,
+        typer.Option(
+            "--channel",
+            "-c",
+            help="Load everything into this channel: each line, or each row of CSV, is a payload.",
+            autocompletion=channels,
+            show_default=False,
+        ),
+    ] = None,
     publication: Annotated[
         str | None,
         typer.Option(
@@ -43,7 +53,8 @@ def load(
     """Load messages from JSON lines or CSV, by COPY: all or none.
 
     Each line has channel and payload, and may have at, delay, priority, key and max_attempts. In CSV the
-    first line names the columns, and payload is JSON. With --channel each line as a whole is a payload.
+    first line names the columns, and payload is JSON. With --channel, each line or row is a payload, without
+    any of these names; a row of CSV becomes an object of its columns.
 
     lonnymq load orders.jsonl --publication orders-2030-01-31
     """

@@ -1,12 +1,13 @@
 """What a worker logs, on stderr: lines for people, or JSON for machines."""
 
-import json
 import logging
 import sys
 import time
 from datetime import UTC, datetime
 from enum import StrEnum
 
+from lonnymq.cli.quoting import json_text
+from lonnymq.cli.words import plain
 from lonnymq.texts import visible
 
 # What every record has; the rest was given by whoever logged it.
@@ -45,13 +46,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        text = json.dumps(line, default=str, ensure_ascii=False)
-        # JSON escapes only some of what steers a terminal. All of it is inside strings.
-        return text if text.isprintable() else "".join(map(_escaped, text))
-
-
-def _escaped(character: str) -> str:
-    return character if visible(character) == character else json.dumps(character)[1:-1]
+        return json_text(plain(line))
 
 
 def start_logging(level: str, form: LogFormat) -> None:

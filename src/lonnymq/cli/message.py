@@ -33,7 +33,7 @@ def show(
         where = (
             f"it is a dead letter: `lonnymq dead show {message_id}`"
             if is_dead
-            else "it has ended, or never was"
+            else "it has already finished, or never existed"
         )
         warn(f"message {message_id} is not live", where)
         raise typer.Exit(Exit.NO)

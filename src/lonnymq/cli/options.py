@@ -34,7 +34,7 @@ ChannelOption = Annotated[
     str | None,
     typer.Option("--channel", "-c", help="Only this channel's.", autocompletion=channels, show_default=False),
 ]
-Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most this many.")]
 At = Annotated[
     datetime | None,
     typer.Option(
@@ -44,7 +44,10 @@ At = Annotated[
 Delay = Annotated[
     timedelta | None,
     typer.Option(
-        "--delay", parser=parse.duration, metavar=parse.DURATION, help="Not before so long: 90s, 2h."
+        "--delay",
+        parser=parse.duration,
+        metavar=parse.DURATION,
+        help="Not before this much time has passed: 90s, 2h.",
     ),
 ]
 DEFAULT_SCHEMA = "lonnymq"

@@ -13,6 +13,8 @@ from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Limit, Schema
 from lonnymq.cli.show import Cell, emit, show_table
 
 PREVIEW_BYTES = 1_000
+# From here on a date says more than a number of days.
+FAR_S = 366 * 86_400
 
 
 def peek(
@@ -59,6 +61,7 @@ def when(one: LiveMessage, now: datetime) -> str:
         return f"{one.worker or 'a worker'}, {state}"
     due_s = one.dequeue_at / 1000
     if one.status is MessageStatus.SCHEDULED:
-        return f"in {words.span(max(0.0, due_s - now.timestamp()))}"
+        left_s = max(0.0, due_s - now.timestamp())
+        return f"in {words.span(left_s)}" if left_s < FAR_S else f"due {words.moment(one.dequeue_at)}"
     waited = words.span(max(0.0, now.timestamp() - max(due_s, one.created_at.timestamp())))
     return f"waits {waited}" if one.dequeue_at >= 0 else f"waits {waited}, priority {-one.dequeue_at}"

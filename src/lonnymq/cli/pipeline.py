@@ -15,6 +15,7 @@ from lonnymq.cli.exits import Exit
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
 from lonnymq.cli.show import console, emit, say, warn
 from lonnymq.cli.words import counted
+from lonnymq.texts import visible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,9 +55,11 @@ MINUTE = timedelta(minutes=1)
 @app.command()
 def generate(
     lake: LakePath,
-    rows: Annotated[int, typer.Option("--rows", min=1, help="So many attempts.")] = 1_000_000,
-    days: Annotated[int, typer.Option("--days", min=1, help="Over so many days.")] = 7,
-    tenants: Annotated[int, typer.Option("--tenants", min=1, help="Steady ones, beside five of note.")] = 20,
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Attempts.")] = 1_000_000,
+    days: Annotated[int, typer.Option("--days", min=1, help="Days they are spread over.")] = 7,
+    tenants: Annotated[
+        int, typer.Option("--tenants", min=1, help="Steady tenants; five unusual ones are added.")
+    ] = 20,
     seed: Annotated[int, typer.Option("--seed", help="The same seed makes the same rows.")] = 1,
     form: Form = LakeForm.DELTA,
     master: Master = None,
@@ -222,10 +225,10 @@ def _session(master: str | None) -> Iterator[tuple["SparkSession", "Say"]]:
     if not to.is_terminal:
         # For logs: one line per step.
         with borrowed(master) as spark:
-            yield spark, lambda line: to.print(line, soft_wrap=True)
+            yield spark, lambda line: to.print(visible(line), soft_wrap=True)
         return
     with to.status("starting Spark") as status, borrowed(master) as spark:
-        yield spark, status.update
+        yield spark, lambda line: status.update(visible(line))
 
 
 def _lake(path: str, form: LakeForm) -> "Lake":

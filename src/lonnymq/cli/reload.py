@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lonnymq.cli.show import console
+from lonnymq.texts import visible
 
 LOOK_S = 0.5
 # Set for the process that is started again and again; its stdin ends when its parent does.
@@ -101,4 +102,4 @@ def _changed(before: dict[Path, int], now: dict[Path, int]) -> str:
 
 
 def _tell(text: str) -> None:
-    console(is_error=True).print(text, style="dim")
+    console(is_error=True).print(visible(text), style="dim")

@@ -11,6 +11,7 @@ import typer
 from lonnymq import InvalidArgument, NewMessage
 from lonnymq.calls.argument import MAX_CONTENT_BYTES
 from lonnymq.cli import parse
+from lonnymq.cli.words import counted
 
 REQUIRED = ("channel", "payload")
 OPTIONAL = ("at", "delay", "priority", "key", "max_attempts")
@@ -81,7 +82,9 @@ class Reader:
                     if self._channel is None:
                         _require_names(header)
                 elif len(cells) != len(header):
-                    raise InvalidArgument(f"{len(cells)} cells, but {len(header)} columns")
+                    raise InvalidArgument(
+                        f"{counted(len(cells), 'cell')}, but {counted(len(header), 'column')}"
+                    )
                 else:
                     yield dict(zip(header, cells, strict=True))
         except csv.Error as error:

@@ -10,7 +10,9 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lonnymq.cli.words import plain, visible
+from lonnymq.cli.quoting import json_text
+from lonnymq.cli.words import plain
+from lonnymq.texts import visible
 
 # A pipe has no width: nothing is cut there.
 ENDLESS = 10_000
@@ -30,7 +32,7 @@ def console(*, is_error: bool = False) -> Console:
 
 def emit(value: Any) -> None:
     """Print one JSON document on one line; what the stream cannot take is escaped."""
-    text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
+    text = json_text(plain(value))
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except UnicodeEncodeError:
@@ -67,7 +69,8 @@ def warn(problem: str, *advice: str) -> None:
 def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], *, title: str | None = None) -> Table:
     """Return a table; a column whose name begins with `>` is of numbers."""
     made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", title=title)
-    shown = [[_cell(cell) for cell in row] for row in rows]
+    # Rows are lines: a name with a line break in it must not look like two.
+    shown = [[as_text(cell, keep="") for cell in row] for row in rows]
     for place, column in enumerate(columns):
         is_number, name = column.startswith(">"), column.lstrip(">")
         widest = max([len(name), *(row[place].cell_len for row in shown)])
@@ -96,13 +99,14 @@ def show_record(fields: Mapping[str, Cell]) -> None:
     grid.add_column(style="dim", no_wrap=True, min_width=max(map(len, fields)))
     grid.add_column(overflow="fold", min_width=LEAST)
     for name, value in fields.items():
-        grid.add_row(name, _cell(value))
+        grid.add_row(name, as_text(value))
     present(grid)
 
 
-def _cell(value: Cell) -> Text:
+def as_text(value: Cell, keep: str = "\n\t") -> Text:
+    """Return a cell as it is shown."""
     if isinstance(value, Text):
         return value
     if value is None:
         return Text("-", style="dim")
-    return Text(f"{value:,}" if isinstance(value, int) else visible(value))
+    return Text(f"{value:,}" if isinstance(value, int) else visible(value, keep=keep))

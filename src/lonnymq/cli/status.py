@@ -15,7 +15,9 @@ def status(dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_json: Json = False
         emit({"schema": installed.schema, "state": installed.state, **words.plain(found)})
         return
     oldest_s = found.oldest_transaction.total_seconds() if found.oldest_transaction else 0.0
-    overflow = f", {found.history_overflow:,} rows in overflow" if found.history_overflow else ""
+    overflow = (
+        f", {words.counted(found.history_overflow, 'row')} in overflow" if found.history_overflow else ""
+    )
     show_record(
         {
             "queue": f"{schema}, version {found.version}, {installed.state}",

@@ -15,22 +15,36 @@ from lonnymq.tasks import App, Task
 from lonnymq.texts import shown
 from lonnymq.worker import Handler, Worker
 
+MOST_SUGGESTED = 3
 EXPECTED = "an App, a Worker, a Handler, a function of a message, or a function that returns one of these"
 
 
 def found(target: str) -> Any:
     """Import what is named; modules are looked for in the working directory too."""
     module_name, _, attribute = target.partition(":")
-    if not module_name or not attribute:
+    if not module_name:
         raise typer.BadParameter(f"{target!r} must be module:attribute, such as shop.tasks:app")
+    if module_name.endswith(".py"):
+        dotted = ".".join(Path(module_name).with_suffix("").parts)
+        raise typer.BadParameter(f"{target!r} is a file: write {dotted}:{attribute or 'app'}")
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     module = _imported(module_name)
+    if not attribute:
+        raise typer.BadParameter(f"{target!r} must be module:attribute, {_suggestion(module, module_name)}")
     try:
         named = reduce(getattr, attribute.split("."), module)
     except AttributeError:
         raise typer.BadParameter(f"module {module_name!r} has no {attribute!r}") from None
     return _made(named, target)
+
+
+def _suggestion(module: Any, name: str) -> str:
+    """Return what could have been meant by a module alone."""
+    names = [one for one, value in vars(module).items() if isinstance(value, App | Worker | Handler)]
+    if not names:
+        return f"such as {name}:app; the module has neither an App, nor a Worker, nor a Handler"
+    return f"so write {' or '.join(f'{name}:{one}' for one in names[:MOST_SUGGESTED])}"
 
 
 def _imported(name: str) -> Any:

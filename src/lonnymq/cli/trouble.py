@@ -6,12 +6,13 @@ from typing import Any
 
 import psycopg
 import typer
-from typer.core import TyperGroup
 
 from lonnymq import errors
 from lonnymq.cli.exits import Exit
 from lonnymq.cli.show import warn
+from lonnymq.cli.usage import Commands
 from lonnymq.embedded import BinariesNotFound, EmbeddedError
+from lonnymq.texts import visible
 
 DEBUG = "LONNYMQ_DEBUG"
 
@@ -38,7 +39,7 @@ REMEDIES: tuple[tuple[type[BaseException], Remedy], ...] = (
         errors.ConnectionLost,
         Remedy(
             Exit.UNREACHABLE,
-            "is the server up, and is --dsn (or LONNYMQ_DSN, or PGHOST and its kin) right?\n"
+            "is the server up, and is --dsn (or LONNYMQ_DSN, or the PG* environment variables) right?\n"
             "none at hand: `lonnymq up` starts one",
         ),
     ),
@@ -47,7 +48,7 @@ REMEDIES: tuple[tuple[type[BaseException], Remedy], ...] = (
         Remedy(Exit.SCHEMA, "`lonnymq install` makes the queue; --schema or LONNYMQ_SCHEMA names another"),
     ),
     (errors.SchemaTooOld, Remedy(Exit.SCHEMA, "`lonnymq migrate` brings it up to date; messages stay")),
-    (errors.SchemaTooNew, Remedy(Exit.SCHEMA, "pip install --upgrade lonnymq")),
+    (errors.SchemaTooNew, Remedy(Exit.SCHEMA, "install a newer release of lonnymq here")),
     (errors.SchemaOccupied, Remedy(Exit.SCHEMA, "choose another schema with --schema")),
     (errors.ServerTooOld, Remedy(Exit.SCHEMA, "upgrade PostgreSQL to 14 or newer")),
     (
@@ -76,13 +77,17 @@ REMEDIES: tuple[tuple[type[BaseException], Remedy], ...] = (
 BUG = Remedy(Exit.INTERNAL, f"this is a bug; {DEBUG}=1 shows where, and please report it")
 
 
-class Group(TyperGroup):
+class Group(Commands):
     """The root of all commands: whatever one of them raises ends here."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (typer.Exit, typer.Abort, typer.TyperException, BrokenPipeError):
+        except typer.TyperException as error:
+            if isinstance(getattr(error, "message", None), str):
+                error.message = visible(error.message)
+            raise
+        except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
         except Exception as error:
             if os.environ.get(DEBUG):

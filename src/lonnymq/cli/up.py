@@ -10,6 +10,7 @@ import typer
 from lonnymq.cli.connect import opened
 from lonnymq.cli.exits import Exit
 from lonnymq.cli.options import DEFAULT_SCHEMA, Json, Schema
+from lonnymq.cli.quoting import shell
 from lonnymq.cli.show import emit, say, warn
 
 
@@ -48,7 +49,7 @@ def up(
         else:
             kept = f"data in {server.data_dir}" if data_dir else "data are temporary"
             say(f"PostgreSQL {server.version} is up, {kept}; Ctrl-C ends it\n")
-            say(f"  export LONNYMQ_DSN='{server.dsn}'\n")
+            say(f"  export LONNYMQ_DSN={shell(server.dsn)}\n")
         while not ended.wait(0.5):
             if not server.is_running:
                 warn("PostgreSQL has ended by itself", f"its log is {server.log_path}")

@@ -5,13 +5,13 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from enum import Enum
 from typing import Any
 
-from lonnymq.texts import visible as visible
-
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
+# The calendar repeats itself.
+CALENDAR_YEARS, CALENDAR_DAYS = 400, 146_097
 
 
 def one_line(text: str, most: int = 80) -> str:
@@ -42,6 +42,14 @@ def span(seconds: float) -> str:
 def instant(at: datetime | None) -> str | None:
     """Return an instant in UTC, to the second."""
     return None if at is None else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def moment(milliseconds: int) -> str:
+    """Return a number of milliseconds since 1970 as `instant` does; its year may be beyond 9999."""
+    days, rest = divmod(milliseconds // 1000, 86_400)
+    cycles, day = divmod(days + date(1970, 1, 1).toordinal() - 1, CALENDAR_DAYS)
+    at = datetime.combine(date.fromordinal(day + 1), datetime.min.time()) + timedelta(seconds=rest)
+    return f"{at.year + cycles * CALENDAR_YEARS:04d}-{at:%m-%d %H:%M:%S}Z"
 
 
 def ago(at: datetime | None, now: datetime) -> str | None:
@@ -133,6 +141,8 @@ def plain(value: Any) -> Any:
         return value.total_seconds()
     if isinstance(value, bytes):
         return content(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

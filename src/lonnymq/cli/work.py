@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from typing import Annotated, Any
@@ -30,7 +30,8 @@ class Job:
     """What a process of the worker is to do; crosses process boundaries."""
 
     target: str
-    dsn: str
+    # It may hold a password.
+    dsn: str = field(repr=False)
     schema: str
     settings: dict[str, Any]
     log_level: str

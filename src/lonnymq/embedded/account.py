@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
+from lonnymq.embedded.environment import environment
 from lonnymq.embedded.errors import AccountNotFound
 
 PREFERRED_NAMES = ("postgres", "nobody")
@@ -40,7 +41,7 @@ class Account:
         if not self.is_borrowed:
             return os.access(directory, os.X_OK)
         question = ["/bin/sh", "-c", 'test -d "$1" && test -x "$1"', "sh", str(directory)]
-        return subprocess.run(question, cwd="/", **self.identity).returncode == 0
+        return subprocess.run(question, cwd="/", env=environment(), **self.identity).returncode == 0
 
     def give(self, path: Path) -> None:
         """Hands over a file or directory that we have made ourselves."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lonnymq.embedded import guardian
+from lonnymq.embedded.environment import environment
 
 _guards: "weakref.WeakSet[Guard]" = weakref.WeakSet()
 
@@ -27,6 +28,7 @@ class Guard:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 cwd="/",
+                env=environment(),
                 start_new_session=True,
                 pass_fds=(guardian_alive_end,),
             )

@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lonnymq.embedded import cluster, dsn, places, postmaster
@@ -27,7 +27,8 @@ class Run:
 
     process: subprocess.Popen[bytes]
     port: int
-    dsn: str
+    # It may hold a password.
+    dsn: str = field(repr=False)
 
 
 def launch(home: Home, plan: Plan, former_port: int | None) -> Run:
@@ -149,7 +150,7 @@ def _dsn(home: Home, plan: Plan, port: int) -> str:
 
 
 def _log_tail(log_path: Path, start: int) -> str:
-    with open(log_path, "rb") as log:
+    with open(places.open_owned(log_path, os.O_RDONLY), "rb") as log:
         log.seek(start)
         return "\n".join(log.read().decode(errors="replace").splitlines()[-LOG_TAIL_LINES:])
 

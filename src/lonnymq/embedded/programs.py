@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lonnymq.embedded.account import Account
 from lonnymq.embedded.binaries import PROGRAMS, Binaries
+from lonnymq.embedded.environment import environment
 from lonnymq.embedded.errors import BinariesNotFound
 
 NOT_NEEDED = shutil.ignore_patterns("*.a", "pgxs", "pkgconfig", "include", "doc", "man")
@@ -36,7 +37,7 @@ class Programs:
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd="/",
-            env=environment(self.binaries),
+            env=_environment(self.binaries),
             umask=0o077,
             start_new_session=True,
             pass_fds=(alive_fd,),
@@ -57,14 +58,13 @@ def runnable(binaries: Binaries, account: Account, copy_dir: Path) -> Programs:
     return Programs(binaries=binaries, account=account, version=version)
 
 
-def environment(binaries: Binaries) -> dict[str, str]:
-    """The caller's, without libpq's variables, and with messages in English because we read some of them."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
+def _environment(binaries: Binaries) -> dict[str, str]:
+    kept = environment()
     if binaries.is_copy:
         # A copied program may remember its libraries by the absolute path that the account cannot enter.
         former = [kept["LD_LIBRARY_PATH"]] if kept.get("LD_LIBRARY_PATH") else []
         kept["LD_LIBRARY_PATH"] = os.pathsep.join([str(binaries.install_dir / "lib"), *former])
-    return {**kept, "LC_ALL": "C"}
+    return kept
 
 
 def _try(binaries: Binaries, account: Account) -> tuple[str, str]:
@@ -77,7 +77,7 @@ def _try(binaries: Binaries, account: Account) -> tuple[str, str]:
                 capture_output=True,
                 text=True,
                 cwd="/",
-                env=environment(binaries),
+                env=_environment(binaries),
                 **account.identity,
             )
         except OSError as error:

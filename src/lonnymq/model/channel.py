@@ -61,7 +61,10 @@ class ChannelStatus:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a channel waits, in a word (`reason`) and in a sentence (`detail`)."""
+    """Why a channel waits, in a word (`reason`) and in a sentence (`detail`).
+
+    `head_*` is its next message; `head_dequeue_at` is in ms and may be beyond what a datetime can hold.
+    """
 
     reason: Reason
     detail: str
@@ -71,4 +74,4 @@ class Explanation:
     release_interval_ms: int | None
     next_release_at: datetime | None
     head_id: int | None
-    head_at: datetime | None
+    head_dequeue_at: int | None

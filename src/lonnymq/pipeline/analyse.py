@@ -51,7 +51,7 @@ def analyse(
     days = _stale_days(touched, lake, table, is_full)
     count = 0
     if days:
-        say(f"windows of {window_s} s: {len(days)} days, {days[0]} to {days[-1]}")
+        say(f"windows of {window_s} s, days: {len(days)}, {days[0]} to {days[-1]}")
         frame = windows(
             lake.attempts.read(spark, _paths_from(lake.attempts, days[0])),
             lake.policies.read(spark),
@@ -70,7 +70,7 @@ def _judge(
 ) -> None:
     """By days of its own: a run that was cut off may have left windows up to date, and this not."""
     if days:
-        say(f"fairness: {len(days)} days")
+        say(f"fairness, days: {len(days)}")
         chosen = lake.windows(window_s).read(spark).where(f.col("day").isin(days))
         lake.fairness(window_s).replace(fairness(chosen), days, seen)
 

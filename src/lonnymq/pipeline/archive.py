@@ -76,7 +76,7 @@ def _follow(spark: SparkSession, source: Source, lake: Lake, checkpoint: str, sa
             say(f"batch {number} was archived before")
         else:
             written.append(rows)
-            say(f"batch {number}: {rows:,} attempts, {sum(written):,} in all")
+            say(f"batch {number}, attempts: {rows:,}, {sum(written):,} in all")
 
     options = source.options(table="history", reader=source.reader, max_rows=str(source.max_rows))
     history = spark.readStream.format("lonnymq").options(**options).load()

@@ -9,6 +9,7 @@ from lonnymq.pipeline.lake import Lake
 from lonnymq.pipeline.report import gather, page
 from lonnymq.pipeline.source import Say, silent
 from lonnymq.pipeline.windows import checked_window_s
+from lonnymq.pipeline.writing import replace_file
 
 
 def report(
@@ -25,11 +26,8 @@ def report(
     story = gather(
         lake.windows(window_s).read(spark), lake.fairness(window_s).read(spark), lake.forecast.read(spark)
     )
-    say(f"{len(story.tenants)} tenants, {len(story.moments)} columns of time")
-    target = Path(path).resolve()
+    say(f"tenants: {len(story.tenants)}, columns of time: {len(story.moments)}")
+    target = Path(os.path.abspath(path))
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Whoever looks meanwhile sees the old one, or the new one.
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
-    draft.write_text(page(story, title), encoding="utf-8")
-    draft.replace(target)
+    replace_file(target, page(story, title))
     return target

@@ -9,7 +9,7 @@ from importlib.resources import as_file, files
 from pyspark.sql import SparkSession
 
 from lonnymq.spark.java import use_java
-from lonnymq.spark.source import register
+from lonnymq.spark.source import hide_dsn, register
 
 # Of a session that we start; one that is there is used as it is.
 SETTINGS = {
@@ -54,6 +54,7 @@ def session(master: str | None = None, settings: dict[str, str] | None = None) -
     with quiet():
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    hide_dsn(spark)
     if _is_submitted():
         register(spark)
     return spark

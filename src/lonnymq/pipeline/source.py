@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from lonnymq.spark.options import redactable
+
 Say = Callable[[str], object]
 
 
@@ -20,4 +22,4 @@ class Source:
     max_rows: int = 1_000_000
 
     def options(self, **more: str) -> dict[str, str]:
-        return {"dsn": self.dsn, "schema": self.schema, **more}
+        return {"dsn": redactable(self.dsn), "schema": self.schema, **more}

@@ -32,7 +32,7 @@ __all__ = [
 def generate(spark: SparkSession, synthetic: Synthetic, lake: Lake, *, say: Say = silent) -> int:
     """Add a synthetic history and its policies to the lake; the same one is added once. Return its rows."""
     batch = Batch(f"generate {synthetic!r}", 0)
-    say(f"{synthetic.rows:,} attempts over {synthetic.days} days")
+    say(f"attempts: {synthetic.rows:,}, days: {synthetic.days}")
     rows = lake.attempts.append(history(spark, synthetic), batch)
     lake.policies.append(policies(spark, synthetic), batch)
     return rows or 0

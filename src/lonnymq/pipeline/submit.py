@@ -95,7 +95,7 @@ def _source(options: argparse.Namespace) -> steps.Source:
 
 def _generate(options: argparse.Namespace) -> object:
     made = steps.Synthetic(rows=options.rows, days=options.days, tenants=options.tenants, seed=options.seed)
-    return f"{steps.generate(session(), made, _lake(options), say=_say):,} attempts added"
+    return f"attempts added: {steps.generate(session(), made, _lake(options), say=_say):,}"
 
 
 def _ingest(options: argparse.Namespace) -> object:

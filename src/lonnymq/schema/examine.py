@@ -70,6 +70,16 @@ class OverdueChannel:
 
 
 @dataclass(frozen=True)
+class LongLease:
+    """A message that one attempt has held for very long, and still holds."""
+
+    message_id: int
+    channel: str | None
+    worker: str | None
+    held_s: float
+
+
+@dataclass(frozen=True)
 class Examination:
     """`schema` is None if this role may not even look which version is installed."""
 
@@ -79,6 +89,7 @@ class Examination:
     holders: tuple[Holder, ...]
     tables: tuple[TableFacts, ...]
     channels: tuple[OverdueChannel, ...]
+    leases: tuple[LongLease, ...] = ()
 
 
 def examine(schema: str) -> Steps[Examination]:
@@ -92,10 +103,12 @@ def examine(schema: str) -> Steps[Examination]:
     status = (yield from check(schema)) if may_look else None
     holders = yield _question("holders")
     tables = yield _question("tables")
-    channels = []
+    channels, leases = [], []
     if status and status.state is not SchemaState.MISSING and "channel_status" in views:
         yield enter(schema)
         channels = yield _question("channels")
+        # Whoever may see one of these views may see the other.
+        leases = yield _question("leases")
     return Examination(
         server,
         privileges,
@@ -103,6 +116,7 @@ def examine(schema: str) -> Steps[Examination]:
         tuple(Holder(*row) for row in holders),
         tuple(TableFacts(*row) for row in tables),
         tuple(OverdueChannel(*row) for row in channels),
+        tuple(LongLease(*row) for row in leases),
     )
 
 

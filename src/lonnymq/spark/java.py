@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from lonnymq.errors import LonnyError
@@ -87,10 +88,11 @@ def _of_wheel() -> Path | None:
     launcher = home / "bin" / "java"
     launcher.parent.mkdir(parents=True, exist_ok=True)
     # Put in its place when it is whole: another process may be starting it.
-    made = launcher.with_name(f"java.{os.getpid()}")
-    made.write_text(LAUNCHER.format(java=java), encoding="utf-8")
-    made.chmod(0o755)
-    made.replace(launcher)
+    descriptor, made = tempfile.mkstemp(prefix=".java-", dir=launcher.parent)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write(LAUNCHER.format(java=java))
+        os.fchmod(file.fileno(), 0o755)
+    os.replace(made, launcher)
     return home
 
 

@@ -4,6 +4,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
 from lonnymq.calls import argument
 from lonnymq.client.settings import ClientSettings, connection_options
 from lonnymq.errors import InvalidArgument, invalid
@@ -65,6 +68,17 @@ class WriteOptions:
     connect: Connect
     job: str | None
     stream_id: str | None
+
+
+def redactable(dsn: str) -> str:
+    """Return a connection string that Spark hides in plans, because it has the word `password` in it.
+
+    A URL with a password in it has not. What is no connection string is left as it is, to be refused.
+    """
+    try:
+        return make_conninfo("", **conninfo_to_dict(dsn))
+    except ProgrammingError:
+        return dsn
 
 
 def require_known(given: Mapping[str, str]) -> None:

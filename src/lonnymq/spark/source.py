@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+# Which options of a source Spark hides.
+REDACTED = "spark.sql.redaction.options.regex"
+
+
 def register(spark: "SparkSession") -> None:
     """Tell a session of this source, where the package is not installed but came by `--py-files`.
 
@@ -30,6 +34,14 @@ def register(spark: "SparkSession") -> None:
     known = spark.sparkContext.environment.get("PYTHONPATH")
     spark.sparkContext.environment["PYTHONPATH"] = home if known is None else f"{home}{os.pathsep}{known}"
     spark.dataSource.register(LonnySource)
+    hide_dsn(spark)
+
+
+def hide_dsn(spark: "SparkSession") -> None:
+    """Have plans of a session, which show the options of a stream, hide the connection string."""
+    hidden = spark.conf.get(REDACTED) or ""
+    if "dsn" not in hidden.split("|"):
+        spark.conf.set(REDACTED, f"{hidden}|dsn" if hidden else "dsn")
 
 
 def activate(spark: "SparkSession") -> None:

@@ -9,14 +9,16 @@ from rich.text import Text
 
 from lonnymq import Queue, SchemaState
 from lonnymq.cli.connect import opened
+from lonnymq.cli.doctor import leases
 from lonnymq.cli.doctor import queue as of_queue
 from lonnymq.cli.doctor import server as of_server
 from lonnymq.cli.doctor.finding import Finding, Level, Vitals
 from lonnymq.cli.exits import Exit
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
 from lonnymq.cli.show import console, emit
-from lonnymq.cli.words import counted, visible
+from lonnymq.cli.words import counted
 from lonnymq.schema.examine import Examination
+from lonnymq.texts import visible
 
 MARKS = {
     Level.OK: ("✓", "green"),
@@ -38,8 +40,9 @@ def doctor(
 ) -> None:
     """Look at everything that goes wrong with a queue, and say what to do.
 
-    Connection, versions, schema, privileges, settings, long transactions, dead rows, workers, stuck channels,
-    history, and the queue's own check. Ends with 1 if there is a problem. Changes nothing.
+    Connection, versions, schema, privileges, settings, long transactions, dead rows, workers, messages
+    that are worked for hours, stuck channels, history, and the queue's own check. Ends with 1 if there is a
+    problem. Changes nothing.
     """
     with opened(dsn, schema) as queue:
         facts = queue.examine()
@@ -66,6 +69,7 @@ def findings(facts: Examination, vitals: Vitals, now: datetime) -> Iterator[Find
     if vitals.status is not None:
         yield from of_queue.workers(vitals.status, facts)
         yield from of_queue.history(vitals.status, vitals.partitions)
+    yield from leases.long_work(facts)
     yield from of_queue.channels(facts)
     if vitals.problems is not None:
         yield from of_queue.invariants(vitals.problems)

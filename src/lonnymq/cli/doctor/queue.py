@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from lonnymq import HistoryMode, HistoryPartition, Problem, QueueStatus
 from lonnymq.cli import words
 from lonnymq.cli.doctor.finding import MOST_NAMED, Finding, Level
+from lonnymq.cli.quoting import shell, sql_name, sql_text
 from lonnymq.schema.examine import Examination, Holder, TableFacts
 
 OLD_TRANSACTION_S = 5 * 60
@@ -27,7 +28,7 @@ def holders(facts: Examination) -> Iterator[Finding]:
             Level.NOTE,
             "transactions",
             "this role does not see other roles' transactions",
-            f"grant pg_read_all_stats to {facts.server.role}, or run the doctor as a superuser",
+            f"grant pg_read_all_stats to {sql_name(facts.server.role)}, or run the doctor as superuser",
         )
     elif not old:
         yield Finding(Level.OK, "transactions", f"none has been open for {words.span(OLD_TRANSACTION_S)}")
@@ -39,7 +40,7 @@ def _holder(one: Holder) -> Finding:
             Level.WARNING,
             "transactions",
             f"replication slot {one.name!r} is read by nobody: it keeps old rows and WAL",
-            f"if its reader is gone for good: select pg_drop_replication_slot('{one.name}')",
+            f"if its reader is gone for good: select pg_drop_replication_slot({sql_text(one.name)})",
         )
     level = Level.PROBLEM if one.age_s >= VERY_OLD_TRANSACTION_S else Level.WARNING
     age = words.span(one.age_s)
@@ -55,7 +56,7 @@ def _holder(one: Holder) -> Finding:
         level,
         "transactions",
         f"prepared transaction {one.name!r} of {one.owner} is open for {age}",
-        f"commit prepared '{one.name}' or rollback prepared '{one.name}'",
+        f"commit prepared {sql_text(one.name)} or rollback prepared {sql_text(one.name)}",
     )
 
 
@@ -94,13 +95,12 @@ def workers(status: QueueStatus, facts: Examination) -> Iterator[Finding]:
         yield Finding(
             Level.WARNING,
             "workers",
-            f"{status.expired:,} of {status.leased:,} leases have expired and nobody took them over",
+            f"{status.expired:,} of {words.counted(status.leased, 'lease')} expired, and no worker took over",
             "a worker died, and no other asks: start one",
         )
     else:
-        yield Finding(
-            Level.OK, "workers", f"{status.leased:,} messages leased, {status.sleepers:,} workers asleep"
-        )
+        leased, asleep = words.counted(status.leased, "message"), words.counted(status.sleepers, "worker")
+        yield Finding(Level.OK, "workers", f"{leased} leased, {asleep} asleep")
     if status.unfolded_wakes > MANY_WAKES:
         yield Finding(
             Level.WARNING,
@@ -112,7 +112,7 @@ def workers(status: QueueStatus, facts: Examination) -> Iterator[Finding]:
         yield Finding(
             Level.NOTE,
             "dead letters",
-            f"there are {status.dead:,}",
+            words.counted(status.dead, "dead letter"),
             "lonnymq dead list; then dead redrive or dead purge",
         )
 
@@ -125,11 +125,12 @@ def history(status: QueueStatus, partitions: list[HistoryPartition] | None) -> I
         yield Finding(
             Level.WARNING,
             "history",
-            f"{len(ahead)} partitions from today on, {status.history_overflow:,} rows in overflow",
+            f"{words.counted(len(ahead), 'partition')} from today on,"
+            f" {words.counted(status.history_overflow, 'row')} in overflow",
             "lonnymq history prepare, once a day",
         )
     elif partitions is not None:
-        yield Finding(Level.OK, "history", f"{status.history}, {len(partitions)} partitions")
+        yield Finding(Level.OK, "history", f"{status.history}, {words.counted(len(partitions), 'partition')}")
     if any(one.is_detaching or not one.is_attached for one in partitions or ()):
         yield Finding(
             Level.WARNING, "history", "a prune was cut off", "lonnymq history prune again: it goes on"
@@ -140,12 +141,12 @@ def channels(facts: Examination) -> Iterator[Finding]:
     for one in facts.channels[:MOST_NAMED]:
         overdue = words.span(one.overdue_s)
         detail = f"{one.channel!r} is {one.reason}: {one.waiting:,} waiting, none released for {overdue}"
+        name = shell(one.channel)
         if one.reason == "paused":
-            yield Finding(
-                Level.NOTE, "channels", detail, f"lonnymq channel resume {one.channel}, if that is forgotten"
-            )
+            advice = f"if that is forgotten: lonnymq channel resume {name}"
+            yield Finding(Level.NOTE, "channels", detail, advice)
         else:
-            yield Finding(Level.WARNING, "channels", detail, f"lonnymq channel explain {one.channel}")
+            yield Finding(Level.WARNING, "channels", detail, f"lonnymq channel explain {name}")
     more = len(facts.channels) - MOST_NAMED
     if more > 0:
         yield Finding(

@@ -7,6 +7,7 @@ from datetime import datetime
 from lonnymq import SchemaState
 from lonnymq.cli import words
 from lonnymq.cli.doctor.finding import Finding, Level
+from lonnymq.cli.quoting import shell
 from lonnymq.schema.examine import Examination, ServerFacts
 
 CLOCK_OFF_S = 5
@@ -130,7 +131,7 @@ def schema(facts: Examination) -> Iterator[Finding]:
             Level.PROBLEM,
             "schema",
             "this role may not see which version is installed",
-            f"as the queue's owner: lonnymq grant {facts.server.role} operator",
+            f"as the queue's owner: lonnymq grant {shell(facts.server.role)} operator",
         )
         return
     shown = f"queue {found.schema!r}"
@@ -159,14 +160,14 @@ def schema(facts: Examination) -> Iterator[Finding]:
                 Level.NOTE,
                 "schema",
                 f"{shown} is of a newer release (version {found.version}), fine with this one",
-                "pip install --upgrade lonnymq, when convenient",
+                "install a newer release of lonnymq here, when convenient",
             )
         case SchemaState.INCOMPATIBLE:
             yield Finding(
                 Level.PROBLEM,
                 "schema",
                 f"{shown} is of a newer release (version {found.version}), unknown to this one",
-                "pip install --upgrade lonnymq",
+                "install a newer release of lonnymq here",
             )
 
 
@@ -190,7 +191,7 @@ def privileges(facts: Examination) -> Iterator[Finding]:
             Level.PROBLEM,
             "privileges",
             "this role may do nothing with the queue",
-            f"as the queue's owner: lonnymq grant {facts.server.role} producer|worker|operator|reader",
+            f"as the queue's owner: lonnymq grant {shell(facts.server.role)} producer|worker|operator|reader",
         )
 
 

@@ -20,6 +20,7 @@ from lonnymq.pipeline.lake import files
 from lonnymq.pipeline.lake.commit import Batch, is_new
 from lonnymq.pipeline.lake.delta import days_of
 from lonnymq.pipeline.lake.files import Written
+from lonnymq.pipeline.writing import replace_file
 
 LOG, LOCK = "_batches.json", "_lock"
 
@@ -61,7 +62,7 @@ class PlainTable:
             return None
         name = _name(batch)
         written = files.write(frame, self.path, f".{name}")
-        with self._alone():
+        with self.alone():
             # Somebody else may have been quicker; what it leaves hidden does not count.
             if not is_new(batch, owner, self.last_batch, self.path):
                 return None
@@ -74,7 +75,7 @@ class PlainTable:
 
     def replace(self, frame: DataFrame, days: Sequence[date] | None, batches: Sequence[Batch]) -> int:
         written = files.write(frame, self.path, ".part-")
-        with self._alone():
+        with self.alone():
             now = self.paths() or ()
             old = [Path(path) for path in now if days is None or set(days_of([path])) & set(days)]
             self._show(written)
@@ -91,12 +92,15 @@ class PlainTable:
         return len(hidden)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def alone(self) -> Iterator[None]:
         """Commit while nobody else does; whoever dies lets go."""
         self._root.mkdir(parents=True, exist_ok=True)
-        with (self._root / LOCK).open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        descriptor = os.open(self._root / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
+        finally:
+            os.close(descriptor)
 
     def _show(self, written: Sequence[Written]) -> None:
         for one in written:
@@ -113,16 +117,6 @@ class PlainTable:
     def _record(self, batches: Sequence[Batch]) -> None:
         log = self._log() | {batch.writer: batch.number for batch in batches}
         replace_file(self._root / LOG, json.dumps(log))
-
-
-def replace_file(path: Path, text: str) -> None:
-    """Write a small file so that a crash leaves the old one or the new one."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
 
 
 def _name(batch: Batch) -> str:

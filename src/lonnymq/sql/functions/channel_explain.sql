@@ -5,7 +5,7 @@
 create or replace function channel_explain(
   p_channel text,
   out reason text, out detail text, out waiting bigint, out leased bigint, out max_concurrency integer,
-  out release_interval_ms bigint, out next_release_at timestamptz, out head_id bigint, out head_at timestamptz
+  out release_interval_ms bigint, out next_release_at timestamptz, out head_id bigint, out head_dequeue_at bigint
 )
 language plpgsql stable security definer
 set search_path from current
@@ -17,17 +17,19 @@ as $$
 begin
   perform require_channel(p_channel);
   select v.waiting, v.leased, v.max_concurrency, v.release_interval_ms, v.next_release_at, v.head_id,
-    from_epoch(v.head_dequeue_at), v.reason
-  into waiting, leased, max_concurrency, release_interval_ms, next_release_at, head_id, head_at, reason
+    v.head_dequeue_at, v.reason
+  into waiting, leased, max_concurrency, release_interval_ms, next_release_at, head_id, head_dequeue_at, reason
   from channel_status v where v.channel = p_channel;
   reason := coalesce(reason, 'unknown');
   detail := case reason
     when 'unknown' then 'no message has been created in this channel and no policy has been set'
-    when 'empty' then case when leased > 0 then format('all %s messages are leased', leased) else 'there is no message' end
+    when 'empty' then case leased when 0 then 'there is no message' when 1 then 'its only message is leased'
+      else format('all %s messages are leased', leased) end
     when 'paused' then 'paused; channel_resume ends that'
-    when 'capped' then format('%s of %s allowed messages are leased', leased, max_concurrency)
+    when 'capped' then case leased when 1 then 'the only message allowed at a time is leased'
+      else format('%s of %s allowed messages are leased', leased, max_concurrency) end
     when 'throttled' then format('the rate limit of one per %s ms allows the next release at %s', release_interval_ms, next_release_at)
-    when 'scheduled' then format('the next message is scheduled for %s', head_at)
+    when 'scheduled' then format('the next message is scheduled for %s', from_epoch(head_dequeue_at))
     else 'waits for a worker to ask, or for its turn among the other channels'
   end;
 end

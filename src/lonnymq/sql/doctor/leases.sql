@@ -1,0 +1,7 @@
+-- leases: messages that one attempt has held for an hour, and that its worker still holds: the longest first. Nothing but
+-- the worker ends such a lease. The unqualified name is found by search_path.
+select v.message_id, v.channel, v.worker, extract(epoch from clock_timestamp() - v.leased_at)::double precision as held_s
+from lease_status v
+where v.leased_at < clock_timestamp() - interval '1 hour' and not v.is_expired
+order by v.leased_at, v.message_id
+limit 100;
