@@ -27,6 +27,7 @@
 \ir functions/to_epoch.sql
 \ir functions/from_epoch.sql
 \ir functions/bytes_as_json.sql
+\ir functions/caller_role.sql
 \ir functions/channel_id.sql
 \ir functions/channel_waiting.sql
 \ir functions/channel_lock.sql
@@ -126,5 +127,6 @@
 \ir functions/queue_status.sql
 \ir functions/queue_activity.sql
 \ir functions/queue_check.sql
+\ir functions/kind_rights.sql
 \ir functions/queue_grant.sql
 \ir functions/queue_revoke.sql
