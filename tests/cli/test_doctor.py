@@ -20,6 +20,7 @@ from lonnymq.schema.examine import (
     ServerFacts,
     TableFacts,
 )
+from lonnymq.schema.trust import Trust
 from tests.cli.conftest import Run, in_process
 from tests.conftest import Connect, Database
 
@@ -46,6 +47,7 @@ MAY_ALL = Privileges(
 HEALTHY = Examination(
     SERVER,
     MAY_ALL,
+    Trust("lonny", False, "ann", False, (), (), ()),
     SchemaStatus("lonnymq", SchemaState.CURRENT, 1, 1),
     (),
     (TableFacts("message", 8192, 10, 10, NOW),),

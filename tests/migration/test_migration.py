@@ -21,8 +21,10 @@ from lonnymq import (
     WrongIsolationLevel,
     schema,
 )
-from lonnymq.schema import files, steps
+from lonnymq.schema import Step, Steps, files, steps
+from lonnymq.schema.found import Found
 from lonnymq.schema.run import run
+from lonnymq.schema.step import quoted
 from tests.conftest import Database
 from tests.migration.catalog import describe
 
@@ -51,10 +53,10 @@ def open_(empty: str) -> Iterator[Open]:
         connection.close()
 
 
-def build_from_migrations(name: str) -> steps.Steps[None]:
+def build_from_migrations(name: str) -> Steps[None]:
     """What a queue has been through that was installed by version 1 and migrated ever since."""
-    yield steps.Step(f"create schema {steps._quoted(name)}")
-    yield from steps._update(name, steps.Found(True, 0, 0, None, ()))
+    yield Step(f"create schema {quoted(name)}")
+    yield from steps.update(name, Found(True))
 
 
 def test_a_fresh_queue_equals_one_built_by_migrations(open_: Open) -> None:
@@ -193,7 +195,7 @@ def test_two_queues_in_one_database_are_independent(empty: str, open_: Open) -> 
 def test_foreign_tables_of_our_names_are_not_touched(open_: Open) -> None:
     connection = open_()
     connection.execute("create schema lonnymq; create table lonnymq.message (theirs text)")
-    with pytest.raises(SchemaOccupied, match="'lonnymq' is no queue, but has message already"):
+    with pytest.raises(SchemaOccupied, match=r"is no queue, but holds table lonnymq\.message: choose"):
         schema.install(connection)
     schema.uninstall(connection)
     assert connection.execute("select theirs from lonnymq.message").fetchall() == []
@@ -219,8 +221,9 @@ def test_foreign_objects_of_every_kind_are_found(open_: Open, theirs: str) -> No
 def test_a_schema_that_was_made_before_is_used(open_: Open) -> None:
     """As where an administrator makes it, and the installing role may not create schemas."""
     connection = open_()
-    connection.execute("create schema lonnymq; create table lonnymq.theirs ()")
+    connection.execute("create schema lonnymq")
     assert schema.install(connection).state is SchemaState.CURRENT
+    connection.execute("create table lonnymq.theirs ()")
     with pytest.raises(SchemaOccupied, match="theirs"):
         schema.uninstall(connection)
     connection.execute("drop table lonnymq.theirs")

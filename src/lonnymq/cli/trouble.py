@@ -41,6 +41,10 @@ REMEDIES: tuple[tuple[type[BaseException], Remedy], ...] = (
     (errors.SchemaTooOld, Remedy(Exit.SCHEMA, "`lonnymq migrate` brings it up to date; messages stay")),
     (errors.SchemaTooNew, Remedy(Exit.SCHEMA, "pip install --upgrade lonnymq")),
     (errors.SchemaOccupied, Remedy(Exit.SCHEMA, "choose another schema with --schema")),
+    (
+        errors.SchemaUnsafe,
+        Remedy(Exit.SCHEMA, "`lonnymq doctor` shows who owns the schema, and what others can do there"),
+    ),
     (errors.ServerTooOld, Remedy(Exit.SCHEMA, "upgrade PostgreSQL to 14 or newer")),
     (
         errors.NotPermitted,

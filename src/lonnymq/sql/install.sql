@@ -106,6 +106,7 @@
 \ir functions/message_show.sql
 \ir functions/message_peek.sql
 \ir functions/channel_busiest.sql
+\ir functions/relation_seal.sql
 \ir functions/history_prepare.sql
 \ir functions/history_origin.sql
 \ir functions/history_require_past.sql
@@ -130,3 +131,4 @@
 \ir functions/kind_rights.sql
 \ir functions/queue_grant.sql
 \ir functions/queue_revoke.sql
+\ir functions/queue_seal.sql
