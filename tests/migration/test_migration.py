@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,27 @@ def test_eight_processes_install_at_once(empty: str, open_: Open) -> None:
             process.kill()
     assert answers == ["current\n"] * 8
     assert schema.check(open_()).state is SchemaState.CURRENT
+
+
+@pytest.mark.parametrize("operation", [schema.install, schema.migrate, schema.uninstall])
+def test_whoever_waits_for_an_uninstall_finds_the_queue_gone(open_: Open, operation: Any) -> None:
+    first, second, third = open_(), open_(), open_()
+    schema.install(first)
+    first.execute("begin")
+    schema.uninstall(first)
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(operation, second)
+        query = "select wait_event_type from pg_stat_activity where pid = %s"
+        while third.execute(query, (second.info.backend_pid,)).fetchone() != ("Lock",):
+            assert not waiting.done(), waiting.result()
+        first.execute("commit")
+        if operation is schema.migrate:
+            with pytest.raises(SchemaMissing):
+                waiting.result(60)
+        else:
+            waiting.result(60)
+    expected = SchemaState.CURRENT if operation is schema.install else SchemaState.MISSING
+    assert schema.check(first).state is expected
 
 
 def test_a_queue_of_a_newer_version_that_breaks_us_is_refused(open_: Open) -> None:

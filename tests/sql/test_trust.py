@@ -7,6 +7,7 @@ from lonnymq import Queue, SchemaOccupied, SchemaState, SchemaUnsafe, schema
 from lonnymq.schema.examine import examine
 from lonnymq.schema.run import run
 from lonnymq.schema.step import quoted
+from tests.examples.pages import ROOT, blocks
 from tests.sql.conftest import Login, role_of
 from tests.sql.session import Session
 
@@ -15,6 +16,7 @@ TRAP = """
   create function {0}.to_char(date, text) returns text language plpgsql as
   $$ begin insert into {0}.caught values (current_user); return '20300101'; end $$
 """
+PAGE = ROOT / "docs" / "howto" / "least-privilege.md"
 CAUGHT = "create table {0}.caught (by text); grant insert on {0}.caught to public; "
 
 
@@ -179,6 +181,26 @@ def test_an_owner_that_is_no_superuser_installs_by_itself_or_by_set_role(
         role_of(mallory),
     )
     assert others == []
+
+
+def test_a_queue_can_be_handed_over_as_the_page_says(
+    queue: Session, mallory: Session, login: Login, dsn: str
+) -> None:
+    """From a superuser to a role without rights of its own; grants stay."""
+    owner, producer = role_of(mallory), login("producer")
+    (handing_over,) = (block for block in blocks(PAGE, "sql") if "alter routine" in block.code)
+    queue.run(handing_over.code.replace("lonnymq_owner", quoted(owner).replace("'", "''")))
+    found = run(queue.connection, examine("lonnymq"))
+    assert found.trust is not None
+    assert (found.trust.owner, found.trust.owner_is_superuser, found.trust.is_closed) == (owner, False, True)
+    assert schema.migrate(mallory.connection).state is SchemaState.CURRENT
+    producer.create("a", b"hello")
+    mallory.run('set search_path = lonnymq; select queue_set(\'{"history": "full"}\')')
+    (leased,) = mallory.dequeue()
+    assert mallory.complete([leased]) == ["completed"]
+    assert mallory.ask("select xid from history_follow('r', null, null, null, false, null, null)") is not None
+    # So that others can clean up: this queue is not the role's.
+    queue.run(f"reassign owned by {quoted(owner)} to current_user")
 
 
 def test_a_role_without_rights_to_migrate_may_say_install_when_all_is_done(

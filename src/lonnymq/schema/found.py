@@ -6,6 +6,9 @@ from enum import StrEnum
 from lonnymq.schema import files
 from lonnymq.schema.step import Step, Steps, quoted
 
+# Tables that every version has.
+MARKS = {"migration", "setting", "turn", "message"}
+
 
 class SchemaState(StrEnum):
     MISSING = "missing"
@@ -74,7 +77,7 @@ def look(schema: str) -> Steps[Found]:
         " and a.attname in ('version', 'breaks_below') and a.atttypid = 'integer'::regtype) = 2",
         (schema,),
     )
-    if not rows or not {"setting", "turn", "message"} <= (yield from names(schema)):
+    if not rows or not (yield from names(schema)) >= MARKS:
         return Found(True)
     mark = rows[0][0]
     rows = yield Step(

@@ -14,7 +14,7 @@ from lonnymq.errors import (
     invalid,
 )
 from lonnymq.schema import files, trust
-from lonnymq.schema.found import Found, SchemaState, SchemaStatus, look, names, release_mark
+from lonnymq.schema.found import MARKS, Found, SchemaState, SchemaStatus, look, names, release_mark
 from lonnymq.schema.step import Step, Steps, quoted, script, secluded
 
 
@@ -101,14 +101,15 @@ def require_schema(schema: Any) -> None:
 
 def _install(schema: str) -> Steps[SchemaStatus]:
     yield from _require_server()
+    done = yield from _look_as_guest(schema)
+    if done is not None:
+        return done
+    held = None
+    while held is None:
+        yield script("schema/create.sql")
+        held = yield from _lock(schema)
     found = yield from look(schema)
     _refuse_newer(schema, found)
-    if not found.exists:
-        yield script("schema/create.sql")
-    elif (yield from _is_done(schema, found)):
-        return found.status(schema)
-    held = yield from _lock(schema)
-    found = yield from look(schema)
     if not found.is_queue:
         trust.require_empty(schema, held)
         yield from creation(schema)
@@ -119,20 +120,22 @@ def _install(schema: str) -> Steps[SchemaStatus]:
 
 def _migrate(schema: str) -> Steps[SchemaStatus]:
     yield from _require_server()
+    held = yield from _lock(schema)
     found = yield from look(schema)
-    if not found.is_queue:
+    if held is None or not found.is_queue:
         raise SchemaMissing(f"there is no queue in schema {schema!r}: run install(), or `lonnymq install`")
     _refuse_newer(schema, found)
-    yield from _lock(schema)
-    yield from update(schema, (yield from look(schema)))
+    yield from update(schema, found)
     return (yield from look(schema)).status(schema)
 
 
 def _uninstall(schema: str) -> Steps[None]:
     yield from _require_server()
-    if not (yield from look(schema)).is_queue:
+    if not (yield from names(schema)) >= MARKS:
         return
     yield script("schema/lock.sql")
+    if not (yield from look(schema)).is_queue:
+        return
     foreign = sorted((yield from names(schema)) - _our_names())
     foreign = [name for name in foreign if not _is_made_at_run_time(name)]
     if foreign:
@@ -153,30 +156,33 @@ def _require_server() -> Steps[None]:
         raise WrongIsolationLevel(f"installing needs a READ COMMITTED transaction, this one is {isolation}")
 
 
-def _is_done(schema: str, found: Found) -> Steps[bool]:
-    """Tell whether install() has nothing to do; that it does for any role, whoever owns the queue."""
-    if found.state not in (SchemaState.CURRENT, SchemaState.NEWER):
-        return False
+def _look_as_guest(schema: str) -> Steps[SchemaStatus | None]:
+    """Return what there is, if another role's queue is current: then install() is nobody's to do, and done.
+
+    Not for a superuser, who must not be led to use what may be a stranger's.
+    """
     held = yield from trust.look(schema)
-    # But a superuser must not be led to use what may be a stranger's.
-    return held is not None and not held.role_is_superuser
+    if held is None or held.role == held.owner or held.role_is_superuser:
+        return None
+    found = yield from look(schema)
+    _refuse_newer(schema, found)
+    return found.status(schema) if found.state in (SchemaState.CURRENT, SchemaState.NEWER) else None
 
 
-def _lock(schema: str) -> Steps[trust.Trust]:
-    """Have nobody else change this schema until the transaction ends, and nobody's code in it but our own."""
-    held = yield from _trust(schema)
-    trust.require_owner(schema, held)
-    yield script("schema/lock.sql")
-    held = yield from _trust(schema)
-    trust.require_owner(schema, held)
-    trust.require_closed(schema, held)
-    return held
+def _lock(schema: str) -> Steps[trust.Trust | None]:
+    """Have nobody else change this schema until the transaction ends, and nobody's code in it but our own.
 
-
-def _trust(schema: str) -> Steps[trust.Trust]:
+    None: there is none, or it was dropped by the one who had locked it.
+    """
     held = yield from trust.look(schema)
     if held is None:
-        raise SchemaMissing(f"schema {schema!r} was dropped meanwhile: try again")
+        return None
+    trust.require_owner(schema, held)
+    yield script("schema/lock.sql")
+    held = yield from trust.look(schema)
+    if held is not None:
+        trust.require_owner(schema, held)
+        trust.require_closed(schema, held)
     return held
 
 

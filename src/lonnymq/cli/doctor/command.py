@@ -38,8 +38,8 @@ def doctor(
 ) -> None:
     """Look at everything that goes wrong with a queue, and say what to do.
 
-    Connection, versions, schema, privileges, settings, long transactions, dead rows, workers, stuck channels,
-    history, and the queue's own check. Ends with 1 if there is a problem. Changes nothing.
+    Connection, versions, schema, privileges, owner, settings, long transactions, dead rows, workers, stuck
+    channels, history, and the queue's own check. Ends with 1 if there is a problem. Changes nothing.
     """
     with opened(dsn, schema) as queue:
         facts = queue.examine()
