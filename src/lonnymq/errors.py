@@ -89,7 +89,11 @@ class SchemaTooNew(SchemaError):
 
 
 class SchemaOccupied(SchemaError):
-    """The schema holds objects of somebody else under names the queue needs."""
+    """The schema is no queue and not empty either."""
+
+
+class SchemaUnsafe(SchemaError):
+    """The schema is another role's, others may create in it, or it holds what is theirs: nothing was run."""
 
 
 class ServerTooOld(SchemaError):

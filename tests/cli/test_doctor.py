@@ -21,6 +21,7 @@ from lonnymq.schema.examine import (
     ServerFacts,
     TableFacts,
 )
+from lonnymq.schema.trust import Trust
 from tests.cli.conftest import Run, in_process
 from tests.conftest import Connect, Database
 
@@ -44,9 +45,11 @@ MAY_ALL = Privileges(
     ("message_create", "message_dequeue", "channel_set", "queue_status"),
     ("channel_status",),
 )
+TRUST = Trust("lonny", False, "ann", False, (), (), ())
 HEALTHY = Examination(
     SERVER,
     MAY_ALL,
+    TRUST,
     SchemaStatus("lonnymq", SchemaState.CURRENT, 1, 1),
     (),
     (TableFacts("message", 8192, 10, 10, NOW),),
@@ -66,6 +69,10 @@ def setting(name: str, value: str) -> Examination:
 
 def state(state: SchemaState, version: int = 1) -> Examination:
     return replace(HEALTHY, schema=SchemaStatus("lonnymq", state, version, 1))
+
+
+def trust(**changes: Any) -> Examination:
+    return replace(HEALTHY, trust=replace(TRUST, **changes))
 
 
 def holder(age_s: float | None, kind: str = "transaction") -> Examination:
@@ -95,6 +102,30 @@ ILL: list[tuple[str, Examination, Vitals, Level, str, str]] = [
         Level.PROBLEM,
         "may do nothing",
         "lonnymq grant ann",
+    ),
+    (
+        "owner",
+        trust(owner="postgres", owner_is_superuser=True),
+        VITALS,
+        Level.WARNING,
+        "'postgres', a superuser",
+        "least-privilege",
+    ),
+    (
+        "owner",
+        trust(creators=("PUBLIC", "Bob")),
+        VITALS,
+        Level.PROBLEM,
+        "PUBLIC, Bob; what they create",
+        'revoke create on schema "lonnymq" from PUBLIC, "Bob"',
+    ),
+    (
+        "owner",
+        trust(strangers=("function lonnymq.to_char(date,text) of bob",)),
+        VITALS,
+        Level.PROBLEM,
+        "holds function lonnymq.to_char(date,text) of bob",
+        "drop what you do not know",
     ),
     ("settings", setting("autovacuum", "off"), VITALS, Level.PROBLEM, "autovacuum is off", "turn it on"),
     (
@@ -294,6 +325,35 @@ def test_the_doctor_names_messages_that_are_worked_for_hours(
     assert "if its handler hangs: end that worker" in shown
     assert shown.count("long work") == 1
     assert lonnymq("doctor", "--strict").code == Exit.NO
+
+
+def test_the_doctor_warns_of_strangers_and_calls_nothing_of_theirs(lonnymq: Run, connect: Connect) -> None:
+    owner, role = connect(), f"lonnymq_{uuid.uuid4().hex[:8]}"
+    assert ", a superuser" in lonnymq("doctor").out
+    owner.execute("select message_create('a', 'x'); select message_dequeue()")
+    owner.execute(f"create role {role}; grant create, usage on schema lonnymq to {role}".encode())
+    try:
+        owner.execute(
+            f"""set role {role};
+            create table lonnymq.caught (by text); grant insert on lonnymq.caught to public;
+            create function lonnymq.catch(numeric, integer) returns numeric language plpgsql as
+            $$ begin insert into lonnymq.caught values (current_user); return 1; end $$;
+            create operator lonnymq.* (function = lonnymq.catch, leftarg = numeric, rightarg = integer);
+            reset role""".encode()
+        )
+        shown = lonnymq("doctor")
+        assert shown.code == Exit.NO
+        assert f"others may create in the schema: {role}" in shown.out
+        assert "the schema holds" in shown.out
+        assert f"of {role}" in shown.out
+        # Neither its status nor its check: those would call whatever fits best.
+        assert "workers asleep" not in shown.out
+        assert "turns, leases, wakes" not in shown.out
+        assert owner.execute("select * from lonnymq.caught").fetchall() == []
+        owner.execute("select lonnymq.queue_status()")
+        assert owner.execute("select * from lonnymq.caught").fetchall() != [], "the trap does not work"
+    finally:
+        owner.execute(f"drop owned by {role} cascade; drop role {role}".encode())
 
 
 def test_the_doctor_sees_a_missing_queue_and_a_role_without_privileges(

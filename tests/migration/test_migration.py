@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,10 @@ from lonnymq import (
     WrongIsolationLevel,
     schema,
 )
-from lonnymq.schema import files, steps
+from lonnymq.schema import Step, Steps, files, steps
+from lonnymq.schema.found import Found
 from lonnymq.schema.run import run
+from lonnymq.schema.step import quoted
 from tests.conftest import Database
 from tests.migration.catalog import describe
 
@@ -51,10 +54,10 @@ def open_(empty: str) -> Iterator[Open]:
         connection.close()
 
 
-def build_from_migrations(name: str) -> steps.Steps[None]:
+def build_from_migrations(name: str) -> Steps[None]:
     """What a queue has been through that was installed by version 1 and migrated ever since."""
-    yield steps.Step(f"create schema {steps._quoted(name)}")
-    yield from steps._update(name, steps.Found(True, 0, 0, None, ()))
+    yield Step(f"create schema {quoted(name)}")
+    yield from steps.update(name, Found(True))
 
 
 def test_a_fresh_queue_equals_one_built_by_migrations(open_: Open) -> None:
@@ -120,6 +123,27 @@ def test_eight_processes_install_at_once(empty: str, open_: Open) -> None:
             process.kill()
     assert answers == ["current\n"] * 8
     assert schema.check(open_()).state is SchemaState.CURRENT
+
+
+@pytest.mark.parametrize("operation", [schema.install, schema.migrate, schema.uninstall])
+def test_whoever_waits_for_an_uninstall_finds_the_queue_gone(open_: Open, operation: Any) -> None:
+    first, second, third = open_(), open_(), open_()
+    schema.install(first)
+    first.execute("begin")
+    schema.uninstall(first)
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(operation, second)
+        query = "select wait_event_type from pg_stat_activity where pid = %s"
+        while third.execute(query, (second.info.backend_pid,)).fetchone() != ("Lock",):
+            assert not waiting.done(), waiting.result()
+        first.execute("commit")
+        if operation is schema.migrate:
+            with pytest.raises(SchemaMissing):
+                waiting.result(60)
+        else:
+            waiting.result(60)
+    expected = SchemaState.CURRENT if operation is schema.install else SchemaState.MISSING
+    assert schema.check(first).state is expected
 
 
 def test_a_queue_of_a_newer_version_that_breaks_us_is_refused(open_: Open) -> None:
@@ -193,7 +217,7 @@ def test_two_queues_in_one_database_are_independent(empty: str, open_: Open) -> 
 def test_foreign_tables_of_our_names_are_not_touched(open_: Open) -> None:
     connection = open_()
     connection.execute("create schema lonnymq; create table lonnymq.message (theirs text)")
-    with pytest.raises(SchemaOccupied, match="'lonnymq' is no queue, but has message already"):
+    with pytest.raises(SchemaOccupied, match=r"is no queue, but holds table lonnymq\.message: choose"):
         schema.install(connection)
     schema.uninstall(connection)
     assert connection.execute("select theirs from lonnymq.message").fetchall() == []
@@ -219,8 +243,9 @@ def test_foreign_objects_of_every_kind_are_found(open_: Open, theirs: str) -> No
 def test_a_schema_that_was_made_before_is_used(open_: Open) -> None:
     """As where an administrator makes it, and the installing role may not create schemas."""
     connection = open_()
-    connection.execute("create schema lonnymq; create table lonnymq.theirs ()")
+    connection.execute("create schema lonnymq")
     assert schema.install(connection).state is SchemaState.CURRENT
+    connection.execute("create table lonnymq.theirs ()")
     with pytest.raises(SchemaOccupied, match="theirs"):
         schema.uninstall(connection)
     connection.execute("drop table lonnymq.theirs")

@@ -94,7 +94,9 @@ def test_a_killed_driver_leaves_nothing_half_done(
         ).coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
     connection, holder = connect(), connect()
     holder.execute("begin")
-    holder.execute("insert into publication (name, created, duplicates) values ('nightly', 0, 0)")
+    holder.execute(
+        "insert into publication (role, name, created, duplicates) values (session_user, 'nightly', 0, 0)"
+    )
     kill_when_all_is_under_way(dsn, tmp_path, connection, holder)
     holder.execute("rollback")
 

@@ -113,7 +113,9 @@ def test_a_lost_reply_to_commit_is_asked_for_again(dsn: str, queue: Queue, conne
         staged = writer.write(iter([batch(0, 7)]))
         holder = connect()
         holder.execute("begin")
-        holder.execute("insert into publication (name, created, duplicates) values ('once', 0, 0)")
+        holder.execute(
+            "insert into publication (role, name, created, duplicates) values (session_user, 'once', 0, 0)"
+        )
         committing = threading.Thread(target=writer.commit, args=[[staged]])
         committing.start()
         until(lambda: waits(connect()))

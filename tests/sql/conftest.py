@@ -1,14 +1,21 @@
 """Sessions with a fresh queue."""
 
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import psycopg
 import pytest
+from psycopg import conninfo, sql
 
 from tests.conftest import Connect
 from tests.sql.session import Session
 
 Open = Callable[..., Session]
+Login = Callable[..., Session]
+
+PASSWORD = "a password"
+DENIED = psycopg.errors.InsufficientPrivilege
 
 
 @pytest.fixture
@@ -25,3 +32,34 @@ def session(connect: Connect) -> Open:
 def queue(session: Open) -> Session:
     """One session; each call is a transaction of its own."""
     return session()
+
+
+@pytest.fixture
+def login(dsn: str, connect: Connect) -> Iterator[Login]:
+    """A factory of sessions of new roles; `kind` is what queue_grant gives them."""
+    owner = connect()
+    made: list[str] = []
+    opened: list[psycopg.Connection[Any]] = []
+
+    def login(kind: str | None = None, search_path: str | None = "lonnymq") -> Session:
+        name = f'lonny "{kind}" {uuid.uuid4().hex[:8]}'
+        owner.execute(sql.SQL("create role {} login password {}").format(sql.Identifier(name), PASSWORD))
+        made.append(name)
+        if kind:
+            owner.execute("select queue_grant(%s, %s)", (name, kind))
+        options = f"-c search_path={search_path}" if search_path else ""
+        where = conninfo.make_conninfo(dsn, user=name, password=PASSWORD)
+        opened.append(psycopg.connect(where, autocommit=True, options=options))
+        return Session(opened[-1])
+
+    yield login
+    for connection in opened:
+        connection.close()
+    for name in made:
+        owner.execute(sql.SQL("drop owned by {} cascade").format(sql.Identifier(name)))
+        owner.execute(sql.SQL("drop role {}").format(sql.Identifier(name)))
+
+
+def role_of(session: Session) -> str:
+    name: str = session.ask("select current_user")
+    return name

@@ -57,9 +57,17 @@ def test_publishing_again_does_nothing_and_repeats_the_answer(queue: Session) ->
     assert len(queue.drain()) == 2
 
 
-def test_an_empty_publication_is_published_too(queue: Session) -> None:
-    assert publish(queue, "p", {}) == ("published", 0, 0)
-    assert publish(queue, "p", {}) == ("already_published", 0, 0)
+def test_a_publication_of_no_messages_is_published_too(queue: Session) -> None:
+    assert publish(queue, "p", {uuid.uuid4(): 0}) == ("published", 0, 0)
+    assert publish(queue, "p", {uuid.uuid4(): 0}) == ("already_published", 0, 0)
+
+
+def test_a_publication_without_any_part_is_refused(queue: Session) -> None:
+    for call in ("message_publish('p', '{}', '{}')", "stream_publish('s', 0, '{}', '{}')"):
+        with pytest.raises(psycopg.Error, match="parts must be at least one part, got none") as raised:
+            queue.run(f"select {call}")
+        assert raised.value.sqlstate == "LQ001"
+    assert queue.ask("select count(*) from publication") == queue.ask("select count(*) from stream") == 0
 
 
 def test_a_part_that_lost_rows_is_an_error_and_nothing_is_created(queue: Session) -> None:

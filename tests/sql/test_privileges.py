@@ -1,20 +1,12 @@
 """A28: least privilege, with real roles that log in."""
 
 import uuid
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import psycopg
 import pytest
-from psycopg import conninfo, sql
 
-from tests.conftest import Connect
+from tests.sql.conftest import DENIED, Login, role_of
 from tests.sql.session import Session
-
-PASSWORD = "a password"
-Login = Callable[..., Session]
-
-DENIED = psycopg.errors.InsufficientPrivilege
 
 TABLES = (
     "channel",
@@ -39,7 +31,7 @@ VIEWS_WITHOUT_CONTENT = ("channel_status", "lease_status", "dead_letter", "table
 CALLS = {
     "create": "select message_create('a', 'x')",
     "create_many": "select message_create_many(array['a'], array['x'::bytea])",
-    "publish": "select message_publish('p', '{}', '{}')",
+    "publish": "select message_publish('p', array[gen_random_uuid()], '{0}')",
     "cancel": "select message_cancel(array[1])",
     "cancel_key": "select message_cancel_key('a', 'k')",
     "dequeue": "select message_dequeue()",
@@ -79,7 +71,7 @@ CALLS = {
     "cron_delete": "select cron_delete('c')",
     "cron_list": "select cron_list()",
     "stage_discard": "select stage_discard('p', '{}')",
-    "stream_publish": "select stream_publish('s', 0, '{}', '{}')",
+    "stream_publish": "select stream_publish('s', 0, array[gen_random_uuid()], '{0}')",
     "claim_backlog": "select claim_backlog()",
     "claim_take": "select claim_take(null, 'c', false, 1, 1000)",
     "claim_plan": "select claim_plan(null, 1000)",
@@ -105,37 +97,6 @@ WORKER = {
 }
 READER = {"channel_explain", "channel_busiest", "queue_status", "queue_activity", "to_epoch", "cron_list"}
 ALLOWED = {"producer": PRODUCER, "worker": WORKER, "reader": READER, "operator": set(CALLS), None: set()}
-
-
-@pytest.fixture
-def login(dsn: str, connect: Connect) -> Iterator[Login]:
-    """A factory of sessions of new roles; `kind` is what queue_grant gives them."""
-    owner = connect()
-    made: list[str] = []
-    opened: list[psycopg.Connection[Any]] = []
-
-    def login(kind: str | None = None, search_path: str | None = "lonnymq") -> Session:
-        name = f'lonny "{kind}" {uuid.uuid4().hex[:8]}'
-        owner.execute(sql.SQL("create role {} login password {}").format(sql.Identifier(name), PASSWORD))
-        made.append(name)
-        if kind:
-            owner.execute("select queue_grant(%s, %s)", (name, kind))
-        options = f"-c search_path={search_path}" if search_path else ""
-        where = conninfo.make_conninfo(dsn, user=name, password=PASSWORD)
-        opened.append(psycopg.connect(where, autocommit=True, options=options))
-        return Session(opened[-1])
-
-    yield login
-    for connection in opened:
-        connection.close()
-    for name in made:
-        owner.execute(sql.SQL("drop owned by {} cascade").format(sql.Identifier(name)))
-        owner.execute(sql.SQL("drop role {}").format(sql.Identifier(name)))
-
-
-def role_of(session: Session) -> str:
-    name: str = session.ask("select current_user")
-    return name
 
 
 def qualified(call: str) -> str:

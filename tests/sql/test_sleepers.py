@@ -35,7 +35,7 @@ WAKING: dict[str, Callable[[Session], object]] = {
     "create": lambda queue: queue.create("a"),
     "create with a key": lambda queue: queue.create("a", key="k"),
     "create_many": lambda queue: queue.create_many(["a", "b", "c"] * 100),
-    "publish": lambda queue: queue.run("select message_publish('p', '{}', '{}')"),
+    "publish": lambda queue: queue.run("select message_publish('p', array[gen_random_uuid()], '{0}')"),
     "channel_set": lambda queue: queue.set("a", weight=2),
     "channel_resume": lambda queue: queue.run("select channel_resume('a')"),
     "dead_redrive": lambda queue: queue.run("select dead_redrive('{}')"),

@@ -50,6 +50,10 @@ REMEDIES: tuple[tuple[type[BaseException], Remedy], ...] = (
     (errors.SchemaTooOld, Remedy(Exit.SCHEMA, "`lonnymq migrate` brings it up to date; messages stay")),
     (errors.SchemaTooNew, Remedy(Exit.SCHEMA, "install a newer release of lonnymq here")),
     (errors.SchemaOccupied, Remedy(Exit.SCHEMA, "choose another schema with --schema")),
+    (
+        errors.SchemaUnsafe,
+        Remedy(Exit.SCHEMA, "`lonnymq doctor` shows who owns the schema, and what others can do there"),
+    ),
     (errors.ServerTooOld, Remedy(Exit.SCHEMA, "upgrade PostgreSQL to 14 or newer")),
     (
         errors.NotPermitted,

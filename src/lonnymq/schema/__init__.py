@@ -1,8 +1,10 @@
 """Reads sql/ and brings it into a database: install, migrate, check, uninstall, or print the script."""
 
 from lonnymq.schema import examine, files, steps
+from lonnymq.schema.found import SchemaState, SchemaStatus
 from lonnymq.schema.run import check, install, migrate, uninstall
-from lonnymq.schema.steps import SchemaState, SchemaStatus, Step, Steps, require_schema, sql_text
+from lonnymq.schema.step import Step, Steps
+from lonnymq.schema.steps import require_schema, sql_text
 
 __all__ = [
     "SchemaState",

@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from lonnymq.schema import files
-from lonnymq.schema.steps import SchemaState, SchemaStatus, Step, Steps, check, enter
+from lonnymq.schema import found, trust
+from lonnymq.schema.found import SchemaStatus
+from lonnymq.schema.step import Steps, question, secluded
+from lonnymq.schema.steps import enter
+from lonnymq.schema.trust import Trust
 
 
 @dataclass(frozen=True)
@@ -81,10 +84,11 @@ class LongLease:
 
 @dataclass(frozen=True)
 class Examination:
-    """`schema` is None if this role may not even look which version is installed."""
+    """`trust` is None if there is no schema, `schema` if this role may not see which version is installed."""
 
     server: ServerFacts
     privileges: Privileges
+    trust: Trust | None
     schema: SchemaStatus | None
     holders: tuple[Holder, ...]
     tables: tuple[TableFacts, ...]
@@ -94,31 +98,33 @@ class Examination:
 
 def examine(schema: str) -> Steps[Examination]:
     """Ask what can be asked with this role's privileges, and skip the rest."""
-    yield Step("select set_config('lonnymq.examined', %s, true)", (schema,))
-    rows = yield _question("server")
+    return (yield from secluded(schema, _examine(schema)))
+
+
+def _examine(schema: str) -> Steps[Examination]:
+    rows = yield question("doctor/server.sql")
     server = ServerFacts(*rows[0])
-    rows = yield _question("privileges")
+    rows = yield question("doctor/privileges.sql")
     is_there, is_owner, may_look, functions, views = rows[0]
     privileges = Privileges(is_there, is_owner, may_look, tuple(functions), tuple(views))
-    status = (yield from check(schema)) if may_look else None
-    holders = yield _question("holders")
-    tables = yield _question("tables")
+    held = yield from trust.look(schema)
+    status = (yield from found.look(schema)).status(schema) if may_look else None
+    holders = yield question("doctor/holders.sql")
+    tables = yield question("doctor/tables.sql")
     channels, leases = [], []
-    if status and status.state is not SchemaState.MISSING and "channel_status" in views:
+    # Not where somebody else's functions may be called, with the rights of whoever examines.
+    if status and status.version and held and held.is_closed and "channel_status" in views:
         yield enter(schema)
-        channels = yield _question("channels")
+        channels = yield question("doctor/channels.sql")
         # Whoever may see one of these views may see the other.
-        leases = yield _question("leases")
+        leases = yield question("doctor/leases.sql")
     return Examination(
         server,
         privileges,
+        held,
         status,
         tuple(Holder(*row) for row in holders),
         tuple(TableFacts(*row) for row in tables),
         tuple(OverdueChannel(*row) for row in channels),
         tuple(LongLease(*row) for row in leases),
     )
-
-
-def _question(name: str) -> Step:
-    return Step(files.read(f"doctor/{name}.sql").text, origin=f"doctor/{name}.sql")

@@ -9,7 +9,8 @@ from lonnymq.schema import steps
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from lonnymq.schema.steps import SchemaStatus, Steps
+    from lonnymq.schema.found import SchemaStatus
+    from lonnymq.schema.step import Steps
 
 Result = TypeVar("Result")
 

@@ -28,6 +28,7 @@
 \ir functions/to_epoch.sql
 \ir functions/from_epoch.sql
 \ir functions/bytes_as_json.sql
+\ir functions/caller_role.sql
 \ir functions/channel_id.sql
 \ir functions/channel_waiting.sql
 \ir functions/channel_lock.sql
@@ -108,6 +109,7 @@
 \ir functions/message_show.sql
 \ir functions/message_peek.sql
 \ir functions/channel_busiest.sql
+\ir functions/relation_seal.sql
 \ir functions/history_prepare.sql
 \ir functions/history_origin.sql
 \ir functions/history_require_past.sql
@@ -129,5 +131,7 @@
 \ir functions/queue_status.sql
 \ir functions/queue_activity.sql
 \ir functions/queue_check.sql
+\ir functions/kind_rights.sql
 \ir functions/queue_grant.sql
 \ir functions/queue_revoke.sql
+\ir functions/queue_seal.sql

@@ -40,7 +40,7 @@ def doctor(
 ) -> None:
     """Look at everything that goes wrong with a queue, and say what to do.
 
-    Connection, versions, schema, privileges, settings, long transactions, dead rows, workers, messages
+    Connection, versions, schema, privileges, owner, settings, long transactions, dead rows, workers, messages
     that are worked for hours, stuck channels, history, and the queue's own check. Ends with 1 if there is a
     problem. Changes nothing.
     """
@@ -62,6 +62,7 @@ def findings(facts: Examination, vitals: Vitals, now: datetime) -> Iterator[Find
     yield from of_server.place(facts.server, now)
     yield from of_server.schema(facts)
     yield from of_server.privileges(facts)
+    yield from of_server.owner(facts)
     yield from of_server.settings(facts.server)
     yield from of_server.connections(facts.server)
     yield from of_queue.holders(facts)
@@ -76,8 +77,9 @@ def findings(facts: Examination, vitals: Vitals, now: datetime) -> Iterator[Find
 
 
 def _vitals(queue: Queue, facts: Examination, is_quick: bool) -> Vitals:
-    """Ask the queue what this role may ask."""
-    if facts.schema is None or facts.schema.state not in WORKABLE:
+    """Ask the queue what this role may ask; not where functions of others may answer."""
+    is_closed = facts.trust is not None and facts.trust.is_closed
+    if facts.schema is None or facts.schema.state not in WORKABLE or not is_closed:
         return Vitals(None, None, None)
     may = facts.privileges.functions
     return Vitals(

@@ -6,9 +6,11 @@ from datetime import datetime
 
 from lonnymq import SchemaState
 from lonnymq.cli import words
-from lonnymq.cli.doctor.finding import Finding, Level
+from lonnymq.cli.doctor.finding import MOST_NAMED, Finding, Level
 from lonnymq.cli.quoting import shell
 from lonnymq.schema.examine import Examination, ServerFacts
+from lonnymq.schema.step import quoted
+from lonnymq.schema.trust import named
 
 CLOCK_OFF_S = 5
 CONNECTIONS_WARNING, CONNECTIONS_PROBLEM = 0.8, 0.95
@@ -193,6 +195,39 @@ def privileges(facts: Examination) -> Iterator[Finding]:
             "this role may do nothing with the queue",
             f"as the queue's owner: lonnymq grant {shell(facts.server.role)} producer|worker|operator|reader",
         )
+
+
+def owner(facts: Examination) -> Iterator[Finding]:
+    """Who else can have code run with the rights of the queue's owner, and how far those reach."""
+    trust, found = facts.trust, facts.schema
+    if trust is None or (found is not None and found.state is SchemaState.MISSING):
+        return
+    if trust.creators:
+        # Without `schema` this role may not look, and the advice is the owner's to follow anyway.
+        name = quoted(found.schema) if found else "the queue's"
+        yield Finding(
+            Level.PROBLEM,
+            "owner",
+            f"others may create in the schema: {', '.join(trust.creators[:MOST_NAMED])};"
+            f" what they create there can run with the rights of {trust.owner!r}",
+            f"revoke create on schema {name} from {trust.revoking}; then look again for objects of others",
+        )
+    if trust.strangers:
+        yield Finding(
+            Level.PROBLEM,
+            "owner",
+            f"the schema holds {named(trust.strangers)}, which can run with the rights of {trust.owner!r}",
+            f"drop what you do not know, and make {trust.owner!r} the owner of the rest",
+        )
+    if trust.owner_is_superuser:
+        yield Finding(
+            Level.WARNING,
+            "owner",
+            f"the queue's functions run with the rights of {trust.owner!r}, a superuser",
+            "give the queue to a role without rights of its own: docs/howto/least-privilege.md",
+        )
+    elif trust.is_closed:
+        yield Finding(Level.OK, "owner", f"the queue belongs to {trust.owner!r}, and holds nothing of others")
 
 
 def settings(server: ServerFacts) -> Iterator[Finding]:

@@ -1,6 +1,6 @@
 -- channel_lock: try to become the one who makes or deletes a channel's row ('channel') or its turn ('turn'), until the
 -- transaction ends. Returns false at once if somebody else is.
--- Locks:  an advisory lock.
+-- Locks:  an advisory lock. Nobody can guess its key: a channel's id is derived from a secret.
 -- Writes: nothing.
 create or replace function channel_lock(p_channel_id bigint, p_row text default 'channel') returns boolean
 language sql

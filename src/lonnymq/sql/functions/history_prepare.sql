@@ -34,6 +34,7 @@ begin
       v_until := to_epoch((v_day + 1)::timestamp at time zone 'UTC');
       execute format('create table %I.%I (like %I.history including defaults, check (ended_at >= %s and ended_at < %s))',
         v_schema, v_name, v_schema, v_from, v_until);
+      perform relation_seal(format('%I.%I', v_schema, v_name)::regclass);
       execute format('create index on %I.%I (xid, id)', v_schema, v_name);
       execute format('alter table %I.history attach partition %I.%I for values from (%s) to (%s)',
         v_schema, v_schema, v_name, v_from, v_until);

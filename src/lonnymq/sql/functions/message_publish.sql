@@ -2,7 +2,8 @@
 -- parts, and of the ordinals in a part.
 -- p_parts and p_counts say which parts, and how many messages each must have: a part that is incomplete (staging does not
 -- survive a crash of the server) or is discarded meanwhile is an error, SQLSTATE LQ005.
--- A publication is published once: repeating it does nothing. max_size does not apply to bulk loads.
+-- A publication is published once by a role: repeating it does nothing. Another role's of the same name is another one.
+-- max_size does not apply to bulk loads.
 -- Returns 'published' or 'already_published', how many messages were created, and how many had a live key.
 -- Locks:  the publication's name: waits for another transaction that publishes the same; keys as in message_create.
 -- Writes: message, publication, wake (insert; one per channel, in the bulk lane), stage (delete).
@@ -20,6 +21,7 @@ set jit = off
 as $$
 #variable_conflict use_column
 declare
+  v_role constant text := caller_role();
   v_now constant bigint := floor(extract(epoch from now()) * 1000)::bigint;
   v_salt bytea;
   v_max_bytes bigint;
@@ -63,7 +65,7 @@ declare
         from unnest($4, $5) with ordinality u(channel, id, rank)
         left join channel c on c.id = u.id
       ) n on n.channel = t.channel
-      where coalesce(t.publication = $2 and t.part = any($3), false)
+      where coalesce(t.role = $8 and t.publication = $2 and t.part = any($3), false)
       order by %s
     ) l
   $sql$;
@@ -72,16 +74,18 @@ begin
     perform reject('publication', p_publication, '1 to 255 characters');
   elsif p_parts is null or p_counts is null then
     perform reject(case when p_parts is null then 'parts' else 'counts' end, null, 'an array');
+  elsif cardinality(p_parts) = 0 then
+    perform reject('parts', 'none', 'at least one part');
   elsif cardinality(p_parts) <> cardinality(p_counts) then
     perform reject('counts', cardinality(p_counts) || ' elements', format('as many as parts (%s)', cardinality(p_parts)));
   elsif (select count(distinct p) from unnest(p_parts) p) <> cardinality(p_parts) then
     perform reject('parts', 'repeated or null parts', 'without repetition');
   end if;
-  insert into publication (name, created, duplicates) values (p_publication, 0, 0) on conflict do nothing;
+  insert into publication (role, name, created, duplicates) values (v_role, p_publication, 0, 0) on conflict do nothing;
   if not found then
     select 'already_published', p.created, p.duplicates into outcome, created, duplicates
-    from publication p where p.name = p_publication;
-    delete from stage t where t.publication = p_publication and t.part = any(p_parts);
+    from publication p where p.role = v_role and p.name = p_publication;
+    delete from stage t where t.role = v_role and t.publication = p_publication and t.part = any(p_parts);
     return;
   end if;
 
@@ -91,7 +95,7 @@ begin
     select t.part, t.channel, sum(cardinality(t.contents)) as count, min(t.ordinal) as min_ordinal,
       max(t.ordinal) as max_ordinal, false as has_keys, v_now as min_at, v_now as max_at, null as bad
     from stage t
-    where coalesce(t.publication = p_publication and t.part = any(p_parts), false)
+    where coalesce(t.role = v_role and t.publication = p_publication and t.part = any(p_parts), false)
       and num_nonnulls(t.dequeue_ats, t.delays_ms, t.keys, t.max_attempts) = 0
     group by t.part, t.channel
     union all
@@ -106,7 +110,7 @@ begin
     from stage t
     cross join unnest(t.dequeue_ats, t.delays_ms, t.keys, t.max_attempts) u(dequeue_at, delay_ms, key, max_attempts)
     cross join lateral (select case when u.delay_ms between 0 and 3155760000000 then u.delay_ms end as delay_ms) d
-    where coalesce(t.publication = p_publication and t.part = any(p_parts), false)
+    where coalesce(t.role = v_role and t.publication = p_publication and t.part = any(p_parts), false)
       and num_nonnulls(t.dequeue_ats, t.delays_ms, t.keys, t.max_attempts) > 0
     group by t.part, t.channel
   ),
@@ -140,7 +144,7 @@ begin
     select format('content must be at most %s bytes, got %s', v_max_bytes, max(octet_length(u.content)))
     from stage t
     cross join unnest(t.contents) u(content)
-    where coalesce(t.publication = p_publication and t.part = any(p_parts), false)
+    where coalesce(t.role = v_role and t.publication = p_publication and t.part = any(p_parts), false)
       and (pg_column_size(t.contents) > v_max_bytes or pg_column_compression(t.contents) is not null)
     having max(octet_length(u.content)) > v_max_bytes
   ));
@@ -173,10 +177,10 @@ begin
       from (select m.channel_id, m.channel_name, count(*) as count from made m group by m.channel_id, m.channel_name) m
       left join channel c on c.id = m.channel_id'
     into v_made_channels, v_made_counts
-    using v_now, p_publication, v_parts, v_channels, v_channel_ids, v_max_ordinal, v_places;
+    using v_now, p_publication, v_parts, v_channels, v_channel_ids, v_max_ordinal, v_places, v_role;
   else
     execute format(c_insert, v_order)
-    using v_now, p_publication, v_parts, v_channels, v_channel_ids, v_max_ordinal, v_places;
+    using v_now, p_publication, v_parts, v_channels, v_channel_ids, v_max_ordinal, v_places, v_role;
     v_made_channels := v_channels;
     v_made_counts := v_counts;
   end if;
@@ -190,7 +194,7 @@ begin
   -- Each statement saw the stage as it was then: whoever has changed these parts meanwhile, as stage_discard does, has
   -- changed what was inserted.
   with gone as (
-    delete from stage t where t.publication = p_publication
+    delete from stage t where t.role = v_role and t.publication = p_publication
     returning case when t.part = any(v_parts) then cardinality(t.contents) end as messages
   )
   select coalesce(sum(g.messages), 0) into v_gone from gone g;
@@ -202,7 +206,7 @@ begin
       hint = 'Stage the rows again, and discard nothing that is being published.';
   end if;
   update publication p set created = message_publish.created, duplicates = message_publish.duplicates
-  where p.name = p_publication;
+  where p.role = v_role and p.name = p_publication;
   perform sleepers_notify();
   outcome := 'published';
 end

@@ -1,4 +1,4 @@
--- stage_discard: delete staged rows of parts that will not be published. Does nothing to what is published.
+-- stage_discard: delete rows of parts that this role has staged and will not publish. Does nothing to what is published.
 -- Returns how many messages they had.
 -- Locks:  those rows, skipping locked ones.
 -- Writes: stage (delete).
@@ -7,11 +7,14 @@ language plpgsql security definer
 set search_path from current
 as $$
 declare
+  v_role constant text := caller_role();
   v_messages bigint;
 begin
   with gone as (
     delete from stage t where t.ctid = any(array(
-      select s.ctid from stage s where s.publication = p_publication and s.part = any(p_parts) for update skip locked
+      select s.ctid from stage s
+      where s.role = v_role and s.publication = p_publication and s.part = any(p_parts)
+      for update skip locked
     ))
     returning cardinality(t.contents) as messages
   )

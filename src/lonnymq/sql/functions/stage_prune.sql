@@ -13,7 +13,9 @@ begin
   with gone as (
     delete from stage t where t.ctid = any(array(
       select s.ctid from stage s
-      where s.staged_at < now() - p_older_than or exists (select from publication p where p.name = s.publication)
+      where s.staged_at < now() - p_older_than or exists (
+        select from publication p where p.role = s.role and p.name = s.publication
+      )
       for update skip locked
     ))
     returning cardinality(t.contents) as messages

@@ -3,7 +3,7 @@
 -- setting: the queue's own switches, one row.
 create table setting (
   is_only boolean primary key default true check (is_only),
-  -- Makes channel ids unguessable, so that nobody can choose names that collide.
+  -- Makes channel ids, keys of advisory locks and the name of the event unguessable. No role but the owner may read it.
   salt bytea not null,
   history text not null default 'off' check (history in ('off', 'metadata', 'full')),
   max_content_bytes bigint not null default 67108864 check (max_content_bytes between 1 and 67108864)
@@ -211,7 +211,12 @@ create table history_floor (
 
 -- stage: a bulk load before it is published; a row has messages of one channel, in their order. Unlogged: after a crash
 -- it is empty, and publish, which checks the counts, says so.
+--
+-- Loads and streams belong to the role that stages and publishes them: two roles may use one name and never meet.
+-- queue_grant lets producers insert the columns from publication to max_attempts only; the others are as the defaults say.
 create unlogged table stage (
+  -- As caller_role(), which whoever inserts may not call.
+  role text not null default coalesce(nullif(current_setting('role'), 'none'), session_user),
   publication text not null,
   part uuid not null,
   ordinal bigint not null,
@@ -237,21 +242,25 @@ alter table stage
   alter column delays_ms set storage external, alter column keys set storage external,
   alter column max_attempts set storage external;
 
--- publication: bulk loads that were published; the name makes publishing idempotent.
+-- publication: bulk loads that were published; the role and the name make publishing idempotent.
 create table publication (
-  name text primary key,
+  role text not null,
+  name text not null,
   created bigint not null,
   duplicates bigint not null,
-  published_at timestamptz not null default now()
+  published_at timestamptz not null default now(),
+  primary key (role, name)
 );
 
 -- stream: bulk loads that come in numbered batches; the last one published makes publishing idempotent.
 create table stream (
-  name text primary key,
+  role text not null,
+  name text not null,
   last_batch bigint not null,
   created bigint not null,
   duplicates bigint not null,
-  published_at timestamptz not null default now()
+  published_at timestamptz not null default now(),
+  primary key (role, name)
 );
 
 -- sleeper: "notify until then": a worker that may be asleep. Producers notify only while such a row exists.

@@ -1,0 +1,20 @@
+-- relation_seal: nobody but its owner may do anything with a new table: default privileges of the owner may have let others.
+-- Locks:  nothing.
+-- Writes: privileges.
+create or replace function relation_seal(p_relation regclass) returns void
+language plpgsql
+set search_path from current
+as $$
+declare
+  v_grantee text;
+begin
+  for v_grantee in
+    select distinct case a.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end
+    from pg_class c
+    cross join aclexplode(c.relacl) a
+    where c.oid = p_relation and a.grantee <> c.relowner
+  loop
+    execute format('revoke all on %s from %s cascade', p_relation, v_grantee);
+  end loop;
+end
+$$;

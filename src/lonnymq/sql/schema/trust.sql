@@ -1,0 +1,43 @@
+-- trust: whose the schema is that the setting lonnymq.examined names, and who else could have code run there with the
+-- rights of the queue's owner: roles that may create in it; objects of others, since an overload that fits better is called
+-- wherever it is in search_path; triggers of others. And what it holds. Nothing if there is no such schema.
+select pg_get_userbyid(n.nspowner)::text as owner, o.rolsuper as owner_is_superuser, u.rolname::text as role,
+  u.rolsuper as role_is_superuser,
+  array(
+    select distinct case a.grantee when 0 then 'PUBLIC' else pg_get_userbyid(a.grantee)::text end
+    from aclexplode(n.nspacl) a
+    where a.privilege_type = 'CREATE' and a.grantee <> n.nspowner
+    order by 1 limit 100
+  ) as creators,
+  array(
+    select s.stranger from (
+      select format('%s of %s', pg_describe_object(h.classid, h.objid, 0), pg_get_userbyid(h.owner)) as stranger
+      from (
+        -- What the first superuser owns is not noted.
+        select d.classid, d.objid, coalesce(s.refobjid, 10) as owner
+        from pg_depend d
+        left join pg_shdepend s on s.dbid = b.oid and s.classid = d.classid and s.objid = d.objid and s.objsubid = 0
+          and s.deptype = 'o'
+        where d.refclassid = 'pg_namespace'::regclass and d.refobjid = n.oid and d.classid <> 'pg_default_acl'::regclass
+      ) h
+      where h.owner <> n.nspowner
+      union all
+      select format('%s of %s', pg_describe_object('pg_trigger'::regclass, t.oid, 0), f.rolname)
+      from pg_class c
+      join pg_trigger t on t.tgrelid = c.oid and not t.tgisinternal
+      join pg_proc p on p.oid = t.tgfoid and p.proowner <> n.nspowner
+      join pg_roles f on f.oid = p.proowner and not f.rolsuper
+      where c.relnamespace = n.oid
+    ) s
+    order by 1 limit 100
+  ) as strangers,
+  array(
+    select pg_describe_object(d.classid, d.objid, 0) from pg_depend d
+    where d.refclassid = 'pg_namespace'::regclass and d.refobjid = n.oid and d.classid <> 'pg_default_acl'::regclass
+    order by 1 limit 100
+  ) as objects
+from pg_namespace n
+join pg_roles o on o.oid = n.nspowner
+join pg_roles u on u.rolname = current_user
+join pg_database b on b.datname = current_database()
+where n.nspname = current_setting('lonnymq.examined');

@@ -1,0 +1,254 @@
+"""Whoever installs, migrates or examines a queue runs nobody else's code; with real roles."""
+
+import psycopg
+import pytest
+
+from lonnymq import Queue, SchemaOccupied, SchemaState, SchemaUnsafe, schema
+from lonnymq.schema.examine import examine
+from lonnymq.schema.run import run
+from lonnymq.schema.step import quoted
+from tests.examples.pages import ROOT, blocks
+from tests.sql.conftest import Login, role_of
+from tests.sql.session import Session
+
+# What the installer's files call with a date and a text; PostgreSQL's own takes a timestamp.
+TRAP = """
+  create function {0}.to_char(date, text) returns text language plpgsql as
+  $$ begin insert into {0}.caught values (current_user); return '20300101'; end $$
+"""
+PAGE = ROOT / "docs" / "howto" / "least-privilege.md"
+CAUGHT = "create table {0}.caught (by text); grant insert on {0}.caught to public; "
+
+
+@pytest.fixture
+def mallory(login: Login, queue: Session) -> Session:
+    """A role that may create schemas in this database, and no more."""
+    mallory = login(search_path=None)
+    database = quoted(queue.ask("select current_database()"))
+    queue.run(f"grant create on database {database} to {quoted(role_of(mallory))}")
+    return mallory
+
+
+def own_schema(session: Session, name: str) -> None:
+    session.run(f"create schema {name}; grant usage on schema {name} to public; {CAUGHT.format(name)}")
+
+
+def test_a_superuser_does_not_install_into_the_schema_of_another(queue: Session, mallory: Session) -> None:
+    mallory.run("create schema shop")
+    with pytest.raises(SchemaUnsafe, match=r"'shop' belongs to role .* SET ROLE .* choose another"):
+        schema.install(queue.connection, "shop")
+    own_schema(mallory, "trapped")
+    mallory.run(TRAP.format("trapped"))
+    with pytest.raises(SchemaUnsafe):
+        schema.install(queue.connection, "trapped")
+    queue.run("set search_path = trapped, public")
+    for operation in (schema.install, schema.check, schema.uninstall):
+        if operation is schema.install:
+            with pytest.raises(SchemaUnsafe):
+                operation(queue.connection, "trapped")
+        else:
+            operation(queue.connection, "trapped")
+    run(queue.connection, examine("trapped"))
+    assert queue.rows("select * from trapped.caught") == []
+
+
+def test_a_queue_of_another_role_is_neither_taken_over_nor_used(queue: Session, mallory: Session) -> None:
+    """It looks like ours, down to the note of the release."""
+    schema.install(mallory.connection, "shop")
+    own_schema(mallory, "traps")
+    mallory.run(TRAP.format("traps").replace("function traps.", "function shop."))
+    for operation in (schema.install, schema.migrate):
+        with pytest.raises(SchemaUnsafe, match="belongs to role"):
+            operation(queue.connection, "shop")
+    assert queue.rows("select * from traps.caught") == []
+
+
+@pytest.mark.parametrize("grantee", ["public", "mallory"])
+@pytest.mark.parametrize("operation", [schema.install, schema.migrate])
+def test_a_schema_where_others_may_create_is_refused(
+    queue: Session, mallory: Session, grantee: str, operation: object
+) -> None:
+    name = "lonnymq" if operation is schema.migrate else "shop"
+    queue.run("create schema shop")
+    to = grantee if grantee == "public" else quoted(role_of(mallory))
+    queue.run(f"grant create on schema {name} to {to}")
+    with pytest.raises(SchemaUnsafe, match=r"REVOKE CREATE ON SCHEMA .* FROM ") as raised:
+        operation(queue.connection, name)  # type: ignore[operator]
+    # What the error says is what helps.
+    queue.run(str(raised.value).partition(": ")[2].partition(", then")[0])
+    assert operation(queue.connection, name).state is SchemaState.CURRENT  # type: ignore[operator]
+
+
+PLANTED = {
+    "function": TRAP,
+    "function (procedure)": "create procedure {0}.planted() language sql as $$ select 1 $$",
+    "function (aggregate)": "create aggregate {0}.planted(text) (sfunc = textcat, stype = text)",
+    "operator": "create operator {0}.|| (function = texteq, leftarg = text, rightarg = text)",
+    "type planted": "create type {0}.planted as enum ('a')",
+    "type d": "create domain {0}.d as text",
+    "table": "create table {0}.history_planted (a integer)",
+    "view": "create view {0}.planted as select 1",
+    "sequence": "create sequence {0}.planted",
+    "collation": "create collation {0}.planted (locale = 'C')",
+    "text search configuration": "create text search configuration {0}.planted (copy = simple)",
+}
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+def test_what_others_have_left_in_the_schema_is_found(queue: Session, mallory: Session, kind: str) -> None:
+    """Planted while the role could create there; the right was taken back since."""
+    role = quoted(role_of(mallory))
+    queue.run(f"create schema shop; {CAUGHT.format('shop')}")
+    for name in ("shop", "lonnymq"):
+        queue.run(f"grant create, usage on schema {name} to {role}")
+        mallory.run(PLANTED[kind].format(name).replace(f"{name}.caught", "shop.caught"))
+        queue.run(f"revoke create on schema {name} from {role}")
+    for operation, name in ((schema.install, "shop"), (schema.migrate, "lonnymq")):
+        with pytest.raises(SchemaUnsafe, match=f"holds {kind.split()[0]}.* of ") as raised:
+            operation(queue.connection, name)
+        assert role_of(mallory) in str(raised.value)
+    assert queue.rows("select * from shop.caught") == []
+    queue.run(f"drop owned by {role} cascade; drop table shop.caught")
+    assert schema.install(queue.connection, "shop") is not None
+    assert schema.migrate(queue.connection).state is SchemaState.CURRENT
+
+
+def test_a_trigger_of_another_role_is_found(queue: Session, mallory: Session) -> None:
+    own_schema(mallory, "traps")
+    mallory.run(
+        "create function traps.catch() returns trigger language plpgsql as"
+        " $$ begin insert into traps.caught values (current_user); return new; end $$"
+    )
+    queue.run(f"grant usage on schema lonnymq to {quoted(role_of(mallory))}")
+    queue.run(f"grant trigger on setting to {quoted(role_of(mallory))}")
+    mallory.run(
+        "create trigger planted before insert on lonnymq.setting for each row execute function traps.catch()"
+    )
+    with pytest.raises(SchemaUnsafe, match=r"trigger planted on table lonnymq\.setting of "):
+        schema.migrate(queue.connection)
+    assert queue.rows("select * from traps.caught") == []
+    queue.run("drop trigger planted on setting")
+    schema.migrate(queue.connection)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        mallory.run("create trigger planted before insert on lonnymq.setting execute function traps.catch()")
+
+
+def test_looking_at_a_table_of_another_role_runs_none_of_its_code(login: Login, mallory: Session) -> None:
+    """A policy, and a type with a cast of its own, of a table that looks like the queue's ledger."""
+    own_schema(mallory, "traps")
+    ledger = "create table {0}.setting (); create table {0}.turn (); create table {0}.message ();"
+    mallory.run(
+        "create function traps.catch() returns boolean language plpgsql as"
+        " $$ begin insert into traps.caught values (current_user); return true; end $$;"
+        "create type traps.number as (v integer);"
+        "create function traps.cast(traps.number) returns integer language plpgsql as"
+        " $$ begin insert into traps.caught values (current_user); return 1; end $$;"
+        "create cast (traps.number as integer) with function traps.cast as implicit;"
+        f"create schema policies; grant usage on schema policies to public; {ledger.format('policies')}"
+        "create table policies.migration (version integer, breaks_below integer);"
+        "insert into policies.migration values (1, 0); grant select on policies.migration to public;"
+        "alter table policies.migration enable row level security;"
+        "create policy planted on policies.migration using (traps.catch());"
+        f"create schema types; grant usage on schema types to public; {ledger.format('types')}"
+        "create table types.migration (version traps.number, breaks_below traps.number);"
+        "insert into types.migration values (row(1), row(0)); grant select on types.migration to public"
+    )
+    victim = login("operator")
+    for name in ("policies", "types"):
+        assert schema.check(victim.connection, name).state is SchemaState.MISSING
+        run(victim.connection, examine(name))
+    assert mallory.rows("select * from traps.caught") == []
+
+
+def test_an_owner_that_is_no_superuser_installs_by_itself_or_by_set_role(
+    queue: Session, mallory: Session, login: Login
+) -> None:
+    member = login(search_path=None)
+    owner = quoted(role_of(mallory))
+    queue.run(f"create schema shop authorization {owner}")
+    queue.run(f"grant {owner} to {quoted(role_of(member))}")
+    for session in (queue, member):
+        with pytest.raises(SchemaUnsafe):
+            schema.install(session.connection, "shop")
+    member.run(f"set role {owner}")
+    assert schema.install(member.connection, "shop").state is SchemaState.CURRENT
+    queue.run(f"set role {owner}")
+    assert schema.migrate(queue.connection, "shop").state is SchemaState.CURRENT
+    queue.run("reset role")
+    others = queue.rows(
+        "select c.oid::regclass from pg_class c where c.relnamespace = 'shop'::regnamespace"
+        " and pg_get_userbyid(c.relowner) <> %s",
+        role_of(mallory),
+    )
+    assert others == []
+
+
+def test_a_queue_can_be_handed_over_as_the_page_says(
+    queue: Session, mallory: Session, login: Login, dsn: str
+) -> None:
+    """From a superuser to a role without rights of its own; grants stay."""
+    owner, producer = role_of(mallory), login("producer")
+    (handing_over,) = (block for block in blocks(PAGE, "sql") if "alter routine" in block.code)
+    queue.run(handing_over.code.replace("lonnymq_owner", quoted(owner).replace("'", "''")))
+    found = run(queue.connection, examine("lonnymq"))
+    assert found.trust is not None
+    assert (found.trust.owner, found.trust.owner_is_superuser, found.trust.is_closed) == (owner, False, True)
+    assert schema.migrate(mallory.connection).state is SchemaState.CURRENT
+    producer.create("a", b"hello")
+    mallory.run('set search_path = lonnymq; select queue_set(\'{"history": "full"}\')')
+    (leased,) = mallory.dequeue()
+    assert mallory.complete([leased]) == ["completed"]
+    assert mallory.ask("select xid from history_follow('r', null, null, null, false, null, null)") is not None
+    # So that others can clean up: this queue is not the role's.
+    queue.run(f"reassign owned by {quoted(owner)} to current_user")
+
+
+def test_a_role_without_rights_to_migrate_may_say_install_when_all_is_done(
+    login: Login, queue: Session
+) -> None:
+    """As programs do when they start."""
+    producer = login("producer")
+    assert schema.install(producer.connection).state is SchemaState.CURRENT
+    queue.run("comment on table migration is 'lonnymq of yesterday'")
+    with pytest.raises(SchemaUnsafe, match="only the owner may install or migrate"):
+        schema.install(producer.connection)
+
+
+def test_the_script_of_a_migration_is_as_careful(queue: Session, mallory: Session, dsn: str) -> None:
+    own_schema(mallory, "traps")
+    queue.run(f"grant create, usage on schema lonnymq to {quoted(role_of(mallory))}")
+    mallory.run(TRAP.format("traps").replace("function traps.", "function lonnymq."))
+    script = Queue(dsn).sql(version=1)
+    with pytest.raises(psycopg.errors.RaiseException, match="others can have code run in this schema"):
+        queue.run(script)
+    queue.run("rollback")
+    queue.run(f"revoke create on schema lonnymq from {quoted(role_of(mallory))}")
+    with pytest.raises(psycopg.errors.RaiseException, match=r"to_char\(date,text\)"):
+        queue.run(script)
+    queue.run("rollback")
+    mallory.run("drop function lonnymq.to_char(date, text)")
+    queue.run(script)
+    assert queue.rows("select * from traps.caught") == []
+
+
+def test_a_schema_with_objects_of_the_installers_own_is_refused_too(queue: Session) -> None:
+    """They may have been another's once, as after REASSIGN OWNED."""
+    queue.run(f"create schema shop; {CAUGHT.format('shop')} {TRAP.format('shop')}")
+    with pytest.raises(SchemaOccupied, match=r"is no queue, but holds function shop\.to_char"):
+        schema.install(queue.connection, "shop")
+    assert queue.rows("select * from shop.caught") == []
+
+
+def test_nobody_without_rights_can_keep_a_migration_waiting(queue: Session, mallory: Session) -> None:
+    """Whatever advisory locks it takes, and however it tries to lock the schema itself."""
+    mallory.run("select pg_advisory_lock(hashtextextended('lonnymq install lonnymq', 0))")
+    mallory.run("begin; savepoint s")
+    for statement in ("comment on schema lonnymq is null", "drop schema lonnymq"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            mallory.run(statement)
+        mallory.run("rollback to s")
+    queue.run("set lock_timeout = '5s'; set statement_timeout = '60s'")
+    queue.run("comment on schema lonnymq is 'orders; see the wiki'")
+    assert schema.migrate(queue.connection).state is SchemaState.CURRENT
+    assert queue.ask("select obj_description('lonnymq'::regnamespace)") == "orders; see the wiki"
+    mallory.run("rollback")
