@@ -29,7 +29,7 @@ INTERNAL = {
     *("channel_keep", "message_late", "message_settle_one"),
     *("sleepers_notify", "history_rows", "history_record", "dead_insert", "lease_expire", "lease_hold"),
     *("history_origin", "history_require", "history_require_past"),
-    *("turn_birth", "turn_sweep", "queue_outlook", "message_settle"),
+    *("turn_birth", "turn_refund", "turn_sweep", "message_rewind", "queue_outlook", "message_settle"),
     *("caller_role", "kind_rights", "queue_seal", "relation_seal"),
 }
 

@@ -232,7 +232,9 @@ def test_internal_functions_are_nobodys(login: Login, queue: Session) -> None:
             "lease_expire",
             "message_settle",
             "turn_birth",
+            "turn_refund",
             "turn_sweep",
+            "message_rewind",
         ):
             granted = queue.ask(
                 "select bool_or(has_function_privilege(%s, oid, 'execute')) from pg_proc"
