@@ -24,15 +24,16 @@ def start(
 ) -> EmbeddedServer:
     """Start a server that ends with the scenario; it listens on a free port of the loopback address."""
     server = embedded(data_dir, port=0, fsync=fsync, settings={**SETTINGS, **(settings or {})})
-    run.cleanup.callback(_end, server)
+    run.cleanup.callback(_end, server, run.directory / f"server {server.port}.log")
     return server
 
 
-def _end(server: EmbeddedServer) -> None:
-    """Without ceremony: its data is of no further use."""
-    with contextlib.suppress(Exception):
-        if server.is_running:
-            server.kill("immediate")
+def _end(server: EmbeddedServer, log: Path) -> None:
+    """Without ceremony: its log is kept for the reader, its data is of no further use."""
+    if server.is_running:
+        server.kill("immediate")
+    with contextlib.suppress(OSError):
+        shutil.copyfile(server.log_path, log)
     server.stop()
 
 
@@ -81,7 +82,7 @@ def start_pair(run: Run, *, is_synchronous: bool) -> Pair:
         timeout=BASEBACKUP_S,
     )
     (copy / "standby.signal").touch()
-    _give(copy, owner=primary.data_dir)
+    give(copy, owner=primary.data_dir)
     followed = f"{replication.through(primary.dsn)}?application_name=standby"
     standby = start(run, data_dir=copy, fsync=True, settings={"primary_conninfo": followed})
     with connect(primary.dsn) as connection:
@@ -91,14 +92,14 @@ def start_pair(run: Run, *, is_synchronous: bool) -> Pair:
         sought = "sync" if is_synchronous else "async"
         with deadline(30, "the standby to follow"):
             while not connection.execute(
-                "select from pg_stat_replication where state = 'streaming' and sync_state = %s", [sought]
+                "select pid from pg_stat_replication where state = 'streaming' and sync_state = %s", [sought]
             ).fetchone():
                 time.sleep(0.1)
     return Pair(primary, standby, replication)
 
 
-def _give(copy: Path, *, owner: Path) -> None:
-    """PostgreSQL does not run as root, but pg_basebackup just did."""
+def give(copy: Path, *, owner: Path) -> None:
+    """Hand a tree that root has made to the user that PostgreSQL runs as."""
     if os.geteuid() != 0:
         return
     status = owner.stat()

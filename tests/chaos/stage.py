@@ -16,6 +16,7 @@ from tests.chaos.ledger import Entry, Event, Ledger
 from tests.chaos.members import Member
 from tests.chaos.payloads import payload
 from tests.chaos.run import Run
+from tests.chaos.sampler import Sampler
 
 CAPS = {"capped 1": 1, "capped 3": 3}
 CHANNELS = [*CAPS, "tenant 1", "tenant 2", "tenant 3", "tenant 4"]
@@ -41,6 +42,7 @@ class Stage:
             queue.set(history="full")
             for channel, cap in caps.items():
                 queue.channel(channel).set(max_concurrency=cap)
+        self._sampler = run.cleanup.enter_context(Sampler(dsn))
 
     # The cast.
 
@@ -168,12 +170,16 @@ class Stage:
         for worker in self.workers:
             worker.stop()
         made = itertools.chain(entries_of(self.producers), ledger.read(self._ledger))
-        account = judge(made, entries_of(self.workers), gather(self.dsn), rules)
+        evidence = replace(gather(self.dsn), most_held=self._sampler.most_held)
+        evidence.write(self.run.directory / "evidence")
+        account = judge(made, entries_of(self.workers), evidence, rules)
         account.problems += self.problems
         for member in self.members:
             account.problems += member.problems
         if not account.claims[Event.ACKNOWLEDGED]:
             account.problems.append("no create was acknowledged: this run proves nothing")
+        if rules.caps and not self._sampler.count:
+            account.problems.append("no sample of leases was taken: the limits were not tested")
         return account
 
     def left(self) -> int:

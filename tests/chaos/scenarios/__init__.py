@@ -17,7 +17,7 @@ from tests.chaos.scenarios import (
 SCENARIOS = [
     *failover.SCENARIOS,
     outage.SCENARIO,
-    disk_full.SCENARIO,
+    *disk_full.SCENARIOS,
     terminate.SCENARIO,
     *pgbouncer.SCENARIOS,
     links.SCENARIO,

@@ -1,12 +1,14 @@
 """The server's disk, a small tmpfs, fills up; later a file is deleted and there is room again.
 
-PostgreSQL answers either with errors (tables cannot grow) or by stopping (the log cannot be written). In the
-second case it is started again, as a service manager would do, once there is room.
+With its log (pg_wal) on another disk PostgreSQL answers with errors, because tables cannot grow. With all on
+one disk it stops, because the log cannot be written, and is started again once there is room.
 """
 
 import os
+import shutil
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 
 from lonnymq.embedded import EmbeddedServer
@@ -21,12 +23,16 @@ ROOM_MB = 8
 # Messages of this size fill what room is left within seconds.
 SIZE = 20_000
 FULL_S = 60.0
+# The process that fills the disk does not wait for room.
+CLIENT = {"retry_for_s": 2.0}
 
 
-def play(run: Run) -> Account:
+def play(run: Run, *, is_log_elsewhere: bool) -> Account:
     disk = mounted_tmpfs(run)
     settings = {"max_wal_size": "64MB", "min_wal_size": "32MB"}
     server = servers.start(run, data_dir=disk / "data", fsync=True, settings=settings)
+    if is_log_elsewhere:
+        move_log(server, run.directory / "pg_wal")
     stage = Stage(run, server.dsn)
     stage.usual_cast()
     stage.pause(run.seconds / 4)
@@ -34,7 +40,7 @@ def play(run: Run) -> Account:
     ballast = disk / "ballast"
     fill(disk, ballast)
     run.say(f"{ROOM_MB} MB are left on the disk")
-    heavy = stage.producer(name="filler", channels=["heavy"], size=SIZE, per_second=100.0)
+    heavy = stage.producer(name="filler", channels=["heavy"], size=SIZE, per_second=100.0, client=CLIENT)
     full_since = time.monotonic()
     stage.until(lambda: is_full(stage, server, full_since), FULL_S, "the disk to be full")
     run.say("the disk is full: " + ("creates fail" if server.is_running else "the server has stopped"))
@@ -66,6 +72,16 @@ def mounted_tmpfs(run: Run) -> Path:
     return disk
 
 
+def move_log(server: EmbeddedServer, place: Path) -> None:
+    """Let the server have its log on another disk."""
+    log = server.data_dir / "pg_wal"
+    server.stop()
+    shutil.move(log, place)
+    servers.give(place, owner=server.data_dir)
+    log.symlink_to(place)
+    server.start()
+
+
 def fill(disk: Path, ballast: Path) -> None:
     """Write a file that leaves little room."""
     status = os.statvfs(disk)
@@ -82,4 +98,17 @@ def is_full(stage: Stage, server: EmbeddedServer, since: float) -> bool:
     )
 
 
-SCENARIO = Scenario("disk-full", "the disk fills up, then there is room again", 20, play)
+SCENARIOS = [
+    Scenario(
+        "disk-full-of-tables",
+        "the disk of the tables fills up, then there is room again",
+        20,
+        partial(play, is_log_elsewhere=True),
+    ),
+    Scenario(
+        "disk-full-of-log",
+        "the disk of tables and log fills up, then there is room again",
+        20,
+        partial(play, is_log_elsewhere=False),
+    ),
+]
