@@ -1,6 +1,7 @@
 """What producers put into messages, and what handlers do with them."""
 
 import asyncio
+import base64
 import os
 import signal
 import time
@@ -12,13 +13,15 @@ from tests.chaos.ledger import Event, Ledger
 
 # A message with this wish fails until its third attempt.
 FAILURES = 2
+# Larger than the window of PostgreSQL's compression: what is made of it needs its full size on disk.
+BLOCK = base64.b64encode(os.urandom(12_000)).decode()
 
 
 def payload(uid: str, do: str = "work", seconds: float = 0.0, size: int = 0) -> dict[str, Any]:
     """Return a payload; the uid comes first, where the account looks for it."""
     made: dict[str, Any] = {"uid": uid, "do": do, "seconds": seconds}
     if size:
-        made["padding"] = "x" * size
+        made["padding"] = (BLOCK * (size // len(BLOCK) + 1))[:size]
     return made
 
 
