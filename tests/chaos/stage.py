@@ -201,6 +201,6 @@ def entries_of(members: Iterable[Member]) -> Iterable[Entry]:
 
 
 def first_progress(member: Member, since: float) -> float | None:
-    """Return when it first got something done after a moment; creates that began before do not count."""
+    """Return when it first got something done after a moment."""
     wanted = Event.ENDED if member.is_worker else Event.ACKNOWLEDGED
     return next((one.at for one in member.entries() if one.event is wanted and one.at > since), None)
