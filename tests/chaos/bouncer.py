@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import psycopg
 
 from lonnymq.embedded import EmbeddedServer
-from tests.chaos.run import Run, Skip, deadline
+from tests.chaos.run import Run, Skip, wait_for
 
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 CONFIGURATION = """\
@@ -63,10 +63,7 @@ class Bouncer:
                 stderr=log,
                 start_new_session=True,
             )
-        with deadline(20, "PgBouncer to start"):
-            while not self._is_open():
-                assert self._process.poll() is None, self._log.read_text()
-                time.sleep(0.05)
+        wait_for(self._is_open, 20, f"PgBouncer to start, see {self._log}")
         return time.monotonic()
 
     def kill(self) -> None:

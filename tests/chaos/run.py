@@ -1,6 +1,5 @@
 """One run of a scenario: its name, seed and time, and what must be cleaned up after it."""
 
-import contextlib
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -51,25 +50,28 @@ class Scenario:
     play: Callable[[Run], Account]
 
 
+def wait_for(condition: Callable[[], object], seconds: float, what: str) -> None:
+    """Wait for something without which the scenario cannot go on."""
+    until = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > until:
+            raise TimeIsUp(f"waited {seconds:g} s for {what}")
+        time.sleep(0.05)
+
+
 @contextmanager
 def deadline(seconds: float, what: str) -> Iterator[None]:
-    """Raise in the main thread when the time is up; an outer deadline is kept."""
+    """Raise in the main thread when the time is up."""
 
     def react(number: int, frame: FrameType | None) -> None:
         raise TimeIsUp(f"waited {seconds:g} s for {what}")
 
-    until = time.monotonic() + seconds
     before = signal.signal(signal.SIGALRM, react)
-    outer_s = signal.setitimer(signal.ITIMER_REAL, seconds)[0]
-    is_outer_first = 0 < outer_s < seconds
-    if is_outer_first:
-        signal.signal(signal.SIGALRM, before)
-        signal.setitimer(signal.ITIMER_REAL, outer_s)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
-        left_s = outer_s - (seconds - (until - time.monotonic())) if outer_s else 0.0
-        signal.setitimer(signal.ITIMER_REAL, max(left_s, 0.01) if outer_s else 0.0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
 
@@ -81,5 +83,4 @@ def deaf_to_signals() -> Iterator[None]:
         yield
     finally:
         for one, handler in before.items():
-            with contextlib.suppress(TypeError):
-                signal.signal(one, handler)
+            signal.signal(one, handler)

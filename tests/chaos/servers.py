@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from lonnymq.embedded import EmbeddedServer, binaries, embedded
 from tests.chaos.evidence import connect
 from tests.chaos.links import Link
-from tests.chaos.run import Run, Skip, deadline
+from tests.chaos.run import Run, Skip, wait_for
 
 SETTINGS = {"max_connections": "100", "max_wal_size": "256MB", "timezone": "America/Chicago"}
 BASEBACKUP_S = 60.0
@@ -90,11 +90,8 @@ def start_pair(run: Run, *, is_synchronous: bool) -> Pair:
             connection.execute("alter system set synchronous_standby_names = 'standby'")
             connection.execute("select pg_reload_conf()")
         sought = "sync" if is_synchronous else "async"
-        with deadline(30, "the standby to follow"):
-            while not connection.execute(
-                "select pid from pg_stat_replication where state = 'streaming' and sync_state = %s", [sought]
-            ).fetchone():
-                time.sleep(0.1)
+        following = "select pid from pg_stat_replication where state = 'streaming' and sync_state = %s"
+        wait_for(lambda: connection.execute(following, [sought]).fetchone(), 30, "the standby to follow")
     return Pair(primary, standby, replication)
 
 
