@@ -37,4 +37,4 @@ def play(run: Run) -> Account:
     return stage.settle()
 
 
-SCENARIO = Scenario("outage", "restart, crash and longer outage of the server", 45, play)
+SCENARIO = Scenario("outage", "restart, crash and longer outage of the server", 40, play)

@@ -56,4 +56,4 @@ def play(run: Run) -> Account:
     return account
 
 
-SCENARIO = Scenario("poison", "messages that kill or block their process, among innocents", 40, play)
+SCENARIO = Scenario("poison", "messages that kill or block their process, among innocents", 30, play)

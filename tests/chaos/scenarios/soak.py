@@ -52,4 +52,4 @@ def play(run: Run) -> Account:
     return stage.settle()
 
 
-SCENARIO = Scenario("soak", "kill, stop and continue producers and workers at random", 40, play)
+SCENARIO = Scenario("soak", "kill, stop and continue producers and workers at random", 30, play)
