@@ -9,7 +9,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv check test demo bench-core bench-peers bench-designs bench-scale bench-spark bench-charts simulate format clean
+.PHONY: help venv check test chaos demo bench-core bench-peers bench-designs bench-scale bench-spark bench-charts simulate format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -36,6 +36,9 @@ check: $(STAMP) ## lint, format, types, import law, generated files
 
 test: check ## check, then every test (PYTEST_ARGS="-k fairness" to choose)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+chaos: $(STAMP) ## make trouble for minutes, and account for every message (CHAOS_ARGS="--only failover --seed 7")
+	$(BIN)/python -m tests.chaos $(CHAOS_ARGS)
 
 demo: $(STAMP) ## watch tenants take turns, on a PostgreSQL that starts itself
 	$(BIN)/python -m examples.demo

@@ -34,6 +34,7 @@ GIVEN_DSN = os.environ.get("LONNYMQ_TEST_DSN")
 # The rest takes all of them.
 TESTS_BY_TURNS = {
     "benchmarks",
+    "chaos",
     "client",
     "connections",
     "examples",

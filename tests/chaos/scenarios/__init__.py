@@ -1,0 +1,29 @@
+"""All scenarios, in the order in which they are run."""
+
+from tests.chaos.scenarios import (
+    big_contents,
+    clock_steps,
+    disk_full,
+    failover,
+    hostile_settings,
+    links,
+    outage,
+    pgbouncer,
+    poison,
+    soak,
+    terminate,
+)
+
+SCENARIOS = [
+    *failover.SCENARIOS,
+    outage.SCENARIO,
+    *disk_full.SCENARIOS,
+    terminate.SCENARIO,
+    *pgbouncer.SCENARIOS,
+    links.SCENARIO,
+    hostile_settings.SCENARIO,
+    poison.SCENARIO,
+    big_contents.SCENARIO,
+    clock_steps.SCENARIO,
+    soak.SCENARIO,
+]
