@@ -30,7 +30,7 @@ class Reply(NamedTuple):
     leased_at: int
     unlock_at: int
     key: str | None
-    content_bytes: int
+    unread_bytes: int | None
     content: bytes | None
     state: bytes | None
 

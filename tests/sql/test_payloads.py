@@ -32,9 +32,7 @@ def test_any_bytes_come_out_as_they_went_in(queue: Session) -> None:
         queue.create("a", content)
     queue.create_many(["a"] * len(BYTES), BYTES)
     taken = queue.take(100)
-    assert [(one.content, one.content_bytes) for one in taken] == [
-        (content, len(content)) for content in BYTES
-    ] * 2
+    assert [(one.content, one.unread_bytes) for one in taken] == [(content, None) for content in BYTES] * 2
     for one in taken:
         queue.defer([one], state=one.content)
     again = queue.take(100)
@@ -46,7 +44,7 @@ def test_a_large_message_is_left_out_of_the_reply_and_read_after_it(queue: Sessi
     content = bytes(range(256)) * 4_000
     queue.create("a", content)
     leased = queue.lease()
-    assert (leased.content, leased.content_bytes) == (None, len(content))
+    assert (leased.content, leased.unread_bytes) == (None, len(content))
     assert read(queue, [leased]) == {leased.message_id: (content, None)}
 
 
@@ -67,7 +65,8 @@ def test_the_contents_of_a_reply_are_bounded_together(queue: Session, channels: 
     contents = read(queue, left_out)
     for one in replies:
         content = one.content if one.content is not None else contents[one.message_id][0]
-        assert len(content) == one.content_bytes == 1_000
+        assert len(content) == 1_000
+        assert one.unread_bytes == (1_000 if one.content is None else None)
     everything = {one.content or contents[one.message_id][0] for one in replies}
     assert len(everything) == 200
 
@@ -122,3 +121,22 @@ def test_a_message_of_megabytes_goes_through(queue: Session) -> None:
     queue.create("a", content)
     leased = queue.lease()
     assert read(queue, [leased])[leased.message_id][0] == content
+
+
+def test_what_is_left_out_is_counted_with_its_state_and_key(queue: Session) -> None:
+    queue.create("a", b"x" * 50_000, key="k" * 10)
+    queue.defer([queue.lease()], state=b"y" * 70_000)
+    assert queue.lease().unread_bytes == 120_010
+
+
+def test_a_state_is_bounded_like_a_content_and_an_error_is_cut(queue: Session) -> None:
+    queue.rows("select queue_set('{\"max_content_bytes\": 1000}')")
+    queue.create("a", b"x")
+    leased = queue.lease()
+    with pytest.raises(psycopg.Error, match="states must be at most 1000 bytes each, got 1001 bytes") as raised:
+        queue.defer([leased], state=b"y" * 1001)
+    assert raised.value.sqlstate == "LQ001"
+    assert queue.defer([leased], state=b"y" * 1000, error="e" * 30_000) == ["deferred"]
+    assert queue.rows("select length(error) from message") == [(20_000,)]
+    assert queue.bury([queue.lease()], error="f" * 30_000) == ["buried"]
+    assert queue.rows("select length(error), length(state) from dead") == [(20_000, 1000)]

@@ -57,7 +57,7 @@ PUBLISH = function(
 )
 DEQUEUE = function(
     "message_dequeue",
-    "outcome, wait_ms, content_bytes, message_id, channel, token, attempt, max_attempts, suspicion,"
+    "outcome, wait_ms, unread_bytes, message_id, channel, token, attempt, max_attempts, suspicion,"
     " dequeue_at, created_at, leased_at, unlock_at, key, content, state",
     p_limit="integer",
     p_lease_ms="bigint",
@@ -145,7 +145,7 @@ def dequeue(
         if len(rows) == 1 and rows[0][3] is None:
             return Dequeued(DequeueOutcome(rows[0][0]), rows[0][1])
         leases = tuple([filled(kind, dict(zip(LEASE_FIELDS, row[3:], strict=True), **more)) for row in rows])
-        unread = {row[3]: row[2] for row in rows if row[14] is None}
+        unread = {row[3]: row[2] for row in rows if row[2] is not None}
         return Dequeued(DequeueOutcome.LEASED, 0, leases, unread)
 
     return call(DEQUEUE, limit, lease_ms, worker, is_durable, is_shared, decode=decode)

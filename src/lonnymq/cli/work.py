@@ -52,6 +52,14 @@ def work(
     concurrency: Annotated[
         int | None, typer.Option("--concurrency", "-c", min=1, help="Messages at a time, per process.")
     ] = None,
+    prefetch: Annotated[
+        int | None,
+        typer.Option("--prefetch", min=0, help="Messages leased ahead of free slots; 0: none, ever."),
+    ] = None,
+    max_bytes: Annotated[
+        int | None,
+        typer.Option("--max-bytes", min=1, help="Bytes of large contents in memory at a time."),
+    ] = None,
     lease_ms: Annotated[
         int | None,
         typer.Option("--lease-ms", min=100, help="How long a message is ours without a heartbeat."),
@@ -64,7 +72,7 @@ def work(
         bool, typer.Option("--reload", help="Start again when a .py file changes; for development.")
     ] = False,
     log_level: Annotated[
-        LogLevel, typer.Option("--log-level", help="debug shows completed messages too.")
+        LogLevel, typer.Option("--log-level", metavar="LEVEL", help="debug shows completed messages too.")
     ] = LogLevel.INFO,
     log_format: Annotated[
         LogFormat, typer.Option("--log-format", help="Lines for people, or JSON.")
@@ -87,6 +95,8 @@ def work(
     given = {
         "processes": processes,
         "concurrency": concurrency,
+        "prefetch": prefetch,
+        "max_bytes": max_bytes,
         "lease_ms": lease_ms,
         "shutdown_s": shutdown_s,
         "name": name,

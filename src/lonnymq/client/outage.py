@@ -1,33 +1,31 @@
-"""What a client's log says of an outage: one line when it begins and one when it ends."""
+"""What the log says of an outage: one line when it begins and one when it ends."""
 
 import logging
 import time
 
+from lonnymq.texts import line
+
 LOG = logging.getLogger("lonnymq.client")
+
+# When each server went away, for all clients of this process: a worker has several.
+_BEGAN: dict[str, float] = {}
 
 
 class Outage:
-    """Whether the server is away, as far as one client knows."""
+    """Whether the server at a place is away, as far as this process knows."""
 
     def __init__(self, place: str) -> None:
         self._place = place
-        self._began_at: float | None = None
 
     def goes_on(self, error: BaseException) -> None:
         """A connection could not be made, and the client tries again."""
-        level = logging.WARNING if self._began_at is None else logging.DEBUG
-        if self._began_at is None:
-            self._began_at = time.monotonic()
-        why = _first_line(error.__cause__ or error)
+        level = logging.DEBUG if self._place in _BEGAN else logging.WARNING
+        _BEGAN.setdefault(self._place, time.monotonic())
+        why = line(str(error.__cause__ or error) or type(error).__name__)
         LOG.log(level, "no connection to %s, trying again: %s", self._place, why)
 
     def ends(self) -> None:
         """A connection was made."""
-        began_at, self._began_at = self._began_at, None
+        began_at = _BEGAN.pop(self._place, None) if _BEGAN else None
         if began_at is not None:
             LOG.warning("connected to %s again after %.1f s", self._place, time.monotonic() - began_at)
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).splitlines()
-    return lines[0][:300] if lines else type(error).__name__

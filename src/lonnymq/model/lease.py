@@ -51,6 +51,14 @@ class LeasedMessage:
     state_content: bytes | None
 
     @property
+    def uid(self) -> str:
+        """An id that is never issued again: unlike `id`, not even by a standby that was promoted too early.
+
+        The same for all attempts of a message, and after a redrive.
+        """
+        return f"{self.created_ms}-{self.id}"
+
+    @property
     def created_at(self) -> datetime:
         return EPOCH + timedelta(milliseconds=self.created_ms)
 

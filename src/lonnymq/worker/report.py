@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from lonnymq.calls.argument import error_text
+from lonnymq.errors import ConnectionLost
 from lonnymq.texts import MAX_LINE, cut, line
 from lonnymq.worker.verdict import Interruption, Verdict, Word
 
@@ -91,8 +92,10 @@ class Report:
 
     def trouble(self, what: str, error: BaseException) -> None:
         """Say once that something does not work at the moment."""
-        level = logging.DEBUG if what in self._troubles else logging.WARNING
-        self._troubles.add(what)
+        is_told = what in self._troubles or isinstance(error, ConnectionLost)  # by the client's own log
+        level = logging.DEBUG if is_told else logging.WARNING
+        if not is_told:
+            self._troubles.add(what)
         LOG.log(level, "%s fails, trying again: %s", what, _first_line(error), extra={"worker": self.worker})
 
     def recovered(self, what: str) -> None:

@@ -1,4 +1,5 @@
--- message_bury: end messages that must not be tried again: they become dead letters, with an error.
+-- message_bury: end messages that must not be tried again: they become dead letters, with an error (its first 20,000
+-- characters are kept).
 -- Returns per message, in the order given: 'buried', or as message_complete.
 -- Locks:  its own leases and messages, skipping locked ones.
 -- Writes: lease, message (delete), dead, history, wake (insert).
@@ -28,7 +29,7 @@ begin
   perform require_length('errors', cardinality(p_errors), cardinality(p_ids));
   select * into v_leases, v_messages, v_ordinals, v_outcomes from lease_hold(p_ids, p_tokens, true);
   if v_leases is not null then
-    v_errors := array(select p_errors[o] from unnest(v_ordinals) o);
+    v_errors := array(select left(p_errors[o], 20000) from unnest(v_ordinals) o);
     perform history_record(v_leases, v_messages, 'buried', v_errors);
     perform dead_insert(v_messages, v_errors);
     with ended as (

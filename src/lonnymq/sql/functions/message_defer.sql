@@ -1,5 +1,6 @@
 -- message_defer: end attempts that are to be repeated after a delay (milliseconds; null: at once), with an opaque
--- state for the next attempt (null: as it was) and the error of this one.
+-- state for the next attempt (null: as it was; as large as a content may be) and the error of this one (its first 20,000
+-- characters are kept).
 -- Returns per message, in the order given: 'deferred', or 'buried' if that was its last attempt, or as message_complete.
 -- Locks:  its own leases and messages, skipping locked ones.
 -- Writes: lease (delete), message, dead, history, wake (insert).
@@ -29,6 +30,8 @@ declare
   v_count bigint;
   v_spent integer[];
   v_kept integer[];
+  v_errors constant text[] := array(select left(e, 20000) from unnest(p_errors) with ordinality u(e, place) order by u.place);
+  v_max_bytes bigint;
 begin
   perform require_length('delays_ms', cardinality(p_delays_ms), cardinality(p_ids));
   perform require_length('states', cardinality(p_states), cardinality(p_ids));
@@ -36,6 +39,13 @@ begin
   if exists (select from unnest(p_delays_ms) d where d not between 0 and 3155760000000) then
     perform reject('delays_ms', (select min(d)::text from unnest(p_delays_ms) d where d not between 0 and 3155760000000),
       'between 0 and 3155760000000 (100 years)');
+  end if;
+  if p_states is not null then
+    v_max_bytes := (select s.max_content_bytes from setting s where s.is_only);
+    if exists (select from unnest(p_states) s where octet_length(s) > v_max_bytes) then
+      perform reject('states', (select max(octet_length(s)) from unnest(p_states) s) || ' bytes',
+        format('at most %s bytes each', v_max_bytes));
+    end if;
   end if;
   select * into v_leases, v_messages, v_ordinals, v_outcomes from lease_hold(p_ids, p_tokens, true);
   if v_leases is not null then
@@ -48,11 +58,11 @@ begin
       from unnest(v_messages) with ordinality u(tid, place)
       join message m on m.ctid = u.tid
     ) h;
-    perform history_record(array_agg(v_leases[p]), array_agg(v_messages[p]), 'deferred', array_agg(p_errors[v_ordinals[p]]))
+    perform history_record(array_agg(v_leases[p]), array_agg(v_messages[p]), 'deferred', array_agg(v_errors[v_ordinals[p]]))
     from unnest(v_kept) p
     having count(*) > 0;
-    perform history_record(array_agg(v_leases[p]), array_agg(v_messages[p]), 'buried', array_agg(p_errors[v_ordinals[p]])),
-      dead_insert(array_agg(v_messages[p]), array_agg(p_errors[v_ordinals[p]]), array_agg(p_states[v_ordinals[p]]))
+    perform history_record(array_agg(v_leases[p]), array_agg(v_messages[p]), 'buried', array_agg(v_errors[v_ordinals[p]])),
+      dead_insert(array_agg(v_messages[p]), array_agg(v_errors[v_ordinals[p]]), array_agg(p_states[v_ordinals[p]]))
     from unnest(v_spent) p
     having count(*) > 0;
     with ended as (
@@ -65,7 +75,7 @@ begin
         -- Its worker has survived it.
         suspicion = 0,
         state = coalesce(p_states[v_ordinals[p]], m.state),
-        error = coalesce(p_errors[v_ordinals[p]], m.error)
+        error = coalesce(v_errors[v_ordinals[p]], m.error)
       from unnest(v_kept) p
       where m.ctid = v_messages[p]
       returning m.id, m.channel_id, m.dequeue_at

@@ -1,6 +1,6 @@
 -- message_dequeue: lease up to p_limit messages for p_lease_ms to p_worker, fairly, within caps and rate limits.
 -- Returns one row per message, 'leased', in the order to work them; fewer than p_limit where the reply would grow too
--- large. key, content and state are null where they would make it too large (content_bytes is not): read those with
+-- large. key, content and state are null where they would make it too large; unread_bytes is their size then: read those with
 -- message_read. If there is no message, one row says 'empty', or 'busy' (others hold what is due, or there is more to
 -- look at), with the milliseconds after which asking again makes sense.
 -- p_is_durable false: this transaction's commit does not wait for the disk. Right if it does nothing but dequeue,
@@ -19,7 +19,7 @@ create or replace function message_dequeue(
 ) returns table (
   outcome text, wait_ms bigint, message_id bigint, channel text, token bigint, attempt integer, max_attempts integer,
   suspicion smallint, dequeue_at bigint, created_at bigint, leased_at bigint, unlock_at bigint, key text,
-  content_bytes integer, content bytea, state bytea
+  unread_bytes integer, content bytea, state bytea
 )
 language plpgsql security definer
 set search_path from current
@@ -237,7 +237,7 @@ begin
         select 'leased', null::bigint, l.id, coalesce(l.channel_name, v_settled.name), l.token, l.attempts + 1,
           coalesce(l.max_attempts, v_settled.max_attempts), l.suspicion, l.dequeue_at, l.created_at,
           v_settled.settled_at, v_settled.settled_at + p_lease_ms * 1000, case when l.fits then l.key end,
-          octet_length(l.content), case when l.fits then l.content end, case when l.fits then l.state end
+          case when l.fits then null else l.bytes end, case when l.fits then l.content end, case when l.fits then l.state end
         from (
           select l.*, l.bytes <= (
             select case when sum(l.bytes) <= v_content_bytes then v_content_bytes else v_content_bytes / count(*) end from leased l
@@ -336,7 +336,7 @@ begin
       )
       select 'leased', null::bigint, l.id, l.name, l.token, l.attempts + 1, l.max_attempts_here, l.suspicion,
         l.dequeue_at, l.created_at, v_settled.settled_at, v_settled.settled_at + p_lease_ms * 1000, case when l.fits then l.key end,
-        octet_length(l.content), case when l.fits then l.content end, case when l.fits then l.state end
+        case when l.fits then null else l.bytes end, case when l.fits then l.content end, case when l.fits then l.state end
       from (
         -- If the contents are too many for the reply, those that take no more than an equal share of it.
         select l.*, l.bytes <= (
