@@ -5,7 +5,7 @@ import asyncio
 import lonnymq
 from lonnymq import AsyncMessage, AsyncQueue, Defer, Worker, WorkerSettings
 
-LEASE_MS = 1000
+LEASE_S = 1
 
 
 async def handle(message: AsyncMessage) -> None:
@@ -19,7 +19,7 @@ async def handle(message: AsyncMessage) -> None:
 async def run(dsn: str) -> None:
     async with AsyncQueue(dsn) as queue:
         await queue.install()
-        worker = Worker(queue, handle, settings=WorkerSettings(concurrency=5, lease_ms=LEASE_MS))
+        worker = Worker(queue, handle, settings=WorkerSettings(concurrency=5, lease_s=LEASE_S))
         serving = asyncio.create_task(worker.serve())
         # One message takes longer than its lease: the heartbeats keep it.
         await queue.enqueue("acme", {"seconds": 1.5})

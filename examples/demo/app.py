@@ -33,4 +33,4 @@ def sync_crm(customer: int) -> None:
 
 
 # Short leases, so that what a killed worker held comes again soon.
-worker = app.worker(concurrency=10, prefetch=10, lease_ms=3000, name="demo")
+worker = app.worker(concurrency=10, prefetch=10, lease_s=3, name="demo")

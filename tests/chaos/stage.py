@@ -21,7 +21,7 @@ from tests.chaos.sampler import Sampler
 CAPS = {"capped 1": 1, "capped 3": 3}
 CHANNELS = [*CAPS, "tenant 1", "tenant 2", "tenant 3", "tenant 4"]
 WISHES = {"work": 0.88, "fail": 0.04, "bury": 0.03, "cancel": 0.05}
-LEASE_MS = 3_000
+LEASE_S = 3
 RECOVERY_S = 5.0
 DRAIN_S = 90.0
 TICK_S = 0.05
@@ -56,7 +56,7 @@ class Stage:
     def worker(self, *, dsn: str = "", client: Mapping[str, Any] | None = None, **settings: Any) -> Member:
         """Start a worker; settings are those of WorkerSettings."""
         name = settings.pop("name", "") or f"worker {sum(one.is_worker for one in self.members) + 1}"
-        settings = {"concurrency": 4, "lease_ms": LEASE_MS, "shutdown_s": 10.0, "name": name, **settings}
+        settings = {"concurrency": 4, "lease_s": LEASE_S, "shutdown_s": 10.0, "name": name, **settings}
         given = {"dsn": dsn or self.dsn, "client": dict(client or {}), "settings": settings}
         return self._member(name, "tests.chaos.worker", given)
 

@@ -311,7 +311,7 @@ def test_the_doctor_names_messages_that_are_worked_for_hours(
 ) -> None:
     for channel in ("fresh", "hanging", "expired"):
         queue.enqueue(channel, 1)
-    held = {one.channel: one.id for one in queue.dequeue(3, lease_ms=60_000, worker="host:123")}
+    held = {one.channel: one.id for one in queue.dequeue(3, lease_s=60, worker="host:123")}
     assert "long work" not in lonnymq("doctor").out
     # Three hours ago; its worker still sends heartbeats.
     for channel, unlock_s in (("hanging", 60), ("expired", -60)):

@@ -64,8 +64,8 @@ def test_giving_back_spends_no_attempt(queue: Any) -> None:
 
 def test_a_heartbeat_keeps_the_lease(queue: Any, connect: Connect) -> None:
     queue.enqueue("a", 1)
-    message = queue.dequeue(lease_ms=1000)[0]
-    assert message.heartbeat(lease_ms=3_600_000) == "extended"
+    message = queue.dequeue(lease_s=1)[0]
+    assert message.heartbeat(lease_s=3600) == "extended"
     row = connect().execute("select unlock_at - now() > interval '59 minutes' from lease_status").fetchone()
     assert row == (True,)
 

@@ -59,12 +59,12 @@ REFUSED: list[tuple[Callable[[Any], Any], str]] = [
     (lambda queue: queue.dequeue(0), r"limit must be a whole number between 1 and 10000, got 0"),
     (lambda queue: queue.dequeue(10_001), r"limit must be .*, got 10001"),
     (lambda queue: queue.dequeue("1"), r"limit must be .*, got '1'"),
-    (lambda queue: queue.dequeue(lease_ms=0), r"lease_ms must be a whole number between 1 and 86400000"),
-    (lambda queue: queue.dequeue(lease_ms=1.5), r"lease_ms must be .*, got 1.5"),
+    (lambda queue: queue.dequeue(lease_s=0), r"lease_s must be a number of seconds between 0.001 and 86400"),
+    (lambda queue: queue.dequeue(lease_s="1"), r"lease_s must be .*, got '1'"),
     (lambda queue: queue.dequeue(worker="w" * 256), r"worker must be 0 to 255 characters"),
     (lambda queue: queue.dequeue(wait=-1), r"wait must be .*, got -1"),
     (lambda queue: queue.dequeue(wait=1, connection=object()), r"wait must be absent if connection is given"),
-    (lambda queue: queue.heartbeat([LEASE], lease_ms=0), r"lease_ms must be"),
+    (lambda queue: queue.heartbeat([LEASE], lease_s=0), r"lease_s must be"),
     (lambda queue: queue.defer([LEASE], delay=-1), r"delay must be"),
     (
         lambda queue: queue.defer([LEASE], delays=[1, 2]),
@@ -126,7 +126,7 @@ def test_a_wrong_time_to_connect_is_refused(timeout: str) -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"pool_max_size": 0}, {"pool_min_size": 5, "pool_max_size": 4}, {"poll_ms": 0}, {"retry_for_s": -1}],
+    [{"pool_max_size": 0}, {"pool_min_size": 5, "pool_max_size": 4}, {"poll_s": 0}, {"retry_for_s": -1}],
 )
 def test_wrong_settings_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument, match="must be"):

@@ -313,7 +313,7 @@ def test_a_dequeue_whose_reply_is_lost_is_delivered_after_the_lease(line: Line) 
     with Queue(line.dsn) as queue:
         queue.enqueue("a", "the payload")
         line.swallow = b"the payload"
-        assert len(queue.dequeue(lease_ms=2000)) == 0
+        assert len(queue.dequeue(lease_s=2)) == 0
         assert queue.dequeue(wait=30)[0].attempt == 2
 
 
@@ -336,7 +336,7 @@ def test_calls_survive_a_restart_of_the_server(own_server: Callable[..., Embedde
     with Queue(server.dsn) as queue:
         queue.install()
         queue.enqueue("a", 1)
-        assert len(queue.dequeue(wait=0.05, lease_ms=1)) == 1
+        assert len(queue.dequeue(wait=0.05, lease_s=0.001)) == 1
         restart = threading.Thread(target=server.restart)
         restart.start()
         assert queue.dequeue(wait=30)[0].complete() == "completed"

@@ -81,7 +81,7 @@ def test_another_isolation_level_is_refused(queue: Any, open_connection: OpenCon
 
 def test_an_expired_lease_is_delivered_again(queue: Any, connect: Connect) -> None:
     queue.enqueue("a", 1)
-    first = queue.dequeue(lease_ms=1)[0]
+    first = queue.dequeue(lease_s=0.001)[0]
     again = queue.dequeue(wait=10)[0]
     assert (again.id, again.attempt) == (first.id, 2)
     assert first.complete() == "lease_lost"

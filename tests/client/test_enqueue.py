@@ -62,7 +62,7 @@ def test_another_codec_can_be_chosen(open_queue: OpenQueue) -> None:
 
 def test_a_message_tells_all_about_its_attempt(queue: Any) -> None:
     created = queue.enqueue("acme", 1, key="order-42", max_attempts=5)
-    message = queue.dequeue(lease_ms=60_000, worker="w1")[0]
+    message = queue.dequeue(lease_s=60, worker="w1")[0]
     assert (message.id, message.channel, message.key) == (created.id, "acme", "order-42")
     assert (message.attempt, message.max_attempts, message.state) == (1, 5, None)
     assert message.unlock_at - message.leased_at == timedelta(minutes=1)

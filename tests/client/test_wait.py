@@ -109,7 +109,7 @@ def test_a_delayed_message_ends_the_wait_when_it_is_due(queue: Any) -> None:
 
 def test_an_expiring_lease_ends_the_wait(queue: Any) -> None:
     queue.enqueue("a", 1)
-    queue.dequeue(lease_ms=300)
+    queue.dequeue(lease_s=0.3)
     assert queue.dequeue(wait=30)[0].attempt == 2
 
 
@@ -196,7 +196,7 @@ def test_a_closed_client_leaves_no_sleeper(dsn: str, connect: Connect) -> None:
 
 
 def test_polling_is_enough_where_notifications_do_not_get_through(dsn: str, connect: Connect) -> None:
-    with Queue(dsn, settings=ClientSettings(listen=False, poll_ms=50)) as queue:
+    with Queue(dsn, settings=ClientSettings(listen=False, poll_s=0.05)) as queue:
         timer = threading.Timer(0.2, lambda: queue.enqueue("a", 1))
         timer.start()
         assert len(queue.dequeue(wait=30)) == 1

@@ -262,7 +262,7 @@ DJANGO_ON_PSYCOPG2 = """
         assert queue.status().waiting == 0
     assert queue.status().leased == 1
     try:
-        queue.dequeue(lease_ms=1, connection=connection)
+        queue.dequeue(lease_s=0.001, connection=connection)
         with transaction.atomic(using=connection.alias):
             with connection.cursor() as cursor:
                 cursor.execute("set transaction isolation level serializable")

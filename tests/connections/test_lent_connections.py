@@ -70,7 +70,7 @@ def test_every_call_can_be_made_on_it(lent_queue: Any, lend: OpenLoan, queue: Qu
     messages = list(lent_queue.dequeue(10, worker="me", **on))
     assert {message.content for message in messages} == {b'{"n":1}', b"\0\xff%s", b'"$1"', b"0"}
     one, two, three, four = messages
-    assert one.heartbeat(lease_ms=60_000, **on) == "extended"
+    assert one.heartbeat(lease_s=60, **on) == "extended"
     assert one.defer(delay=0, state={"tried": 1}, error="100 %s", **on) == "deferred"
     assert two.bury(error="no\0", **on) == "buried"
     assert lent_queue.complete([three, four], **on) == ["completed", "completed"]

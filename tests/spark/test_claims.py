@@ -127,7 +127,7 @@ def test_two_queries_that_begin_at_once_do_not_share_a_claim(dsn: str, queue: Qu
 
 def test_a_long_batch_keeps_its_leases(dsn: str, queue: Queue, connect: Connect) -> None:
     fill(queue, 2)
-    consumer = reader(dsn, lease_ms="4000")
+    consumer = reader(dsn, lease_s="4")
     end = consumer.latestOffset(FIRST, ReadMaxRows(2))
     session = connect()
     first: Any = session.execute("select min(unlock_at) from lease").fetchone()
@@ -143,7 +143,7 @@ def test_a_long_batch_keeps_its_leases(dsn: str, queue: Queue, connect: Connect)
 
 def test_a_claim_is_not_kept_for_ever(dsn: str, queue: Queue) -> None:
     fill(queue, 2)
-    consumer = reader(dsn, lease_ms="1000", max_claim_ms="1000")
+    consumer = reader(dsn, lease_s="1", max_claim_s="1")
     end = consumer.latestOffset(FIRST, ReadMaxRows(2))
     with Queue(dsn) as worker:
         redelivered = worker.dequeue(2, wait=60)

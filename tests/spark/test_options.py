@@ -46,7 +46,7 @@ def test_each_door_has_its_defaults() -> None:
         (options.follow, {"max_rows": "-5"}, "max_rows must be"),
         (options.follow, {"rebase": "yes"}, "rebase must be one of"),
         (options.consume, {"mode": "consume", "max_messages": "10001"}, "max_messages must be"),
-        (options.consume, {"mode": "consume", "lease_ms": "5"}, "lease_ms must be"),
+        (options.consume, {"mode": "consume", "lease_s": "0"}, "lease_s must be"),
         (options.consume, {"mode": "consume", "table": "dead"}, "table is not an option of mode consume"),
     ],
 )

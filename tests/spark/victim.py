@@ -26,7 +26,7 @@ def writing(spark: SparkSession, dsn: str, home: Path) -> Any:
 def consuming(spark: SparkSession, dsn: str, home: Path) -> Any:
     """Whatever waits, some at a time."""
     reader = spark.readStream.format("lonnymq").option("dsn", dsn).option("mode", "consume")
-    stream = reader.option("max_messages", 40).option("lease_ms", 600_000).load()
+    stream = reader.option("max_messages", 40).option("lease_s", 600).load()
     return stream.writeStream.option("checkpointLocation", str(home / "consuming"))
 
 

@@ -133,7 +133,9 @@ def test_a_state_is_bounded_like_a_content_and_an_error_is_cut(queue: Session) -
     queue.rows("select queue_set('{\"max_content_bytes\": 1000}')")
     queue.create("a", b"x")
     leased = queue.lease()
-    with pytest.raises(psycopg.Error, match="states must be at most 1000 bytes each, got 1001 bytes") as raised:
+    with pytest.raises(
+        psycopg.Error, match="states must be at most 1000 bytes each, got 1001 bytes"
+    ) as raised:
         queue.defer([leased], state=b"y" * 1001)
     assert raised.value.sqlstate == "LQ001"
     assert queue.defer([leased], state=b"y" * 1000, error="e" * 30_000) == ["deferred"]

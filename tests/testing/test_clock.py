@@ -39,7 +39,7 @@ def test_messages_leases_and_views_go_by_it(lonnymq_queue: Queue, lonnymq_clock:
     status = lonnymq_queue.channel("a").status()
     assert status is not None
     assert status.reason is Reason.READY
-    [message] = lonnymq_queue.dequeue(lease_ms=60_000)
+    [message] = lonnymq_queue.dequeue(lease_s=60)
     assert abs(message.leased_at - lonnymq_clock.now()) < timedelta(seconds=10)
     lonnymq_clock.advance(minutes=2)
     [again] = lonnymq_queue.dequeue()

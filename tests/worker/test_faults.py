@@ -27,7 +27,7 @@ def enqueue(queue: Queue, count: int, seconds: float | list[float] = 0.0) -> lis
 
 def test_a_worker_outlives_its_network(dsn: str, queue: Queue, start_worker: StartWorker) -> None:
     with Proxy(dsn) as proxy:
-        worker = start_worker(to=proxy.dsn, lease_ms=1500, patience_s=1.0)
+        worker = start_worker(to=proxy.dsn, lease_s=1.5, patience_s=1.0)
         worker.wait_for_ids("end", enqueue(queue, 5))
 
         proxy.reset()
@@ -111,7 +111,7 @@ def test_a_worker_outlives_its_database(own_server: Callable[..., EmbeddedServer
     server = own_server(fsync=False)
     queue = Queue(server.dsn)
     queue.install()
-    worker = Process(server.dsn, tmp_path / "worker.log", "on_loop", concurrency=4, lease_ms=30_000)
+    worker = Process(server.dsn, tmp_path / "worker.log", "on_loop", concurrency=4, lease_s=30)
     try:
         # One runs through both: its lease outlasts them, and its acknowledgement waits until it can be said.
         long = enqueue(queue, 1, seconds=3)

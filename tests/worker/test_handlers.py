@@ -380,7 +380,7 @@ def test_what_is_no_handler_queue_or_setting_is_refused() -> None:
         (lambda: Worker(7, handle), "queue"),  # type: ignore[arg-type]
         (lambda: Worker(Queue(lambda: None), handle), "queue"),  # type: ignore[arg-type,return-value]
         (lambda: WorkerSettings(concurrency=0), "concurrency"),
-        (lambda: WorkerSettings(lease_ms=5), "lease_ms"),
+        (lambda: WorkerSettings(lease_s=0.005), "lease_s"),
         (lambda: WorkerSettings(shutdown_s=-1), "shutdown_s"),
         (lambda: Handler(call=7), "call"),  # type: ignore[arg-type]
         (lambda: Handler(call=handle, timeout=0), "timeout"),

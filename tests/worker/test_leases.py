@@ -45,7 +45,7 @@ def test_heartbeats_keep_all_leases_in_one_call_each_time(dsn: str, connect: Con
     async def scenario() -> None:
         async with AsyncQueue(dsn) as queue:
             await queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(40)])
-            async with working(queue, Both(), concurrency=40, lease_ms=4000) as worker:
+            async with working(queue, Both(), concurrency=40, lease_s=4) as worker:
                 await drained(queue)
             assert worker.counts == {"completed": 40}
 
@@ -61,7 +61,7 @@ async def one_running(dsn: str, handler: Any, **settings: Any) -> AsyncIterator[
     """A worker with one message, at work."""
     async with AsyncQueue(dsn) as queue:
         await queue.enqueue("a", 1, max_attempts=5)
-        async with working(queue, handler, lease_ms=1500, concurrency=1, **settings) as worker:
+        async with working(queue, handler, lease_s=1.5, concurrency=1, **settings) as worker:
             async with asyncio.timeout(PATIENCE_S):
                 while not (await queue.status()).leased:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
@@ -174,7 +174,7 @@ def test_a_handler_that_blocks_the_loop_is_named_and_loses_at_most_its_lease(
     async def scenario() -> None:
         async with AsyncQueue(dsn) as queue:
             await queue.enqueue("a", 1)
-            async with working(queue, retrying(blocks), lease_ms=900) as worker:
+            async with working(queue, retrying(blocks), lease_s=0.9) as worker:
                 await asyncio.to_thread(take_over, connect, begun, taken)
                 await count(worker, "lease_lost")
                 await drained(queue)

@@ -177,7 +177,7 @@ def test_large_contents_over_a_slow_link_are_worked_and_spend_no_attempt(dsn: st
                     [NewMessage(channel="large", payload="x" * 400_000) for _ in range(8)]
                 )
                 proxy.speed = 400_000.0
-                async with working(proxy.dsn, handle, lease_ms=5000, patience_s=2.0) as worker:
+                async with working(proxy.dsn, handle, lease_s=5, patience_s=2.0) as worker:
                     began = time.monotonic()
                     for _ in range(8):
                         await queue.enqueue("small", "small")
@@ -201,7 +201,7 @@ def test_a_client_on_a_slow_link_gets_what_it_can_read_in_time(dsn: str) -> None
                     await producer.enqueue("a", b"x" * 1_500_000)
                 assert (await queue.status()).waiting == 6
                 proxy.speed = 2_000_000.0
-                batch = await queue.dequeue(6, lease_ms=6000)
+                batch = await queue.dequeue(6, lease_s=6)
                 assert 1 <= len(batch) < 6
                 assert all(len(message.content) == 1_500_000 for message in batch)
                 # The others wait for the next, and nothing was spent.
@@ -226,7 +226,7 @@ def test_handlers_that_use_up_a_shared_pool_do_not_cost_leases(
 
     async def scenario(queue: AsyncQueue) -> None:
         await queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(12)])
-        async with working(queue, waits, concurrency=12, lease_ms=1500) as worker:
+        async with working(queue, waits, concurrency=12, lease_s=1.5) as worker:
             await until(lambda: blocked(connect) == 3, "all connections of the pool wait")
             await asyncio.sleep(4)
             assert worker.counts.total() == 0
@@ -274,7 +274,7 @@ def test_a_call_that_is_cut_off_while_it_sends_does_not_end_the_worker(
     async def scenario() -> None:
         async with AsyncQueue(dsn) as queue:
             await queue.enqueue("a", "large")
-            async with working(proxy.dsn, handle, lease_ms=60_000, patience_s=0.5) as worker:
+            async with working(proxy.dsn, handle, lease_s=60, patience_s=0.5) as worker:
                 await until(lambda: len(states) == 1, "it ran")
                 await queue.enqueue("b", "small")
                 await until(lambda: len(states) == 3, "both came, the large one with its state")
@@ -317,7 +317,7 @@ def test_a_message_cancelled_while_it_runs_is_counted_once(dsn: str) -> None:
     async def scenario() -> None:
         async with AsyncQueue(dsn) as queue:
             created = await queue.enqueue("a", 1)
-            async with working(queue, handle, lease_ms=600) as worker:
+            async with working(queue, handle, lease_s=0.6) as worker:
                 await begun.wait()
                 await queue.cancel([created.id or 0])
                 await drained(queue)

@@ -81,7 +81,7 @@ def test_workers_and_producers_share_few_sessions(
     bouncer: str, connect: Connect, start_worker: StartWorker
 ) -> None:
     workers = [
-        start_worker(to=bouncer, concurrency=8, lease_ms=4000, client={**CLIENT, "poll_ms": 50})
+        start_worker(to=bouncer, concurrency=8, lease_s=4, client={**CLIENT, "poll_s": 0.05})
         for _ in range(2)
     ]
     with Queue(bouncer, settings=ClientSettings(**CLIENT)) as queue:  # type: ignore[arg-type]

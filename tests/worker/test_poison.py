@@ -58,7 +58,7 @@ def test_innocent_messages_run_and_the_one_that_kills_is_buried(
     innocent = enqueue(queue, "a", 5, "sleep") + enqueue(queue, "b", 4, "sleep")
     # Of one that is blocked nobody knows but another.
     count = 1 if death == "kill" else 2
-    workers = [Restarted(start_worker, concurrency=10, lease_ms=800, shutdown_s=1) for _ in range(count)]
+    workers = [Restarted(start_worker, concurrency=10, lease_s=0.8, shutdown_s=1) for _ in range(count)]
     later: list[int] = []
 
     def is_over() -> bool:
@@ -85,7 +85,7 @@ def test_one_at_a_time_every_death_counts(queue: Queue, start_worker: StartWorke
     """A process that holds one message only knows what it died of."""
     [guilty] = enqueue(queue, "a", 1, "kill")
     innocent = enqueue(queue, "a", 2, "sleep")
-    worker = Restarted(start_worker, concurrency=1, prefetch=0, lease_ms=500)
+    worker = Restarted(start_worker, concurrency=1, prefetch=0, lease_s=0.5)
 
     def is_over() -> bool:
         worker.tend()
@@ -101,11 +101,11 @@ def test_a_suspect_waits_until_its_process_is_empty(queue: Queue, start_worker: 
     """It runs alone although others ran when it came, and they go on afterwards."""
     suspects = enqueue(queue, "a", 2, "sleep", seconds=0.5)
     for _ in range(2):
-        victim = start_worker(concurrency=2, lease_ms=500)
+        victim = start_worker(concurrency=2, lease_s=0.5)
         victim.wait_for_ids("begin", suspects)
         victim.kill()
     long = enqueue(queue, "b", 3, "sleep", seconds=1.5)
-    worker = start_worker(concurrency=4, lease_ms=1000)
+    worker = start_worker(concurrency=4, lease_s=1)
     worker.wait_for_ids("begin", long)
     worker.wait_for_ids("end", [*long, *suspects, *enqueue(queue, "c", 3, "sleep")])
     assert worker.stop(signal.SIGTERM) == ExitCode.FINISHED

@@ -37,7 +37,7 @@ def is_alive(pid: int) -> bool:
 def test_processes_share_the_work_and_one_that_dies_is_replaced(
     queue: Queue, connect: Connect, start_worker: StartWorker
 ) -> None:
-    parent = start_worker(processes=2, concurrency=2, lease_ms=2000)
+    parent = start_worker(processes=2, concurrency=2, lease_s=2)
 
     def begun(count: int, seconds: float) -> None:
         """As many more, once all else has ended."""
@@ -75,7 +75,7 @@ def test_a_second_signal_reaches_the_children_and_orphans_stop_by_themselves(
     queue: Queue, connect: Connect, start_worker: StartWorker
 ) -> None:
     enqueue(queue, 4, seconds=60)
-    parent = start_worker(processes=2, concurrency=2, lease_ms=5000, shutdown_s=60)
+    parent = start_worker(processes=2, concurrency=2, lease_s=5, shutdown_s=60)
     parent.wait_for("begin", 4)
     parent.send(signal.SIGTERM)
     eventually(lambda: "stopping 2 processes" in parent.said())
@@ -84,7 +84,7 @@ def test_a_second_signal_reaches_the_children_and_orphans_stop_by_themselves(
     attempts = connect().execute("select attempts from message").fetchall()
     assert attempts == [(0,)] * 4
 
-    killed = start_worker(processes=2, concurrency=2, lease_ms=5000, shutdown_s=0)
+    killed = start_worker(processes=2, concurrency=2, lease_s=5, shutdown_s=0)
     killed.wait_for("begin", 4)
     children = workers_of(killed)
     killed.kill()
@@ -103,7 +103,7 @@ def test_children_that_cannot_use_the_queue_end_their_parent(queue: Queue, start
 def test_a_handler_that_ends_its_process_does_not_stop_the_others(
     queue: Queue, start_worker: StartWorker
 ) -> None:
-    parent = start_worker(processes=2, concurrency=1, lease_ms=1000, max_attempts=1)
+    parent = start_worker(processes=2, concurrency=1, lease_s=1, max_attempts=1)
     enqueue(queue, 1, seconds=0)
     parent.wait_for("end")
     # With the code of a worker that cannot use its queue.

@@ -76,7 +76,7 @@ def test_a_message_that_is_cancelled_while_it_runs_is_counted_and_told_once(
     async def scenario() -> Any:
         async with AsyncQueue(dsn) as queue:
             ids = [(await queue.enqueue("a", n)).id or 0 for n in range(3)]
-            async with working(queue, on_loop, lease_ms=600) as worker, asyncio.timeout(60):
+            async with working(queue, on_loop, lease_s=0.6) as worker, asyncio.timeout(60):
                 while len(began) < 3:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
                 await queue.cancel(ids)

@@ -19,7 +19,7 @@ from lonnymq import (
 from tests.conftest import Connect
 from tests.worker.working import PATIENCE_S, drained, eventually, working
 
-SETTINGS = WorkerSettings(concurrency=2, prefetch=3, lease_ms=10_000)
+SETTINGS = WorkerSettings(concurrency=2, prefetch=3, lease_s=10)
 
 
 def test_a_cancelled_worker_gives_everything_back(dsn: str, connect: Connect) -> None:

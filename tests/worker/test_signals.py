@@ -77,10 +77,10 @@ def test_a_second_signal_means_now(queue: Queue, connect: Connect, start_worker:
 
 def test_what_a_killed_worker_held_is_worked_by_another(queue: Queue, start_worker: StartWorker) -> None:
     ids = enqueue(queue, 4, seconds=[60, 0.6])
-    victim = start_worker(concurrency=4, lease_ms=1500)
+    victim = start_worker(concurrency=4, lease_s=1.5)
     victim.wait_for("begin", 4)
     victim.kill()
-    heir = start_worker(concurrency=4, lease_ms=1500)
+    heir = start_worker(concurrency=4, lease_s=1.5)
     heir.wait_for("end", 4)
     assert heir.stop() == ExitCode.FINISHED
     assert sorted(heir.ids("end")) == ids
@@ -94,9 +94,9 @@ def test_a_message_that_kills_its_workers_is_buried_in_the_end(
 ) -> None:
     [id_] = enqueue(queue, 1, "kill")
     for _ in range(2):
-        victim = start_worker(concurrency=1, lease_ms=500, max_attempts=2)
+        victim = start_worker(concurrency=1, lease_s=0.5, max_attempts=2)
         assert victim.ended() == -signal.SIGKILL
-    survivor = start_worker(lease_ms=500, max_attempts=2)
+    survivor = start_worker(lease_s=0.5, max_attempts=2)
     [letter] = eventually(lambda: queue.dead("a").list())
     assert survivor.stop() == ExitCode.FINISHED
     assert (letter.id, letter.attempts) == (id_, 3)

@@ -85,7 +85,7 @@ def test_a_long_transaction_with_the_acknowledgement_in_it_is_not_lost(dsn: str,
             await connection.execute(INSERT, [message.id, message.attempt])
         await asyncio.sleep(1.6)  # another finds it gone
 
-    worked = work(dsn, retrying(on_loop), 1, 2, lease_ms=4000)
+    worked = work(dsn, retrying(on_loop), 1, 2, lease_s=4)
     assert worked.counts == {"completed": 2}
     assert len(effects()) == 2
 
@@ -123,7 +123,7 @@ def test_a_transaction_that_is_tried_again_keeps_its_lease(dsn: str, effects: An
             await connection.execute(INSERT, [message.id, message.attempt])
             assert await message.complete(connection=connection) is CompleteOutcome.COMPLETED
 
-    assert work(dsn, retrying(on_loop), "a", lease_ms=3000).counts == {"completed": 1}
+    assert work(dsn, retrying(on_loop), "a", lease_s=3).counts == {"completed": 1}
     assert [attempt for _, attempt in effects()] == [1]
 
 
@@ -139,6 +139,6 @@ def test_a_lease_that_a_transaction_has_locked_holds_up_no_other(dsn: str) -> No
         elif message.payload == "other":
             await asyncio.sleep(6)
 
-    counts = work(dsn, retrying(on_loop), "locked", "other", "other", lease_ms=4000).counts
+    counts = work(dsn, retrying(on_loop), "locked", "other", "other", lease_s=4).counts
     # Its own handler has kept the worker from knowing of its lease.
     assert counts == {"completed": 3, "lease_lost": 1}

@@ -22,7 +22,7 @@ AT_ONCE = Retry(first_s=0.0, most_s=0.0)
 @asynccontextmanager
 async def working(queue: Any, handler: Any, middleware: Any = (), **settings: Any) -> AsyncIterator[Worker]:
     """A worker at work on this loop, stopped at the end."""
-    settings = {"concurrency": 4, "lease_ms": 5000, "shutdown_s": 10, **settings}
+    settings = {"concurrency": 4, "lease_s": 5, "shutdown_s": 10, **settings}
     worker = Worker(queue, handler, settings=WorkerSettings(**settings), middleware=middleware)
     serving = asyncio.create_task(worker.serve())
     try:

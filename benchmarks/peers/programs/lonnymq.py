@@ -33,8 +33,8 @@ def work(told: Order) -> None:
     async def handle(message: AsyncMessage) -> None:
         await kit.handle(message.payload)
 
-    lease_ms = 30_000 if told.lease_s is None else told.lease_s * 1000
-    worker = Worker("", handle, settings=WorkerSettings(prefetch=told.batch, lease_ms=lease_ms))
+    lease_s = 30.0 if told.lease_s is None else told.lease_s
+    worker = Worker("", handle, settings=WorkerSettings(prefetch=told.batch, lease_s=lease_s))
     kit.wait_for_go()
     sys.exit(worker.run())
 

@@ -79,6 +79,18 @@ def seconds(argument: str, value: Any) -> float:
     return float(value)
 
 
+def seconds_between(argument: str, value: Any, low: float, high: float) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not low <= value <= high:
+        raise invalid(argument, value, f"a number of seconds between {low:g} and {high:g}")
+    return float(value)
+
+
+def lease_ms(value: Any, low_s: float = 0.001) -> int:
+    """Return the length of a lease in milliseconds."""
+    return round(seconds_between("lease_s", value, low_s, MAX_LEASE_MS / 1000) * 1000)
+
+
 def delay_ms(argument: str, value: Any) -> int | None:
     """Return a delay in milliseconds, rounded up: never early."""
     if value is None:

@@ -60,9 +60,9 @@ def work(
         int | None,
         typer.Option("--max-bytes", min=1, help="Bytes of large contents in memory at a time."),
     ] = None,
-    lease_ms: Annotated[
-        int | None,
-        typer.Option("--lease-ms", min=100, help="How long a message is ours without a heartbeat."),
+    lease_s: Annotated[
+        float | None,
+        typer.Option("--lease-s", min=0.1, help="How long a message is ours without a heartbeat."),
     ] = None,
     shutdown_s: Annotated[
         float | None, typer.Option("--shutdown-s", min=0, help="How long running handlers may go on.")
@@ -97,7 +97,7 @@ def work(
         "concurrency": concurrency,
         "prefetch": prefetch,
         "max_bytes": max_bytes,
-        "lease_ms": lease_ms,
+        "lease_s": lease_s,
         "shutdown_s": shutdown_s,
         "name": name,
     }

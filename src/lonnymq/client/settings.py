@@ -38,7 +38,7 @@ class ClientSettings:
     busy_for_s: float = 1.0
     # Whether a dequeue that waits is woken by NOTIFY; else, and while that is cut off, it polls.
     listen: bool = True
-    poll_ms: int = 500
+    poll_s: float = 0.5
 
     def __post_init__(self) -> None:
         argument.whole("pool_min_size", self.pool_min_size, 0, 10_000)
@@ -46,7 +46,7 @@ class ClientSettings:
         argument.optional_whole("prepare_threshold", self.prepare_threshold, 0, argument.MAX_INTEGER)
         argument.seconds("retry_for_s", self.retry_for_s)
         argument.seconds("busy_for_s", self.busy_for_s)
-        argument.whole("poll_ms", self.poll_ms, 1, 3_600_000)
+        argument.seconds_between("poll_s", self.poll_s, 0.001, 3600)
 
     @property
     def keeps_session(self) -> bool:

@@ -74,7 +74,7 @@ class ConsumeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if most < 1:
             return start
         call = calls.take(
-            before, self._options.consumer, self._options.is_alone, most, self._options.lease_ms
+            before, self._options.consumer, self._options.is_alone, most, 1000 * self._options.lease_s
         )
         claim = self._queue.caller.perform(call)
         if claim.id is None:
@@ -93,7 +93,7 @@ class ConsumeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if claim is None or claim == start["claim"]:
             return of_messages([], 1)
         if claim not in self._plans:
-            held = self._queue.caller.perform(calls.plan(claim, self._options.lease_ms))
+            held = self._queue.caller.perform(calls.plan(claim, 1000 * self._options.lease_s))
             self._plans = {claim: of_messages(held, self._options.rows_per_partition)}
             self._keep(claim)
         return self._plans[claim]
@@ -136,7 +136,7 @@ class ConsumeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _keep(self, claim: str) -> None:
         if self._keeper is None:
-            self._keeper = Keeper(self._queue, self._options.lease_ms, self._options.max_claim_ms)
+            self._keeper = Keeper(self._queue, self._options.lease_s, self._options.max_claim_s)
         self._keeper.keep(claim)
 
     @property
@@ -153,7 +153,7 @@ def _batch(rows: list[tuple[Any, ...]]) -> "pa.RecordBatch":
     if lost:
         raise LonnyError(
             f"the leases of {len(lost)} messages ended during this batch (message {lost[0]}): they come"
-            " again; restart the query, and give it a longer lease_ms if this is often"
+            " again; restart the query, and give it a longer lease_s if this is often"
         )
     # A message that was cancelled meanwhile is nobody's any more.
     held = [(row[0], *row[2:5], *map(_microseconds, row[5:8]), *row[8:]) for row in rows if row[1] == "held"]

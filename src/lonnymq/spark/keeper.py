@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 class Keeper:
     """A thread of the source's process on the driver: it ends with the query, or with the JVM."""
 
-    def __init__(self, queue: "Queue", lease_ms: int, max_claim_ms: int) -> None:
+    def __init__(self, queue: "Queue", lease_s: int, max_claim_s: int) -> None:
         self._queue = queue
-        self._lease_ms = lease_ms
-        self._max_s = max_claim_ms / 1000
+        self._lease_s = lease_s
+        self._max_s = max_claim_s
         self._claim: str | None = None
         self._until = 0.0
         self._thread: threading.Thread | None = None
@@ -38,12 +38,12 @@ class Keeper:
 
     def _run(self) -> None:
         while True:
-            time.sleep(self._lease_ms / 3000)
+            time.sleep(self._lease_s / 3)
             claim = self._claim
             if claim is None or time.monotonic() > self._until:
                 continue
             try:
-                self._queue.caller.perform(calls.keep(claim, self._lease_ms))
+                self._queue.caller.perform(calls.keep(claim, 1000 * self._lease_s))
             except LonnyError:
                 # The server is away: there is time for two more tries, and nothing is lost if they fail too.
                 continue

@@ -16,7 +16,8 @@ from lonnymq.spark import columns
 COMMON = ("dsn", "schema")
 READ = ("table", "columns", "rows_per_partition")
 STREAM = (*READ, "mode", "reader", "starting", "max_rows", "rebase")
-CONSUME = ("mode", "consumer", "max_messages", "lease_ms", "max_claim_ms", "rows_per_partition")
+MAX_LEASE_S = argument.MAX_LEASE_MS // 1000
+CONSUME = ("mode", "consumer", "max_messages", "lease_s", "max_claim_s", "rows_per_partition")
 WRITE = ("job", "stream_id")
 # Spark's own, which it passes on.
 IGNORED = ("checkpointlocation",)
@@ -58,8 +59,8 @@ class ConsumeOptions:
     # Only who has a name of its own may take up what it left behind before its first batch.
     is_alone: bool
     max_messages: int
-    lease_ms: int
-    max_claim_ms: int
+    lease_s: int
+    max_claim_s: int
     rows_per_partition: int
 
 
@@ -124,8 +125,8 @@ def consume(given: Mapping[str, str]) -> ConsumeOptions:
         consumer=argument.text("consumer", given.get("consumer", "spark"), 1, 255),
         is_alone="consumer" in given,
         max_messages=_whole(given, "max_messages", 1000, 1, 10_000),
-        lease_ms=_whole(given, "lease_ms", 60_000, 1000, argument.MAX_LEASE_MS),
-        max_claim_ms=_whole(given, "max_claim_ms", 3_600_000, 1000, argument.MAX_LEASE_MS),
+        lease_s=_whole(given, "lease_s", 60, 1, MAX_LEASE_S),
+        max_claim_s=_whole(given, "max_claim_s", 3600, 1, MAX_LEASE_S),
         rows_per_partition=_whole(given, "rows_per_partition", 500, 1, 10_000),
     )
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lonnymq.worker.attempt import Attempt
 
 # Nobody sends heartbeats here, and a debugger may stop everything for a while.
-SETTINGS = WorkerSettings(concurrency=1, prefetch=0, lease_ms=3_600_000, name="test")
+SETTINGS = WorkerSettings(concurrency=1, prefetch=0, lease_s=3600, name="test")
 
 
 class Bench:

@@ -169,7 +169,7 @@ async def _worked(plan: Plan, attempts: list[WorkedAttempt]) -> AsyncGenerator[J
             time = Standing() if plan.clock is None else await passing(queue, plan.handler, plan.until)
             while True:
                 await time.tick()
-                batch = await queue.dequeue(one.limit, lease_ms=SETTINGS.lease_ms, worker=one.record.worker)
+                batch = await queue.dequeue(one.limit, lease_s=SETTINGS.lease_s, worker=one.record.worker)
                 async for job in one.work(batch):
                     yield job
                 _raise_failure(plan, one)

@@ -22,7 +22,7 @@ class WorkerSettings:
     # The most messages that a batch handler is given at once.
     batch_size: int = 100
     # Heartbeats go out three times per lease.
-    lease_ms: int = 30_000
+    lease_s: float = 30.0
     processes: int = 1
     # How long running handlers may go on after the first signal; an orchestrator often kills after 30 s.
     shutdown_s: float = 20.0
@@ -36,11 +36,16 @@ class WorkerSettings:
         argument.optional_whole("prefetch", self.prefetch, 0, 10_000)
         argument.whole("max_bytes", self.max_bytes, 1, argument.MAX_BIGINT)
         argument.whole("batch_size", self.batch_size, 1, 10_000)
-        argument.whole("lease_ms", self.lease_ms, 100, argument.MAX_LEASE_MS)
+        argument.lease_ms(self.lease_s, low_s=0.1)
         argument.whole("processes", self.processes, 1, 1_000)
         argument.seconds("shutdown_s", self.shutdown_s)
         argument.seconds("patience_s", self.patience_s)
         argument.text("name", self.name, 0, 200)
+
+    @property
+    def lease_ms(self) -> int:
+        """The length of a lease as the queue takes it."""
+        return argument.lease_ms(self.lease_s)
 
     def worker_name(self) -> str:
         """Return the name of this process among all workers."""

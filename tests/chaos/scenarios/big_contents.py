@@ -17,7 +17,7 @@ def play(run: Run) -> Account:
     stage = Stage(run, server.dsn, caps={"big": 4})
     link = run.cleanup.enter_context(Link(server.port))
     link.bytes_per_s = BYTES_PER_S
-    worker = stage.worker(dsn=link.through(server.dsn), concurrency=8, lease_ms=10_000)
+    worker = stage.worker(dsn=link.through(server.dsn), concurrency=8, lease_s=10)
     stage.producer(channels=["small"], per_second=20.0)
     # Before the large ones come, the worker must be there.
     began = time.monotonic()

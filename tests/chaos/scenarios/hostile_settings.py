@@ -70,7 +70,7 @@ def tried_alone(server: EmbeddedServer, name: str) -> str:
             [message] = queue.dequeue(wait=2.0)
             message.defer(state={"n": 2}, error="once more")
             [message] = queue.dequeue(wait=2.0)
-            message.heartbeat(lease_ms=60_000)
+            message.heartbeat(lease_s=60)
             ended = (message.payload, message.state, message.complete())
             problems = queue.verify()
     except (LonnyError, psycopg.Error, ValueError) as error:

@@ -6,7 +6,7 @@ from tests.chaos import servers
 from tests.chaos.account import Account
 from tests.chaos.links import Link
 from tests.chaos.run import Run, Scenario
-from tests.chaos.stage import CHANNELS, LEASE_MS, Stage
+from tests.chaos.stage import CHANNELS, LEASE_S, Stage
 
 BYTES_PER_S = 200_000
 SIZE = 30_000
@@ -31,7 +31,7 @@ def play(run: Run) -> Account:
     if stage.idle_since(trouble_at, [slow]):
         stage.problem("the worker behind the slow link has finished nothing")
 
-    stall_s = max(2 * LEASE_MS / 1000, run.seconds / 3)
+    stall_s = max(2 * LEASE_S, run.seconds / 3)
     link.stall()
     run.say(f"the link stalls for {stall_s:.0f} s, longer than a lease")
     stage.pause(stall_s)

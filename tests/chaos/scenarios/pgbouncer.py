@@ -11,7 +11,7 @@ from tests.chaos.run import Run, Scenario
 from tests.chaos.stage import Stage
 
 CLIENT: dict[str, dict[str, Any]] = {
-    "transaction": {"listen": False, "prepare_threshold": None, "poll_ms": 100},
+    "transaction": {"listen": False, "prepare_threshold": None, "poll_s": 0.1},
     "session": {},
 }
 

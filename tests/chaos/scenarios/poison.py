@@ -16,17 +16,17 @@ from tests.chaos.stage import Stage, entries_of
 MAX_ATTEMPTS = 5
 # An attempt that ends with its process may be repeated once or twice before the queue knows of it.
 MOST_STARTS = MAX_ATTEMPTS + 2
-LEASE_MS = 2_000
+LEASE_S = 2
 INNOCENT = ["tenant 1", "tenant 2", "tenant 3"]
-POISONS = {"exit": 0.0, "kill": 0.0, "block": 3 * LEASE_MS / 1000}
+POISONS = {"exit": 0.0, "kill": 0.0, "block": 3 * LEASE_S}
 
 
 def play(run: Run) -> Account:
     server = servers.start(run)
     stage = Stage(run, server.dsn, caps={})
     workers = [
-        stage.worker(lease_ms=LEASE_MS, concurrency=8),
-        stage.worker(lease_ms=LEASE_MS, concurrency=8, processes=2),
+        stage.worker(lease_s=LEASE_S, concurrency=8),
+        stage.worker(lease_s=LEASE_S, concurrency=8, processes=2),
     ]
     for worker in workers:
         worker.is_expected_to_die = True

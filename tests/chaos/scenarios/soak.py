@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from tests.chaos import servers
 from tests.chaos.account import Account
 from tests.chaos.run import Run, Scenario
-from tests.chaos.stage import LEASE_MS, Stage
+from tests.chaos.stage import LEASE_S, Stage
 
 if TYPE_CHECKING:
     from tests.chaos.members import Member
 
 # The longest stop lasts twice as long as a lease.
-MOST_STOPPED_S = 2 * LEASE_MS / 1000
+MOST_STOPPED_S = 2 * LEASE_S
 
 
 def play(run: Run) -> Account:

@@ -75,7 +75,7 @@ class AsyncMessage(LeasedMessage):
         return (await self.queue.give_back([self], connection=connection))[0]
 
     async def heartbeat(
-        self, *, lease_ms: int = 30_000, connection: AsyncLentConnection | None = None
+        self, *, lease_s: float = 30.0, connection: AsyncLentConnection | None = None
     ) -> HeartbeatOutcome:
-        """Keep it for another `lease_ms` from now."""
-        return (await self.queue.heartbeat([self], lease_ms=lease_ms, connection=connection))[0]
+        """Keep it for another `lease_s` seconds from now."""
+        return (await self.queue.heartbeat([self], lease_s=lease_s, connection=connection))[0]

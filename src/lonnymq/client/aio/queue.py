@@ -204,7 +204,7 @@ class AsyncQueue(AsyncAcknowledger):
         self,
         limit: int = 1,
         *,
-        lease_ms: int = 30_000,
+        lease_s: float = 30.0,
         worker: str | None = None,
         wait: timedelta | float | None = None,
         connection: AsyncLentConnection | None = None,
@@ -215,7 +215,7 @@ class AsyncQueue(AsyncAcknowledger):
         """
         call = calls.dequeue(
             argument.whole("limit", limit, 1, 10_000),
-            argument.whole("lease_ms", lease_ms, 1, argument.MAX_LEASE_MS),
+            argument.lease_ms(lease_s),
             argument.optional_text("worker", worker, 0, 255),
             # On a connection of our own nothing but leases depends on this commit.
             is_durable=connection is not None,
@@ -227,7 +227,7 @@ class AsyncQueue(AsyncAcknowledger):
         if wait_s and connection is not None:
             raise invalid("wait", wait, "absent if connection is given: a transaction must not sleep")
         # Reading large contents over a slow link must leave most of the lease for working them.
-        reply = await self._receiver.receive(call, wait_s, lease_ms / 3000, connection)
+        reply = await self._receiver.receive(call, wait_s, lease_s / 3, connection)
         return Batch(reply.leases, reply.outcome, reply.wait_ms)
 
     # It is cancelled.

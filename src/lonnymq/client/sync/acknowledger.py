@@ -118,11 +118,11 @@ class Acknowledger:
         self,
         messages: Sequence[Lease],
         *,
-        lease_ms: int = 30_000,
+        lease_s: float = 30.0,
         connection: LentConnection | None = None,
     ) -> list[HeartbeatOutcome]:
-        """Keep them for another `lease_ms` from now."""
-        argument.whole("lease_ms", lease_ms, 1, argument.MAX_LEASE_MS)
+        """Keep them for another `lease_s` seconds from now."""
+        lease_ms = argument.lease_ms(lease_s)
         ids, tokens = _fences(messages)
         with watched(messages, connection) as note:
             answers = self.caller.perform_each(

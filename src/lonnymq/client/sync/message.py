@@ -73,7 +73,7 @@ class Message(LeasedMessage):
         return self.queue.give_back([self], connection=connection)[0]
 
     def heartbeat(
-        self, *, lease_ms: int = 30_000, connection: LentConnection | None = None
+        self, *, lease_s: float = 30.0, connection: LentConnection | None = None
     ) -> HeartbeatOutcome:
-        """Keep it for another `lease_ms` from now."""
-        return self.queue.heartbeat([self], lease_ms=lease_ms, connection=connection)[0]
+        """Keep it for another `lease_s` seconds from now."""
+        return self.queue.heartbeat([self], lease_s=lease_s, connection=connection)[0]

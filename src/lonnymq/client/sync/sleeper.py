@@ -75,14 +75,14 @@ class Sleeper:
         due_at = self._asked_at + max(reply.wait_ms, 1) / 1000
         longest_s = max(0.0, min(deadline, due_at) - time.monotonic())
         if not self._caller.settings.listen:
-            time.sleep(min(longest_s, self._caller.settings.poll_ms / 1000))
+            time.sleep(min(longest_s, self._caller.settings.poll_s))
             return
         try:
             self._listen(longest_s)
         except (ConnectionLost, psycopg.OperationalError):
             # The wake-up is cut off. Asking goes on over other connections, at an interval.
             self.close()
-            time.sleep(min(longest_s, self._caller.settings.poll_ms / 1000))
+            time.sleep(min(longest_s, self._caller.settings.poll_s))
 
     def rest(self) -> None:
         """A message came: the next wait starts with short pauses again."""
