@@ -5,6 +5,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from lonnymq import ExitCode, NewMessage, Queue
@@ -128,6 +129,35 @@ def test_a_worker_outlives_its_database(own_server: Callable[..., EmbeddedServer
         assert "Traceback" not in worker.said()
         assert queue.status().waiting == 0
         assert queue.verify() == []
+    finally:
+        worker.kill()
+        queue.close()
+
+
+def test_a_standby_that_is_away_costs_no_leases(
+    own_server: Callable[..., EmbeddedServer], tmp_path: Path
+) -> None:
+    """Commits wait for a synchronous standby; dequeues and heartbeats do not, and handlers run once."""
+    server = own_server(fsync=False)
+    queue = Queue(server.dsn)
+    queue.install()
+    worker = Process(
+        server.dsn, tmp_path / "worker.log", "on_loop", concurrency=2, lease_s=1.5, patience_s=30
+    )
+    try:
+        ids = enqueue(queue, 2, seconds=5)
+        worker.wait_for_ids("begin", ids)
+        with psycopg.connect(server.dsn, autocommit=True) as admin:
+            admin.execute("alter system set synchronous_standby_names = 'nobody'")
+            admin.execute("select pg_reload_conf()")
+            worker.wait_for_ids("end", ids)
+            leases = admin.execute("select count(*) from lonnymq.lease").fetchone()
+            assert leases == (2,), "the acknowledgements wait"
+            admin.execute("alter system reset synchronous_standby_names")
+            admin.execute("select pg_reload_conf()")
+        eventually(lambda: queue.status().leased == 0)
+        assert sorted(worker.ids("begin")) == ids
+        assert worker.stop() == ExitCode.FINISHED
     finally:
         worker.kill()
         queue.close()

@@ -94,6 +94,7 @@ HEARTBEAT = function(
     p_tokens="bigint[]",
     p_lease_ms="bigint",
     p_is_alone="boolean",
+    p_is_durable="boolean",
 )
 CANCEL = function("message_cancel", "message_id, outcome", p_ids="bigint[]")
 CANCEL_KEY = function("message_cancel_key", "message_id, outcome", p_channel="text", p_key="text")
@@ -185,10 +186,14 @@ def give_back(ids: Sequence[int], tokens: Sequence[int]) -> Call[list[GiveBackOu
 
 
 def heartbeat(
-    ids: Sequence[int], tokens: Sequence[int], lease_ms: int, is_alone: bool = False
+    ids: Sequence[int],
+    tokens: Sequence[int],
+    lease_ms: int,
+    is_alone: bool = False,
+    is_durable: bool = True,
 ) -> Call[list[HeartbeatOutcome]]:
     """`is_alone`: from now on each of them is all that its process works."""
-    return call(HEARTBEAT, ids, tokens, lease_ms, is_alone, decode=outcomes(HeartbeatOutcome))
+    return call(HEARTBEAT, ids, tokens, lease_ms, is_alone, is_durable, decode=outcomes(HeartbeatOutcome))
 
 
 def cancel(ids: Sequence[int]) -> Call[list[CancelOutcome]]:

@@ -72,7 +72,7 @@ class LeaseKeeper:
         """Tell the queue that from now on this message runs alone; return whether it is still ours."""
         asked_at = time.monotonic()
         message = attempt.message
-        call = calls.heartbeat([message.id], [message.token], self._lease_ms, is_alone=True)
+        call = calls.heartbeat([message.id], [message.token], self._lease_ms, is_alone=True, is_durable=False)
         answers = await answered(self._caller.source, self._interval_s, self._caller.perform(call))
         if answers == [HeartbeatOutcome.EXTENDED]:
             attempt.kept_until = asked_at + self._lease_ms / 1000
@@ -99,7 +99,10 @@ class LeaseKeeper:
         answers: list[HeartbeatOutcome] = []
         for start in range(0, len(ids), MAX_BATCH):
             places = range(start, min(start + MAX_BATCH, len(ids)))
-            call = calls.heartbeat(picked(ids, places), picked(tokens, places), self._lease_ms)
+            # Not durable: a synchronous standby that is away must not cost leases.
+            call = calls.heartbeat(
+                picked(ids, places), picked(tokens, places), self._lease_ms, is_durable=False
+            )
             some = await self._caller.perform(call)
             answers.extend(some)
         return answers

@@ -126,7 +126,13 @@ class Acknowledger:
         ids, tokens = _fences(messages)
         with watched(messages, connection) as note:
             answers = self.caller.perform_each(
-                lambda places: calls.heartbeat(picked(ids, places), picked(tokens, places), lease_ms),
+                lambda places: calls.heartbeat(
+                    picked(ids, places),
+                    picked(tokens, places),
+                    lease_ms,
+                    # On a connection of our own nothing but leases depends on this commit.
+                    is_durable=connection is not None,
+                ),
                 len(ids),
                 connection,
             )

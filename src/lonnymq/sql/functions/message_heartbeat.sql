@@ -1,12 +1,15 @@
 -- message_heartbeat: keep leases for another p_lease_ms from now.
 -- p_is_alone true: from now on each of them is the only message that its process works, so that the loss of its lease is
 -- its own (see lease_expire).
+-- p_is_durable false: this transaction's commit waits neither for the disk nor for a standby. Right if it does nothing
+-- else, since a lease that is lost in a crash is only a redelivery.
 -- Returns per message, in the order given: 'extended', or as message_complete. A cancelled message keeps its lease,
 -- and with it its channel's place, until the worker says that it has stopped (by any acknowledgement).
 -- Locks:  its own leases and messages, skipping locked ones.
 -- Writes: lease.
 create or replace function message_heartbeat(
-  p_ids bigint[], p_tokens bigint[], p_lease_ms bigint default 30000, p_is_alone boolean default false
+  p_ids bigint[], p_tokens bigint[], p_lease_ms bigint default 30000, p_is_alone boolean default false,
+  p_is_durable boolean default true
 ) returns table (message_id bigint, outcome text)
 language plpgsql security definer
 set search_path from current
@@ -27,6 +30,9 @@ declare
 begin
   if p_lease_ms is null or p_lease_ms not between 1 and 86400000 then
     perform reject('lease_ms', p_lease_ms::text, 'between 1 and 86400000 (24 hours)');
+  end if;
+  if p_is_durable is false then
+    perform set_config('synchronous_commit', 'off', true);
   end if;
   select leases, outcomes into v_leases, v_outcomes from lease_hold(p_ids, p_tokens, false);
   update lease l set unlock_at = (extract(epoch from clock_timestamp()) * 1000000)::bigint + p_lease_ms * 1000,
