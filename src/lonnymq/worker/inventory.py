@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lonnymq.model.lease import Content, fill
@@ -42,6 +42,7 @@ class Inventory:
     ) -> None:
         self.held: set[Attempt] = set()
         self.unread: deque[Attempt] = deque()
+        self.being_read: list[Attempt] = []
         self.waiting: deque[Attempt] = deque()
         self.solo: Solo[Attempt] = Solo(self._solo_changed, give_back)
         # Slots whose handler has not returned, and those of them whose attempt has not ended either.
@@ -129,7 +130,7 @@ class Inventory:
         free = (self._settings.concurrency - self.running) * self._unit
         is_full = len(self.held) > MAX_UNACKNOWLEDGED + free
         half = (self._prefetch + 1) // 2
-        queued = len(self.waiting) + len(self.unread)
+        queued = len(self.waiting) + len(self.unread) + len(self.being_read)
         if is_full or queued > free + half:
             return 0
         return min(free + half, free + self._prefetch - queued, MAX_FETCH)
@@ -149,19 +150,18 @@ class Inventory:
         """Wait for messages whose content is to be read, and return a group of bounded size."""
         while not self.unread:
             await self._reading.wait()
-        group = [self.unread.popleft()]
-        size = group[0].unread_bytes
-        while self.unread and size + self.unread[0].unread_bytes <= READ_BYTES:
+        group = self.being_read
+        size = 0
+        while self.unread and (not group or size + self.unread[0].unread_bytes <= READ_BYTES):
             size += self.unread[0].unread_bytes
             group.append(self.unread.popleft())
         return group
 
-    def arrive(self, attempts: Sequence[Attempt], contents: dict[int, Content]) -> None:
-        """Their contents are here; one without was cancelled, or its lease is lost: the queue says which."""
+    def arrive(self, contents: dict[int, Content]) -> None:
+        """What was read is here; one without was cancelled, or its lease is lost: the queue says which."""
         now = time.monotonic()
+        attempts, self.being_read = self.being_read, []
         for attempt in attempts:
-            if attempt not in self.held:
-                continue
             if attempt.message.id in contents:
                 fill(attempt.message, contents[attempt.message.id])
                 attempt.waiting_since = now
@@ -170,6 +170,13 @@ class Inventory:
                 self._give_back(attempt, "it was cancelled, or its lease is lost")
         self._rouse(0)
         self._watch_the_clock()
+
+    def fail_to_read(self) -> None:
+        """Give back what could not be read; whoever can read it may have it."""
+        attempts, self.being_read = self.being_read, []
+        for attempt in attempts:
+            self._give_back(attempt, "contents cannot be read")
+        self._pause()
 
     # The slots' side.
 
@@ -230,9 +237,9 @@ class Inventory:
         if self._timer is None and (self.waiting or self.unread):
             since = min(queued[0].waiting_since for queued in (self.waiting, self.unread) if queued)
             delay_s = max(0.001, since + START_WITHIN_S - time.monotonic())
-            self._timer = asyncio.get_running_loop().call_later(delay_s, self.give_back_unstarted)
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self._give_back_unstarted)
 
-    def give_back_unstarted(self) -> None:
+    def _give_back_unstarted(self) -> None:
         """Let other workers have what this process could not start in time, and lease no more than it can."""
         self._timer = None
         until = time.monotonic() - START_WITHIN_S
@@ -259,9 +266,10 @@ class Inventory:
 
     def unstarted(self) -> list[Attempt]:
         """Take out what no slot has begun."""
-        attempts = [*self.waiting, *self.unread, *self.solo.withdraw()]
+        attempts = [*self.waiting, *self.unread, *self.being_read, *self.solo.withdraw()]
         self.waiting.clear()
         self.unread.clear()
+        self.being_read = []
         return attempts
 
     def close(self) -> None:

@@ -36,13 +36,12 @@ class Reader:
                 contents = await self.read(attempts)
             except Exception as error:  # noqa: BLE001 - the worker outlives it
                 self._report.trouble("reading", error)
-                self._inventory.unread.extendleft(reversed(attempts))
-                self._inventory.give_back_unstarted()
+                self._inventory.fail_to_read()
                 await asyncio.sleep(self._pauses.next_s())
             else:
                 self._report.recovered("reading")
                 self._pauses.reset()
-                self._inventory.arrive(attempts, contents)
+                self._inventory.arrive(contents)
                 # Nothing of these is kept until the next ones come.
                 del contents
             del attempts

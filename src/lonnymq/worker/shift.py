@@ -167,7 +167,7 @@ class Shift:
 
     def _tell_of_the_end(self) -> None:
         inventory = self._inventory
-        unstarted = len(inventory.waiting) + len(inventory.unread)
+        unstarted = len(inventory.waiting) + len(inventory.unread) + len(inventory.being_read)
         what = "stopping"
         if inventory.working:
             what = (
