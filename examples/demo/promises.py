@@ -89,8 +89,8 @@ def what_fails_is_kept(queue: Queue) -> Finding:
 
 def what_a_killed_worker_held_comes_again(ask: Ask, abandoned: set[int]) -> Finding:
     again = ask(
-        "select count(distinct message_id) from lonnymq.history"
-        " where attempt > 1 and outcome in ('completed', 'buried') and message_id = any(%s)",
+        "select count(distinct e.message_id) from lonnymq.history e join lonnymq.history h using (message_id)"
+        " where e.outcome = 'expired' and h.outcome in ('completed', 'buried') and e.message_id = any(%s)",
         list(abandoned),
     )
     return Finding(

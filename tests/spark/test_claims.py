@@ -146,10 +146,12 @@ def test_a_claim_is_not_kept_for_ever(dsn: str, queue: Queue) -> None:
     consumer = reader(dsn, lease_s="1", max_claim_s="1")
     end = consumer.latestOffset(FIRST, ReadMaxRows(2))
     with Queue(dsn) as worker:
-        redelivered = worker.dequeue(2, wait=60)
+        redelivered = list(worker.dequeue(2, wait=60))
+        # The keeper's last call may have had one of them locked.
+        redelivered += worker.dequeue(2, wait=60) if len(redelivered) == 1 else []
         assert len(redelivered) == 2
         consumer.commit(end)
-        worker.complete(list(redelivered))
+        worker.complete(redelivered)
     consumer.stop()
 
 

@@ -69,7 +69,7 @@ CALLS: dict[str, list[tuple[str, str]]] = {
         *each("message_publish({}, '{{}}', '{{}}')", "publication", ["null", "''", LONG]),
         ("message_publish('p', null, '{}')", "parts"),
         ("message_publish('p', '{}', null)", "counts"),
-        ("message_publish('p', '{}', '{1}')", "counts"),
+        ("message_publish('p', '{}', '{}')", "parts"),
         ("message_publish('p', array[gen_random_uuid()], '{}')", "counts"),
     ],
     "message_dequeue": [
