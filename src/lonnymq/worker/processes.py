@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     Recipe = str | Callable[[], Worker]
 
 SPAWN = multiprocessing.get_context("spawn")
-# What has lived for so long does not die of its start.
-HEALTHY_S = 30.0
 # The worst comes last.
 SEVERITY = [ExitCode.FINISHED, ExitCode.INTERRUPTED, ExitCode.FAILED, ExitCode.UNUSABLE]
 
@@ -55,7 +53,6 @@ class Child:
     process: BaseProcess
     # Our end of a pipe. If we die it is closed, and the child stops.
     orders: Connection
-    started_at: float = field(default_factory=time.monotonic)
     # What it has said of itself.
     is_ready: bool = False
     is_unusable: bool = False
@@ -142,7 +139,8 @@ class Supervisor:
                 self._plan_restart(dead, status)
 
     def _plan_restart(self, dead: Child, status: int | None) -> None:
-        if time.monotonic() - dead.started_at > HEALTHY_S:
+        if dead.is_ready:
+            # It died at work. Other tenants wait for the next one, whatever a message did to this one.
             self._pauses.reset()
         pause_s = self._pauses.next_s()
         self._start_at = time.monotonic() + pause_s
