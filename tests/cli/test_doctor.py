@@ -42,7 +42,7 @@ MAY_ALL = Privileges(
     True,
     False,
     True,
-    ("message_create", "message_dequeue", "channel_set", "queue_status"),
+    ("message_create", "message_dequeue", "channel_set", "queue_status", "queue_check"),
     ("channel_status",),
 )
 TRUST = Trust("lonny", False, "ann", False, (), (), ())
@@ -372,7 +372,13 @@ def test_the_doctor_sees_a_missing_queue_and_a_role_without_privileges(
             owner.execute("select queue_grant(%s, %s)", (role, kind))
             shown = run("doctor")
             assert f"this role may {may}\n" in shown.out
+            assert "this role may not look at the queue's invariants" in shown.out
             assert shown.code == 0
+        owner.execute("select queue_revoke(%s), queue_grant(%s, 'worker')", (role, role))
+        shown = run("doctor")
+        assert "this role may not look at workers, history, channels, the queue's invariants" in shown.out
+        # Connections of other roles are counted all the same.
+        assert "1 of" not in shown.out
     finally:
         owner.execute(sql.SQL("drop owned by {} cascade").format(sql.Identifier(role)))
         owner.execute(sql.SQL("drop role {}").format(sql.Identifier(role)))

@@ -2,9 +2,11 @@
 
 import signal
 import time
+import uuid
 from typing import Any
 
 import pytest
+from psycopg import conninfo, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from lonnymq import ExitCode, NewMessage, Queue
@@ -109,6 +111,23 @@ def test_a_blocked_loop_does_not_keep_a_worker_from_ending(queue: Queue, start_w
     worker = start_worker(shutdown_s=0.1)
     worker.wait_for("begin")
     assert worker.stop(signal.SIGTERM) == ExitCode.INTERRUPTED
+    assert "ended by force" in worker.said()
+
+
+def test_a_worker_without_the_right_to_work_says_so_at_once(
+    dsn: str, queue: Queue, connect: Connect, start_worker: StartWorker
+) -> None:
+    role = f"lonnymq_{uuid.uuid4().hex[:8]}"
+    connect().execute(sql.SQL("create role {} login password 'x'").format(sql.Identifier(role)))
+    queue.grant(role, "producer")
+    try:
+        worker = start_worker(to=conninfo.make_conninfo(dsn, user=role, password="x"))
+        assert worker.ended() == ExitCode.UNUSABLE
+        assert f"role {role!r} may not work the messages of this queue" in worker.said()
+        assert "working as" not in worker.said()
+    finally:
+        queue.revoke(role)
+        connect().execute(sql.SQL("drop owned by {0} cascade; drop role {0}").format(sql.Identifier(role)))
 
 
 def test_a_queue_that_cannot_be_used_is_said_before_anything_else(

@@ -32,8 +32,25 @@ VERSION = Statement(
     "migration",
     "select coalesce(max(m.version), 0), coalesce(max(m.breaks_below), 0) from {schema}.migration m",
 )
+# Fails for nobody either: without a queue there is no row.
+MAY_DEQUEUE = Statement(
+    "privileges",
+    "select current_user::text, pg_catalog.has_function_privilege(p.oid, 'execute') from pg_catalog.pg_proc p"
+    " join pg_catalog.pg_namespace n on n.oid = p.pronamespace"
+    " where n.nspname = %t::text and p.proname = 'message_dequeue'",
+    ("text",),
+)
 GRANT = function("queue_grant", p_role="text", p_kind="text")
 REVOKE = function("queue_revoke", p_role="text")
+
+
+def may_dequeue(schema: str) -> Call[tuple[str, bool] | None]:
+    """Who this session is, and whether it may work messages."""
+
+    def decode(rows: Rows) -> tuple[str, bool] | None:
+        return (str(rows[0][0]), bool(rows[0][1])) if rows else None
+
+    return call(MAY_DEQUEUE, schema, decode=decode)
 
 
 def event() -> Call[str]:

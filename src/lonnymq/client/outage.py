@@ -11,6 +11,11 @@ LOG = logging.getLogger("lonnymq.client")
 _BEGAN: dict[str, float] = {}
 
 
+def is_known() -> bool:
+    """Whether the log says already that a server is away."""
+    return bool(_BEGAN)
+
+
 class Outage:
     """Whether the server at a place is away, as far as this process knows."""
 
@@ -21,7 +26,8 @@ class Outage:
         """A connection could not be made, and the client tries again."""
         level = logging.DEBUG if self._place in _BEGAN else logging.WARNING
         _BEGAN.setdefault(self._place, time.monotonic())
-        why = line(str(error.__cause__ or error) or type(error).__name__)
+        said = str(error.__cause__ or error).splitlines()
+        why = line(said[0] if said else type(error).__name__)
         LOG.log(level, "no connection to %s, trying again: %s", self._place, why)
 
     def ends(self) -> None:

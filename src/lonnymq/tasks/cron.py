@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 import psycopg
 
 from lonnymq.calls import schedule
+from lonnymq.client import outage
 from lonnymq.client.aio import AsyncQueue
 from lonnymq.errors import Busy, ConnectionLost, NotPermitted, SchemaError
 from lonnymq.model import Cron, CronTickOutcome, DueCron, LeasedMessage, Ticks
@@ -37,18 +38,22 @@ async def tick_forever(queue: AsyncQueue, crons: Sequence[Cron], patience_s: flo
     """Declare these crons, then enqueue what is due, these and what others have set, until cancelled."""
     names = [cron.name for cron in crons]
     undeclared = list(crons)
-    trouble = ""
+    trouble, is_warned = "", False
     while True:
         try:
             undeclared = await declare(queue, undeclared, patience_s)
             pause_s = min(await tick(queue, names, patience_s=patience_s), LOOK_S)
-            trouble = ""
+            if is_warned:
+                logger.warning("crons tick again")
+            trouble, is_warned = "", False
         except Exception as error:  # noqa: BLE001 - whatever it is, the worker's messages have no part in it
             # Ticks that are missed meanwhile are caught up, as each cron says.
             reason = line(str(error) or type(error).__name__)
             if reason != trouble:
-                # A worker without crons of its own only helps out, and its other parts say this too.
-                is_told = not names and isinstance(error, ConnectionLost | SchemaError | NotPermitted)
+                # The client's own log tells of an outage. A worker without crons of its own only helps out.
+                is_told = isinstance(error, ConnectionLost) or outage.is_known()
+                is_told = is_told or (not names and isinstance(error, SchemaError | NotPermitted))
+                is_warned = is_warned or not is_told
                 logger.log(logging.DEBUG if is_told else logging.WARNING, "crons do not tick: %s", reason)
             trouble = reason
             pause_s = TROUBLE_S
@@ -64,12 +69,12 @@ async def declare(queue: AsyncQueue, crons: Sequence[Cron], patience_s: float = 
         except Busy:
             left.append(cron)
         except NotPermitted as error:
-            hint = "the worker's role must be granted 'producer' too"
-            logger.error("cron %s is not declared, %s: %s", line(cron.name), hint, line(str(error)))
+            hint = "grant the worker's role 'producer' too"
+            logger.error("cron %s was not declared: %s; %s", line(cron.name), line(str(error)), hint)
         except UNREACHABLE:
             raise
         except Exception as error:  # noqa: BLE001 - one that cannot be declared must not hold up the others
-            logger.error("cron %s is not declared: %s", line(cron.name), line(str(error)))
+            logger.error("cron %s was not declared: %s", line(cron.name), line(str(error)))
     return left
 
 

@@ -153,7 +153,9 @@ class Supervisor:
         if self._asked > self._passed_on:
             is_first = self._passed_on == 0 and self._asked == 1
             self._passed_on = self._asked
-            LOG.info("stopping %s processes%s", len(self._children), "" if is_first else " now")
+            count = len(self._children)
+            noun = "process" if count == 1 else "processes"
+            LOG.info("stopping %s %s%s", count, noun, "" if is_first else " now")
             for one in self._children:
                 one.order(child.STOP if is_first else child.NOW)
             patience_s = (self._shutdown_s if is_first else 0.0) + 2 * END_S

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from lonnymq.calls.argument import error_text
+from lonnymq.client import outage
 from lonnymq.errors import ConnectionLost
 from lonnymq.texts import MAX_LINE, cut, line
 from lonnymq.worker.verdict import Interruption, Verdict, Word
@@ -92,9 +93,10 @@ class Report:
 
     def trouble(self, what: str, error: BaseException) -> None:
         """Say once that something does not work at the moment."""
-        is_told = what in self._troubles or isinstance(error, ConnectionLost)  # by the client's own log
-        level = logging.DEBUG if is_told else logging.WARNING
-        if not is_told:
+        # Of an outage the client's own log has told.
+        is_outage = isinstance(error, ConnectionLost) or outage.is_known()
+        level = logging.DEBUG if is_outage or what in self._troubles else logging.WARNING
+        if level == logging.WARNING:
             self._troubles.add(what)
         LOG.log(level, "%s fails, trying again: %s", what, _first_line(error), extra={"worker": self.worker})
 

@@ -170,11 +170,12 @@ class Shift:
         unstarted = len(inventory.waiting) + len(inventory.unread) + len(inventory.being_read)
         what = "stopping"
         if inventory.working:
+            handlers = "handler" if inventory.working == 1 else "handlers"
             what = (
-                f"stopping within {self._settings.shutdown_s:g} s, or at once on another SIGTERM or SIGINT,"
-                " which gives back what runs"
+                f"stopping: waiting up to {self._settings.shutdown_s:g} s for {inventory.working} running"
+                f" {handlers}; a second SIGTERM or SIGINT interrupts them and gives their messages back"
             )
-        self._report.tell(what, running=inventory.working, unstarted=unstarted)
+        self._report.tell(what, unstarted=unstarted)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         task = asyncio.create_task(work)

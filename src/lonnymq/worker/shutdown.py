@@ -12,6 +12,8 @@ from typing import Self
 
 from lonnymq.worker.settings import ExitCode
 
+LOG = logging.getLogger("lonnymq.worker")
+
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # How long interrupted handlers may clean up, and then the last words to the queue may take.
 GRACE_S = 1.0
@@ -70,7 +72,7 @@ class LastHour:
 
     def comes_in(self, seconds: float) -> None:
         """End the process then, if it is still here; what it holds comes again when its leases end."""
-        timer = threading.Timer(seconds, end_at_once, [ExitCode.INTERRUPTED])
+        timer = threading.Timer(seconds, _end_by_force)
         timer.daemon = True
         self._timers.append(timer)
         timer.start()
@@ -102,6 +104,14 @@ def signals(shutdown: Shutdown, shutdown_s: float) -> Iterator[None]:
     finally:
         for one in SIGNALS:
             signal.signal(one, before[one])
+
+
+def _end_by_force() -> None:
+    LOG.error(
+        "ended by force: a handler does not let the process end; its messages are delivered again when their"
+        " leases expire"
+    )
+    end_at_once(ExitCode.INTERRUPTED)
 
 
 def end_at_once(code: int) -> None:

@@ -1,9 +1,11 @@
 """What a worker makes sure of before it begins: that there is a queue it can use."""
 
 import asyncio
+import shlex
 from typing import TYPE_CHECKING
 
-from lonnymq.errors import is_hopeless
+from lonnymq.calls import queue as queue_calls
+from lonnymq.errors import NotPermitted, is_hopeless
 from lonnymq.worker.patience import Pauses, answered, close_quietly
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ async def _check(queue: "AsyncQueue", patience_s: float) -> None:
     pauses = Pauses(0.05, 1.0)
     while True:
         try:
-            await answered(queue.caller.source, patience_s, queue.caller.require_queue())
+            await answered(queue.caller.source, patience_s, _require_queue(queue))
         except Exception as error:
             if is_hopeless(error):
                 raise
@@ -45,3 +47,13 @@ async def _check(queue: "AsyncQueue", patience_s: float) -> None:
             await asyncio.sleep(pauses.next_s())
         else:
             return
+
+
+async def _require_queue(queue: "AsyncQueue") -> None:
+    await queue.caller.require_queue()
+    found = await queue.caller.perform(queue_calls.may_dequeue(queue.schema))
+    if found is not None and not found[1]:
+        raise NotPermitted(
+            f"role {found[0]!r} may not work the messages of this queue; as its owner, run `lonnymq grant"
+            f" {shlex.quote(found[0])} worker`"
+        )

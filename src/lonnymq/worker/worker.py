@@ -83,6 +83,7 @@ class Worker:
         """
         with self.shutdown.bound():
             if not await wait_for_queue(self.clients, self.shutdown, self.settings.patience_s):
+                LOG.info("stopped before the queue could be reached")
                 return ExitCode.FINISHED
             self._on_ready()
             async with Shift(self) as shift:

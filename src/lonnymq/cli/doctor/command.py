@@ -74,6 +74,7 @@ def findings(facts: Examination, vitals: Vitals, now: datetime) -> Iterator[Find
     yield from of_queue.channels(facts)
     if vitals.problems is not None:
         yield from of_queue.invariants(vitals.problems)
+    yield from of_server.unchecked(facts)
 
 
 def _vitals(queue: Queue, facts: Examination, is_quick: bool) -> Vitals:

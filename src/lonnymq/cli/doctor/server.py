@@ -197,6 +197,26 @@ def privileges(facts: Examination) -> Iterator[Finding]:
         )
 
 
+def unchecked(facts: Examination) -> Iterator[Finding]:
+    """What this role may not look at, and nobody has looked at therefore."""
+    if facts.schema is None or facts.schema.state is SchemaState.MISSING:
+        return
+    parts = {
+        "workers": "queue_status" in facts.privileges.functions,
+        "history": "queue_status" in facts.privileges.functions,
+        "channels": "channel_status" in facts.privileges.views,
+        "the queue's invariants": "queue_check" in facts.privileges.functions,
+    }
+    missing = [part for part, may in parts.items() if not may]
+    if missing:
+        yield Finding(
+            Level.NOTE,
+            "not checked",
+            f"this role may not look at {', '.join(missing)}",
+            f"as the queue's owner: lonnymq grant {shell(facts.server.role)} operator",
+        )
+
+
 def owner(facts: Examination) -> Iterator[Finding]:
     """Who else can have code run with the rights of the queue's owner, and how far those reach."""
     trust, found = facts.trust, facts.schema

@@ -3,7 +3,8 @@ select current_database()::text as database, current_user::text as role, r.rolsu
   pg_has_role(current_user, 'pg_read_all_stats', 'usage') as sees_all_sessions,
   current_setting('server_version_num')::integer as version_number, current_setting('server_version') as version,
   pg_is_in_recovery() as is_standby, clock_timestamp() as clock,
-  (select count(*)::integer from pg_stat_activity a where a.backend_type = 'client backend') as connections,
+  -- Not pg_stat_activity, which hides from most roles what others do.
+  (select coalesce(sum(d.numbackends), 0)::integer from pg_stat_database d) as connections,
   has_database_privilege(current_database(), 'create') as may_create_schema,
   (
     select jsonb_object_agg(s.name, case when s.unit is null then s.setting else s.setting || ' ' || s.unit end)
