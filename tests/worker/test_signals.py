@@ -95,14 +95,15 @@ def test_a_message_that_kills_its_workers_is_buried_in_the_end(
     queue: Queue, start_worker: StartWorker
 ) -> None:
     [id_] = enqueue(queue, 1, "kill")
-    for _ in range(2):
-        victim = start_worker(concurrency=1, lease_s=0.5, max_attempts=2)
+    # Twice it may have been another's fault. The third time it runs alone.
+    for _ in range(3):
+        victim = start_worker(lease_s=0.5, max_attempts=2)
         assert victim.ended() == -signal.SIGKILL
     survivor = start_worker(lease_s=0.5, max_attempts=2)
     [letter] = eventually(lambda: queue.dead("a").list())
     assert survivor.stop() == ExitCode.FINISHED
-    assert (letter.id, letter.attempts) == (id_, 3)
-    assert "2 attempts have ended, 2 are allowed" in (letter.error or "")
+    assert (letter.id, letter.attempts) == (id_, 4)
+    assert "3 attempts have ended, 2 are allowed" in (letter.error or "")
     assert survivor.events("begin") == []
 
 

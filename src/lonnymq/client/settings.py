@@ -14,7 +14,7 @@ from lonnymq.errors import InvalidArgument
 CONNECTION_DEFAULTS: dict[str, Any] = {
     "application_name": "lonnymq",
     "client_encoding": "UTF8",
-    "connect_timeout": 10,
+    "connect_timeout": 5,
     "keepalives": 1,
     "keepalives_idle": 10,
     "keepalives_interval": 5,

@@ -7,7 +7,7 @@ import psycopg
 
 from lonnymq.calls import argument
 from lonnymq.calls import message as calls
-from lonnymq.calls.statement import picked
+from lonnymq.client.aio.caller import MAX_BATCH
 from lonnymq.errors import Busy, ConnectionLost, LonnyError
 from lonnymq.worker.patience import Pauses, answered, slowest_s
 from lonnymq.worker.verdict import GIVEN_BACK, Verdict, Word
@@ -27,6 +27,8 @@ GROUP = 100
 LINGER_S = 0.002
 # No call carries more than this, unless one attempt alone does.
 GROUP_BYTES = 1024 * 1024
+# Until asking again about a lease that is locked.
+BUSY_S = 0.05
 WORDS = (Word.COMPLETE, Word.GIVE_BACK, Word.DEFER, Word.BURY)
 # Refused for what they are, and not because of the database's state: sent again, they would be refused again.
 REFUSALS = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError)
@@ -67,12 +69,18 @@ class Acknowledger:
             self._done(attempt, verdict, attempt.watch.outcome)
         elif verdict.word is Word.NOTHING or (attempt.watch.is_lost and verdict.word is not Word.GIVE_BACK):
             self._done(attempt, verdict, "lease_lost")
-        elif self._heavy is not None and verdict.state is not None and len(verdict.state) > GROUP_BYTES:
-            self._heavy.add(attempt, verdict)
         else:
-            self._pending.append((attempt, verdict))
-            if self._signal is not None and len(self._pending) in (1, GROUP):
-                _set(self._signal)
+            if verdict.state is not None:
+                self._inventory.reserve(attempt, len(verdict.state))
+            self._put(attempt, verdict)
+
+    def _put(self, attempt: "Attempt", verdict: Verdict) -> None:
+        if self._heavy is not None and _size(verdict) > GROUP_BYTES:
+            self._heavy._put(attempt, verdict)
+            return
+        self._pending.append((attempt, verdict))
+        if self._signal is not None and len(self._pending) in (1, GROUP):
+            _set(self._signal)
 
     async def run(self) -> None:
         """Acknowledge for ever; while a call is on its way, the next group gathers."""
@@ -109,7 +117,8 @@ class Acknowledger:
             self._report.recovered("acknowledging")
             for (attempt, verdict), answer in zip(group, answers, strict=True):
                 if answer == "busy":
-                    self._pending.append((attempt, verdict))
+                    # Somebody's transaction has it locked; the others must not wait for that.
+                    asyncio.get_running_loop().call_later(BUSY_S, self._put, attempt, verdict)
                 else:
                     self._done(attempt, verdict, answer)
 
@@ -122,7 +131,7 @@ class Acknowledger:
         elif verdict.state is not None:
             # Its next attempt begins without a state, and the error says why.
             reason = argument.error_text(f"the state was refused: {error}")
-            self.add(attempt, Verdict(Word.DEFER, verdict.delay_ms, error=reason))
+            self._put(attempt, Verdict(Word.DEFER, verdict.delay_ms, error=reason))
         else:
             self._report.refused(attempt, word, error)
             self._inventory.forget(attempt)
@@ -130,25 +139,18 @@ class Acknowledger:
     async def _tell(self, word: Word, group: "Sequence[Ended]") -> "Sequence[str]":
         ids = [attempt.message.id for attempt, _ in group]
         tokens = [attempt.message.token for attempt, _ in group]
-        each = self._caller.perform_each
+        perform = self._caller.perform
         match word:
             case Word.COMPLETE:
-                return await each(lambda p: calls.complete(picked(ids, p), picked(tokens, p)), len(ids))
+                return await perform(calls.complete(ids, tokens))
             case Word.GIVE_BACK:
-                return await each(lambda p: calls.give_back(picked(ids, p), picked(tokens, p)), len(ids))
+                return await perform(calls.give_back(ids, tokens))
         errors = [verdict.error for _, verdict in group]
         if word is Word.BURY:
-            return await each(
-                lambda p: calls.bury(picked(ids, p), picked(tokens, p), picked(errors, p)), len(ids)
-            )
+            return await perform(calls.bury(ids, tokens, errors))
         delays_ms = [verdict.delay_ms for _, verdict in group]
         states = [verdict.state for _, verdict in group]
-        return await each(
-            lambda p: calls.defer(
-                picked(ids, p), picked(tokens, p), picked(delays_ms, p), picked(states, p), picked(errors, p)
-            ),
-            len(ids),
-        )
+        return await perform(calls.defer(ids, tokens, delays_ms, states, errors))
 
     def _done(self, attempt: "Attempt", verdict: Verdict, outcome: str) -> None:
         self._report.ended(attempt, verdict, outcome)
@@ -166,12 +168,12 @@ class Acknowledger:
 
 
 def _groups(ended: "list[Ended]") -> "Iterator[list[Ended]]":
-    """Cut a list so that no part carries too many bytes."""
+    """Cut a list so that no part has too many messages or bytes."""
     group: list[Ended] = []
     size = 0
     for one in ended:
         size += _size(one[1])
-        if group and size > GROUP_BYTES:
+        if group and (size > GROUP_BYTES or len(group) == MAX_BATCH):
             yield group
             group, size = [], _size(one[1])
         group.append(one)

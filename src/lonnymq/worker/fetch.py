@@ -31,14 +31,14 @@ async def fetch(
     wait_s = settings.patience_s
     try:
         while True:
-            limit = await inventory.room()
             call = calls.dequeue(
-                limit,
+                await inventory.room(),
                 settings.lease_ms,
                 report.worker,
                 is_durable=False,
-                # If this process dies, any of its messages may be the reason, unless there is just one.
-                is_shared=limit > 1 or bool(inventory.held),
+                # If this process dies, any of its messages may be the reason, also one that has ended and is
+                # not acknowledged yet.
+                is_shared=True,
                 kind=AsyncMessage,
                 more={"queue": queue, "watch": None},
             )

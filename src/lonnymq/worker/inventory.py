@@ -30,6 +30,8 @@ TURNS_TO_SEND = 2
 MAX_UNACKNOWLEDGED = 2_000
 # Contents are read in groups of this many bytes, or one by one.
 READ_BYTES = 1024 * 1024
+# A message whose content did not fit is expected back within this time.
+FIRST_REFUSED_S = 10.0
 # Until fetching again what this process has no memory or no time for at the moment.
 CROWDED_S = 0.1
 
@@ -56,6 +58,9 @@ class Inventory:
         self._unit = settings.batch_size if is_batch else 1
         self._prefetch = settings.prefetch or 0
         self._reserved_bytes = 0
+        # The message whose content did not fit, and until when others must not take its room.
+        self._first_refused: tuple[int | None, float] = (None, 0.0)
+        self._reading_since = 0.0
         # Since the last messages came.
         self._started = 0
         self._taken_at = time.monotonic()
@@ -104,28 +109,48 @@ class Inventory:
     def _sort(self, attempts: list[Attempt], reply: "Dequeued[AsyncMessage]") -> list[Attempt]:
         """Set aside what must be read first or must run alone, and give back what there is no room for."""
         ready = []
+        refused = 0
         for attempt in attempts:
-            reason = ""
             size = attempt.unread_bytes = reply.unread.get(attempt.message.id, 0)
+            reason = ""
             if attempt.is_suspect or size > self._settings.max_bytes:
                 if not self.solo.hold(attempt):
-                    reason = "another message must run alone first"
-            elif self._reserved_bytes + size > self._settings.max_bytes:
-                reason = f"contents take {self._reserved_bytes} of max_bytes ({self._settings.max_bytes})"
-            elif size:
-                self._reserved_bytes += size
-                attempt.reserved_bytes = size
+                    reason = "a message that must run alone has to wait"
+            elif not size:
+                ready.append(attempt)
+            elif self._is_affordable(attempt):
+                self.reserve(attempt, size)
                 self.unread.append(attempt)
             else:
-                ready.append(attempt)
+                reason = f"contents take {self._reserved_bytes} of max_bytes ({self._settings.max_bytes})"
             if reason:
+                refused += 1
                 self._give_back(attempt, reason)
-                self._pause()
+        if refused == len(attempts):
+            # Nothing but these at the moment: asking again at once would bring the same.
+            self._pause()
         return ready
+
+    def _is_affordable(self, attempt: Attempt) -> bool:
+        """Whether the content fits into the budget; smaller ones wait for the first that does not."""
+        now = time.monotonic()
+        first, until = self._first_refused
+        if first not in (None, attempt.message.id) and now < until:
+            return False
+        if self._reserved_bytes + attempt.unread_bytes <= self._settings.max_bytes:
+            self._first_refused = (None, 0.0)
+            return True
+        self._first_refused = (attempt.message.id, now + FIRST_REFUSED_S)
+        return False
+
+    def reserve(self, attempt: Attempt, size: int) -> None:
+        """Count bytes that an attempt has in memory, until the queue has answered for it."""
+        attempt.reserved_bytes += size
+        self._reserved_bytes += size
 
     def _limit(self) -> int:
         """Fetch ahead in halves: one is worked while the other is on its way."""
-        if self._is_crowded or self.solo.is_alone:
+        if self._is_crowded or self.solo.is_alone or self._reserved_bytes > self._settings.max_bytes:
             return 0
         free = (self._settings.concurrency - self.running) * self._unit
         is_full = len(self.held) > MAX_UNACKNOWLEDGED + free
@@ -151,6 +176,7 @@ class Inventory:
         while not self.unread:
             await self._reading.wait()
         group = self.being_read
+        self._reading_since = time.monotonic()
         size = 0
         while self.unread and (not group or size + self.unread[0].unread_bytes <= READ_BYTES):
             size += self.unread[0].unread_bytes
@@ -160,11 +186,13 @@ class Inventory:
     def arrive(self, contents: dict[int, Content]) -> None:
         """What was read is here; one without was cancelled, or its lease is lost: the queue says which."""
         now = time.monotonic()
+        # What took long to read may wait as long for a slot.
+        waiting_since = now + (now - self._reading_since)
         attempts, self.being_read = self.being_read, []
         for attempt in attempts:
             if attempt.message.id in contents:
                 fill(attempt.message, contents[attempt.message.id])
-                attempt.waiting_since = now
+                attempt.waiting_since = waiting_since
                 self.waiting.append(attempt)
             else:
                 self._give_back(attempt, "it was cancelled, or its lease is lost")
@@ -221,6 +249,8 @@ class Inventory:
         self._room.wake()
         if self.solo.is_held:
             self._rouse(0)
+        elif self.solo.running is not None:
+            self._finish_solo(self.solo.running)
 
     def _rouse(self, turns: int) -> None:
         """Wake idle slots, after this many turns of the loop."""
@@ -235,7 +265,7 @@ class Inventory:
 
     def _watch_the_clock(self) -> None:
         if self._timer is None and (self.waiting or self.unread):
-            since = min(queued[0].waiting_since for queued in (self.waiting, self.unread) if queued)
+            since = min(attempt.waiting_since for attempt in (*self.waiting, *self.unread))
             delay_s = max(0.001, since + START_WITHIN_S - time.monotonic())
             self._timer = asyncio.get_running_loop().call_later(delay_s, self._give_back_unstarted)
 
@@ -243,13 +273,22 @@ class Inventory:
         """Let other workers have what this process could not start in time, and lease no more than it can."""
         self._timer = None
         until = time.monotonic() - START_WITHIN_S
-        while self.waiting and self.waiting[0].waiting_since <= until:
+        queued = [*self.waiting, *self.unread]
+        late = {attempt.message.channel for attempt in queued if attempt.waiting_since <= until}
+        if late:
             self._prefetch = 0
+            if any(attempt.waiting_since <= until for attempt in self.unread):
+                # Contents are read too slowly to fetch more of them at once.
+                self._pause()
+            for some in (self.waiting, self.unread):
+                kept = [attempt for attempt in some if attempt.message.channel not in late]
+                some.clear()
+                some.extend(kept)
             reason = f"{self.running} of {self._settings.concurrency} slots are busy"
-            self._give_back(self.waiting.popleft(), reason)
-        while self.unread and self.unread[0].waiting_since <= until:
-            self._pause()
-            self._give_back(self.unread.popleft(), "contents are read too slowly")
+            for attempt in queued:
+                # Those of the same channel that came later go too: they must not start before these.
+                if attempt.message.channel in late:
+                    self._give_back(attempt, reason)
         self._watch_the_clock()
 
     # At the end of leases.
@@ -261,6 +300,8 @@ class Inventory:
         attempt.reserved_bytes = 0
         self.solo.forget(attempt)
         self._room.wake()
+        if self.solo.running is attempt:
+            self._finish_solo(attempt)
         if not self.held:
             self._ending.wake()
 
@@ -285,6 +326,11 @@ class Inventory:
         """Wait until the queue has answered for everything."""
         while self.held:
             await self._ending.wait()
+
+    def _finish_solo(self, attempt: Attempt) -> None:
+        """Let others start once its handler has returned and the queue has answered, whichever comes last."""
+        if not self.running and attempt not in self.held:
+            self.solo.finish()
 
     def _solo_changed(self) -> None:
         self._room.wake()

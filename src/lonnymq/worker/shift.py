@@ -129,10 +129,11 @@ class Shift:
 
     async def acknowledge(self) -> None:
         """Send the last acknowledgements."""
-        if self._fetching is not None:
-            await asyncio.wait({self._fetching}, timeout=GRACE_S)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS_S):
+                if self._fetching is not None:
+                    # A reply may still be on its way; what it brings goes back.
+                    await asyncio.wait({self._fetching})
                 await self._inventory.emptied()
         self._report.tell("stopped", **self._worker.counts, unacknowledged=len(self._inventory.held))
 
@@ -185,7 +186,10 @@ class Shift:
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         """None of these ends by itself: the worker cannot go on."""
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if self._shutdown.asked.is_set():
+            return
+        error = RuntimeError("a part of the worker was cancelled") if task.cancelled() else task.exception()
+        if error is not None:
             self._failure = self._failure or error
             self._shutdown.ask()
 

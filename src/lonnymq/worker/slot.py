@@ -152,7 +152,6 @@ class Slot:
                 self._acknowledge(attempt, admitted)
                 inventory.end()
                 inventory.vacate()
-            inventory.solo.finish()
 
     def _admitted(self, attempt: "Attempt") -> Handler | Verdict:
         return self._router.admit(attempt.message) if attempt.kept_until > time.monotonic() else NOTHING

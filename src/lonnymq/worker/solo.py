@@ -1,6 +1,7 @@
 """One message that must run alone in its process, and when the process is emptied for it."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -9,6 +10,8 @@ Held = TypeVar("Held")
 # How long nothing else may start, at first. If handlers run longer than that, other messages are worked again
 # for twice as long, and the next try is twice as long.
 DRAIN_S = 5.0
+# How long ordinary messages are worked between two that ran alone, at the most.
+MAX_REST_S = 60.0
 # A process that is never free lets another one have the message.
 MAX_HOLD_S = 600.0
 
@@ -20,9 +23,12 @@ class Solo(Generic[Held]):
         self._changed = changed
         self._give_back = give_back
         self._held: Held | None = None
+        # The one that runs, until the queue has answered for it.
+        self.running: Held | None = None
         self._is_draining = False
-        self._is_running = False
         self._waited_s = 0.0
+        self._held_at = 0.0
+        self._rests_until = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -33,13 +39,18 @@ class Solo(Generic[Held]):
     @property
     def is_alone(self) -> bool:
         """Whether the process is being emptied for the message, or it runs."""
-        return self._is_draining or self._is_running
+        return self._is_draining or self.running is not None
 
     def hold(self, message: Held) -> bool:
-        """Keep a message until the process is empty; return whether there was no other."""
-        if self._held is not None or self._is_running:
+        """Keep a message until the process is empty; return whether that can be.
+
+        Not beside another one, and not right after one: others are worked for as long as that one took.
+        """
+        now = time.monotonic()
+        if self._held is not None or self.running is not None or now < self._rests_until:
             return False
         self._held = message
+        self._held_at = now
         self._waited_s = 0.0
         self._drain(DRAIN_S)
         return True
@@ -49,12 +60,14 @@ class Solo(Generic[Held]):
         message = self._held
         assert message is not None
         self._release()
-        self._is_running = True
+        self.running = message
         return message
 
     def finish(self) -> None:
-        """It no longer runs."""
-        self._is_running = False
+        """It has ended, and the queue knows: until then its lease says that nothing runs beside it."""
+        self.running = None
+        now = time.monotonic()
+        self._rests_until = now + min(now - self._held_at, MAX_REST_S)
         self._changed()
 
     def forget(self, message: Held) -> None:

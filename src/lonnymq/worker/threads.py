@@ -28,10 +28,17 @@ class Threads:
         future = asyncio.get_running_loop().create_future()
         context = copy_context()
         self._jobs.put((future, lambda: context.run(function, argument)))
-        try:
-            return await future
-        finally:
-            self._busy -= 1
+        return await future
+
+    def _answer(self, future: "asyncio.Future[Any]", result: Any, error: BaseException | None) -> None:
+        # Only now: the thread of a job that nobody awaits any more is taken all the same.
+        self._busy -= 1
+        if future.cancelled():
+            return
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(awaitable(error))
 
     def close(self) -> None:
         """Let idle threads end; those that hang end with the process."""
@@ -48,18 +55,9 @@ class Threads:
             except BaseException as raised:  # noqa: BLE001 - the one who awaits it decides
                 error = raised
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody awaits it
-                future.get_loop().call_soon_threadsafe(_answer, future, result, error)
+                future.get_loop().call_soon_threadsafe(self._answer, future, result, error)
             # Nothing of this job is kept until the next one comes.
             del job, future, call, result, error
-
-
-def _answer(future: "asyncio.Future[Any]", result: Any, error: BaseException | None) -> None:
-    if future.cancelled():
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(awaitable(error))
 
 
 def awaitable(error: BaseException) -> BaseException:
