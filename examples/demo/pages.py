@@ -15,7 +15,7 @@ WINDOW_S = 1
 def tell(dsn: str) -> Path | None:
     """Archive, analyse and report; return where the page is, or None where there is no Spark."""
     if importlib.util.find_spec("pyspark") is None:
-        print('\nno page about this run: pip install "lonnymq[spark,java]"')
+        print('\nno page about this run: it needs the extras spark and java: pip install ".[spark,java]"')
         return None
     from lonnymq.pipeline.session import SMALL, borrowed
     from lonnymq.pipeline.steps import Lake, Source, analyse, archive, report

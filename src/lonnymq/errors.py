@@ -188,6 +188,11 @@ def invalid_kind(argument: str, value: object, expected: str) -> InvalidArgument
     return InvalidArgument(f"{argument} must be {expected}, got a value of type {module}{kind.__qualname__}")
 
 
+def install_advice(extra: str) -> str:
+    """Return how to install what an optional part needs; no package index has it yet."""
+    return f'install lonnymq with its extra "{extra}", in a checkout: pip install ".[{extra}]"'
+
+
 def is_hopeless(error: BaseException) -> bool:
     """Whether waiting cannot cure this: the queue or its address must be changed first."""
     return isinstance(error, HOPELESS)

@@ -159,7 +159,7 @@ ILL: list[tuple[str, Examination, Vitals, Level, str, str]] = [
         setting("idle_in_transaction_session_timeout", "0 ms"),
         VITALS,
         Level.NOTE,
-        "stays open for ever",
+        "stays open indefinitely",
         "5min",
     ),
     ("connections", server(connections=85), VITALS, Level.WARNING, "85 of 100", "PgBouncer"),

@@ -82,9 +82,9 @@ def test_help_fills_the_lines_of_any_terminal(path: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "right"),
     [
-        (["--dsn", "postgresql://me:s3cret@db/x", "status"], "lonnymq status --dsn"),
-        (["--dsn=postgresql://me:s3cret@db/x", "channel", "set", "acme"], "lonnymq channel set --dsn"),
-        (["channel", "--schema", "s3cret", "set", "acme"], "lonnymq channel set --schema"),
+        (["--dsn", "postgresql://me:s3cret@db/x", "status"], "lonnymq status --dsn DSN"),
+        (["--dsn=postgresql://me:s3cret@db/x", "channel", "set", "acme"], "lonnymq channel set --dsn DSN"),
+        (["channel", "--schema", "s3cret", "set", "acme"], "lonnymq channel set --schema SCHEMA"),
         (["--json"], "lonnymq COMMAND --json"),
     ],
 )
@@ -93,6 +93,27 @@ def test_an_option_before_the_command_names_the_right_order(arguments: list[str]
     assert ended.code == Exit.USAGE
     assert ended.trouble.endswith(f"goes after the command: {right}")
     assert "s3cret" not in ended.err
+
+
+def test_the_defaults_in_the_help_of_work_are_the_workers() -> None:
+    settings = package.WorkerSettings()
+    shown = {
+        "concurrency": f"(default {settings.concurrency})",
+        "processes": f"(default {settings.processes})",
+        "lease_s": f"(default {settings.lease_s:g})",
+        "shutdown_s": f"(default {settings.shutdown_s:g})",
+        "max_bytes": f"(default {settings.max_bytes // 2**20} MiB)",
+    }
+    helps = {parameter.name: parameter.help for parameter in command(("work",)).params}
+    assert {name: words in helps[name] for name, words in shown.items()} == dict.fromkeys(shown, True)
+
+
+@pytest.mark.parametrize("path", [("grant",), ("pipeline", "analyse"), ("pipeline", "report")], ids=" ".join)
+def test_help_breaks_no_word_and_shows_defaults_as_they_are_typed(path: tuple[str, ...]) -> None:
+    page = run(*path, "--help", COLUMNS="80").out
+    assert "0:01:00" not in page
+    assert ("(default 1m)" in page) == ("--window" in page)
+    assert "rea " not in page
 
 
 def test_an_option_of_no_command_is_refused_as_before() -> None:
@@ -164,4 +185,7 @@ def test_without_typer_the_extra_is_named() -> None:
         timeout=60,
     )
     assert answer.returncode == 2
-    assert answer.stderr == 'lonnymq: the command line needs typer: pip install "lonnymq[cli]"\n'
+    assert answer.stderr == (
+        'lonnymq: the command line needs typer: install lonnymq with its extra "cli",'
+        ' in a checkout: pip install ".[cli]"\n'
+    )

@@ -79,8 +79,8 @@ def test_an_empty_queue_says_so(lonnymq: Run) -> None:
         "channels": "no channel yet",
         "peek": "no message waits",
         "peek --leased": "no message is leased",
-        "dead list": "no dead letter",
-        "cron list": "no cron",
+        "dead list": "no dead letters",
+        "cron list": "no crons",
     }.items():
         assert words in lonnymq(*command.split()).out
         assert lonnymq(*command.split(), "--json").json == []

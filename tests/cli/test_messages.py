@@ -64,7 +64,7 @@ def test_messages_are_cancelled_by_id_or_key_after_a_yes(lonnymq: Run, queue: Qu
         refused = lonnymq("message", "cancel", ids[0], given=answer)
         assert (refused.code, refused.out) == (Exit.NO, "")
         assert refused.err.startswith("Cancel 1 message? [y/N]")
-        assert "nothing was changed --yes does not ask" in refused.trouble
+        assert "nothing was changed pass --yes to skip the question" in refused.trouble
     assert queue.status().waiting == 4
     assert lonnymq("message", "cancel", ids[0], given="y\n").code == 0
     ended = lonnymq("message", "cancel", ids[0], ids[1], "--yes")

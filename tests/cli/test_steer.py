@@ -78,7 +78,7 @@ def test_history_is_turned_on_prepared_and_pruned(lonnymq: Run, queue: Queue, co
     assert lonnymq("history", "set", "metadata").out == "history is metadata\n"
     assert queue.status().history == "metadata"
     assert lonnymq("history", "prepare", "--days", "20", "--json").json == {"made": 6}
-    assert lonnymq("history", "prepare").out == "all partitions were there\n"
+    assert lonnymq("history", "prepare").out == "all partitions already exist\n"
     assert len(lonnymq("history", "list", "--json").json) == 21
     assert lonnymq("history", "list").out.count("open") == 21
     connection = connect()

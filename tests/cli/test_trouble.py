@@ -1,6 +1,9 @@
 """What goes wrong says what to do, has its exit code, and shows no traceback and no password."""
 
+from uuid import uuid4
+
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from lonnymq import Queue
 from lonnymq.cli import words
@@ -47,10 +50,32 @@ def test_a_missing_queue_says_what_to_do(database: Database) -> None:
         ["dead", "list"],
         ["migrate"],
         ["check"],
+        ["sql", "migrate"],
     ):
         ended = run(*command)
         assert ended.code == Exit.SCHEMA
-        assert "`lonnymq install` makes the queue; --schema or LONNYMQ_SCHEMA names another" in ended.trouble
+        assert ended.trouble.count("`lonnymq install`") == 1
+        assert ended.trouble.endswith("--schema or LONNYMQ_SCHEMA names another queue")
+
+
+def test_a_refused_login_says_what_to_check(dsn: str) -> None:
+    ended = in_process(make_conninfo(dsn, dbname="nowhere"))("status")
+    assert ended.code == Exit.UNREACHABLE
+    assert ended.err.startswith('error: database "nowhere" does not exist')
+    assert ended.trouble.count("LONNYMQ_DSN") == 1
+
+
+def test_a_queue_of_another_role_says_how_to_run_as_its_owner(
+    dsn: str, connect: Connect, lonnymq: Run
+) -> None:
+    owner = f"owner_{uuid4().hex}"
+    connect().execute(f"create role {owner}; create schema theirs authorization {owner}")
+    for command in ("install", "migrate"):
+        refused = lonnymq(command, "--schema", "theirs")
+        assert refused.code == Exit.SCHEMA
+        assert "PGOPTIONS='-c role=OWNER'" in refused.trouble
+        assert lonnymq(command, "--schema", "theirs", PGOPTIONS=f"-c role={owner}").code == 0
+    connect().execute(f"drop schema theirs cascade; drop role {owner}")
 
 
 def test_a_newer_queue_says_what_to_do(database: Database) -> None:

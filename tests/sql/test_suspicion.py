@@ -98,7 +98,8 @@ def test_a_message_lost_alone_is_buried_if_all_its_losses_reach_the_limit(
     found = queue.rows("select attempts, error from dead_list()")
     assert [row[0] for row in found] == ([3] if is_buried else [])
     error = found[0][1] if is_buried else queue.ask("select error from message")
-    assert "3 attempts were spent, because 2 had been lost in company before" in error
+    assert "3 attempts were spent, because the message was lost while it ran alone, and 2 earlier" in error
+    assert error.endswith("earlier losses count too")
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
@@ -182,6 +183,7 @@ def test_history_has_each_lost_lease_and_whether_it_spent_an_attempt(queue: Sess
     assert all(f"attempt {row[1]} expired (worker w7): " in row[3] for row in rows)
     assert IN_COMPANY in errors[0]
     assert "2 attempts were spent" in errors[1]
+    assert "and an earlier loss counts too" in errors[1]
     assert ALONE in errors[2]
     assert queue.ask("select error from message") == errors[2]
 

@@ -178,9 +178,9 @@ def test_a_function_may_take_an_argument_that_is_named_like_an_option(queue: Que
 
 WRONG_MESSAGES: list[tuple[Any, str]] = [
     (b"\xff", "is not what the codec expects"),
-    ([1], "this message is of no task: its payload must be"),
-    ({"arguments": {}}, "this message is of no task"),
-    ({"task": ["work_"]}, "this message is of no task"),
+    ([1], "this message does not name a task: its payload must be"),
+    ({"arguments": {}}, "this message does not name a task"),
+    ({"task": ["work_"]}, "this message does not name a task"),
     ({"task": "gone", "arguments": {}}, "unknown task 'gone': this worker knows 'work_'"),
     ({"task": "work_"}, "work_(n: int): missing argument 'n'"),
     ({"task": "work_", "arguments": [1]}, "work_: arguments must be an object"),

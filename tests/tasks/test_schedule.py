@@ -324,4 +324,4 @@ def test_without_the_library_the_error_names_the_extra() -> None:
         "except lonnymq.LonnyError as error: print(error)"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert 'pip install "lonnymq[cron]"' in answer.stdout
+    assert 'pip install ".[cron]"' in answer.stdout

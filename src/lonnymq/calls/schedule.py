@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from lonnymq.errors import LonnyError, invalid
+from lonnymq.errors import LonnyError, install_advice, invalid
 from lonnymq.model import CatchUp, DueCron, Ticks
 
 if TYPE_CHECKING:
@@ -152,4 +152,4 @@ def _library() -> Any:
     try:
         return importlib.import_module("cronsim")
     except ImportError:
-        raise LonnyError('crons need a library that reads expressions: pip install "lonnymq[cron]"') from None
+        raise LonnyError(f"crons need a library that reads expressions: {install_advice('cron')}") from None

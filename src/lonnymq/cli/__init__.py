@@ -4,6 +4,8 @@ import io
 import sys
 from collections.abc import Sequence
 
+from lonnymq.errors import install_advice
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command as the shell does, and return its exit code."""
@@ -14,7 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("typer", "rich"):
             raise
-        print(f'lonnymq: the command line needs {error.name}: pip install "lonnymq[cli]"', file=sys.stderr)
+        print(f"lonnymq: the command line needs {error.name}: {install_advice('cli')}", file=sys.stderr)
         return 2
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

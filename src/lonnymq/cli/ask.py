@@ -18,5 +18,5 @@ def require_yes(question: str, *, is_yes: bool) -> None:
     if not answer:
         print(file=sys.stderr)
     if answer.strip().lower() not in ("y", "yes"):
-        warn("not confirmed, nothing was changed", "--yes does not ask")
+        warn("not confirmed, nothing was changed", "pass --yes to skip the question")
         raise typer.Exit(Exit.NO)

@@ -34,13 +34,19 @@ def _limit(name: str, help: str) -> Any:  # noqa: A002
 @app.command("set")
 def set_(
     name: ChannelName,
-    max_concurrency: Annotated[Any, _limit("--max-concurrency", "Most messages leased at once.")] = None,
-    release_interval_ms: Annotated[
-        Any, _limit("--release-interval-ms", "Least time between two releases.")
+    max_concurrency: Annotated[
+        Any, _limit("--max-concurrency", "Maximum number of messages leased at once.")
     ] = None,
-    release_burst: Annotated[Any, _limit("--release-burst", "Releases that may come at once.")] = None,
+    release_interval_ms: Annotated[
+        Any, _limit("--release-interval-ms", "Minimum milliseconds between two releases.")
+    ] = None,
+    release_burst: Annotated[
+        Any, _limit("--release-burst", "Number of releases that may come at once.")
+    ] = None,
     weight: Annotated[Any, _limit("--weight", "Messages per turn.")] = None,
-    max_size: Annotated[Any, _limit("--max-size", "Most messages waiting; more are dropped.")] = None,
+    max_size: Annotated[
+        Any, _limit("--max-size", "Maximum number of waiting messages; further ones are dropped.")
+    ] = None,
     max_attempts: Annotated[Any, _limit("--max-attempts", "Attempts before a message is buried.")] = None,
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
@@ -83,7 +89,7 @@ def resume(name: ChannelName, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA) ->
     """End a pause."""
     with opened(dsn, schema) as queue:
         queue.channel(name).resume()
-    say(f"channel {name!r} is resumed")
+    say(f"channel {name!r} has been resumed")
 
 
 @app.command()

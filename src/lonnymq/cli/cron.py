@@ -38,7 +38,9 @@ def list_(
     now = datetime.now(UTC)
     columns = ("name", "expression", "in words", "timezone", "channel", "last", "next")
     show_table(
-        columns, [_row(one, now) for one in found], empty="no cron; a worker of an App declares its own"
+        columns,
+        [_row(one, now) for one in found],
+        empty="no crons; workers declare their App's crons when they start",
     )
 
 
@@ -57,7 +59,7 @@ def resume(name: Name, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA) -> None:
     with opened(dsn, schema) as queue:
         outcome = queue.cron.resume(name)
     _require_known(name, outcome)
-    say(f"cron {name!r} is resumed")
+    say(f"cron {name!r} has been resumed")
 
 
 @app.command()

@@ -46,7 +46,7 @@ def list_(
         )
         for one in found
     ]
-    show_table((">id", "channel", "buried", ">attempts", "error"), rows, empty="no dead letter")
+    show_table((">id", "channel", "buried", ">attempts", "error"), rows, empty="no dead letters")
 
 
 @app.command()

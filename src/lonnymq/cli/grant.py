@@ -9,12 +9,26 @@ from lonnymq.cli.connect import opened
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Schema
 from lonnymq.cli.show import say
 
+
+def _kinds(incomplete: str) -> list[str]:
+    return [kind.value for kind in RoleKind if kind.startswith(incomplete)]
+
+
 Role = Annotated[str, typer.Argument(help="An existing role of PostgreSQL.")]
+# A text: help would break the list of an Enum's words in the middle of one. The queue checks it.
+Kind = Annotated[
+    str,
+    typer.Argument(
+        metavar="KIND",
+        help="producer, worker, operator or reader.",
+        autocompletion=_kinds,
+    ),
+]
 
 
 def grant(
     role: Role,
-    kind: Annotated[RoleKind, typer.Argument(help="What it may do.")],
+    kind: Kind,
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
 ) -> None:

@@ -52,7 +52,7 @@ def prepare(
     if as_json:
         emit({"made": made})
     else:
-        say(f"{words.counted(made, 'partition')} made" if made else "all partitions were there")
+        say(f"{words.counted(made, 'partition')} made" if made else "all partitions already exist")
 
 
 @app.command()

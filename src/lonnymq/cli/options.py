@@ -28,7 +28,7 @@ Schema = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the question.")]
 ChannelName = Annotated[str, typer.Argument(help="The channel's name.", autocompletion=channels)]
 ChannelOption = Annotated[
     str | None,

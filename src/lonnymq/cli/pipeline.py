@@ -15,6 +15,7 @@ from lonnymq.cli.exits import Exit
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
 from lonnymq.cli.show import console, emit, say, warn
 from lonnymq.cli.words import counted
+from lonnymq.errors import install_advice
 from lonnymq.texts import visible
 
 if TYPE_CHECKING:
@@ -47,7 +48,13 @@ Master = Annotated[
 ]
 Window = Annotated[
     timedelta,
-    typer.Option("--window", parser=parse.duration, metavar=parse.DURATION, help="A window's length: 1m."),
+    typer.Option(
+        "--window",
+        parser=parse.duration,
+        metavar=parse.DURATION,
+        help="A window's length (default 1m).",
+        show_default=False,
+    ),
 ]
 MINUTE = timedelta(minutes=1)
 
@@ -217,7 +224,7 @@ def _session(master: str | None) -> Iterator[tuple["SparkSession", "Say"]]:
     """Start Spark, with its progress on stderr where somebody looks; end it with the command."""
     missing = [name for name in ("pyspark", "pyarrow", "deltalake") if importlib.util.find_spec(name) is None]
     if missing:
-        warn(f"the pipeline needs {missing[0]}", 'pip install "lonnymq[spark]"')
+        warn(f"the pipeline needs {missing[0]}", install_advice("spark"))
         raise typer.Exit(Exit.USAGE)
     from lonnymq.pipeline.session import borrowed
 

@@ -40,5 +40,5 @@ def sql(
         with opened(dsn, schema) as queue:
             from_version = queue.check().version
         if from_version == 0:
-            raise SchemaMissing(f"there is no queue in schema {schema!r}, so nothing to migrate")
+            raise SchemaMissing(f"there is no queue in schema {schema!r} to migrate: run `lonnymq install`")
     typer.echo(sql_text(schema, from_version), nl=False)

@@ -35,16 +35,23 @@ def found(target: str) -> Any:
     try:
         named = reduce(getattr, attribute.split("."), module)
     except AttributeError:
-        raise typer.BadParameter(f"module {module_name!r} has no {attribute!r}") from None
+        choices = _choices(module, module_name)
+        hint = f"; did you mean {choices}?" if choices else ""
+        raise typer.BadParameter(f"module {module_name!r} has no {attribute!r}{hint}") from None
     return _made(named, target)
 
 
 def _suggestion(module: Any, name: str) -> str:
     """Return what could have been meant by a module alone."""
+    if choices := _choices(module, name):
+        return f"so write {choices}"
+    return f"such as {name}:app; the module has neither an App, nor a Worker, nor a Handler"
+
+
+def _choices(module: Any, name: str) -> str:
+    """Return what of a module can be worked, as one would type it."""
     names = [one for one, value in vars(module).items() if isinstance(value, App | Worker | Handler)]
-    if not names:
-        return f"such as {name}:app; the module has neither an App, nor a Worker, nor a Handler"
-    return f"so write {' or '.join(f'{name}:{one}' for one in names[:MOST_SUGGESTED])}"
+    return " or ".join(f"{name}:{one}" for one in names[:MOST_SUGGESTED])
 
 
 def _imported(name: str) -> Any:
@@ -52,10 +59,18 @@ def _imported(name: str) -> Any:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
-            raise typer.BadParameter(f"there is no module {name!r}, here or in Python's path") from None
+            raise typer.BadParameter(_absence(name)) from None
         raise typer.BadParameter(_failure(name, error)) from error
     except Exception as error:
         raise typer.BadParameter(_failure(name, error)) from error
+
+
+def _absence(name: str) -> str:
+    """Return that there is no such module; its last part may be an attribute, with a dot for the colon."""
+    parent, _, attribute = name.rpartition(".")
+    if hasattr(sys.modules.get(parent), attribute):
+        return f"there is no module {name!r}; did you mean {parent}:{attribute}?"
+    return f"there is no module {name!r}, here or in Python's path"
 
 
 def _failure(name: str, error: Exception) -> str:

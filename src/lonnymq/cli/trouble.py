@@ -11,7 +11,7 @@ from lonnymq import errors
 from lonnymq.cli.exits import Exit
 from lonnymq.cli.show import warn
 from lonnymq.cli.usage import Commands
-from lonnymq.embedded import BinariesNotFound, EmbeddedError
+from lonnymq.embedded import EmbeddedError
 from lonnymq.texts import visible
 
 DEBUG = "LONNYMQ_DEBUG"
@@ -27,32 +27,27 @@ class Remedy:
 
 # The first that fits; the special before the general.
 REMEDIES: tuple[tuple[type[BaseException], Remedy], ...] = (
-    (
-        errors.LoginRefused,
-        Remedy(
-            Exit.UNREACHABLE,
-            "the server is up: are database, user and password in --dsn (or LONNYMQ_DSN, or the"
-            " PG* environment variables) right?",
-        ),
-    ),
+    # Its text says what to check.
+    (errors.LoginRefused, Remedy(Exit.UNREACHABLE, "")),
     (
         errors.ConnectionLost,
         Remedy(
             Exit.UNREACHABLE,
             "is the server up, and is --dsn (or LONNYMQ_DSN, or the PG* environment variables) right?\n"
-            "none at hand: `lonnymq up` starts one",
+            "if you have none: `lonnymq up` starts one",
         ),
     ),
-    (
-        errors.SchemaMissing,
-        Remedy(Exit.SCHEMA, "`lonnymq install` makes the queue; --schema or LONNYMQ_SCHEMA names another"),
-    ),
+    (errors.SchemaMissing, Remedy(Exit.SCHEMA, "--schema or LONNYMQ_SCHEMA names another queue")),
     (errors.SchemaTooOld, Remedy(Exit.SCHEMA, "`lonnymq migrate` brings it up to date; messages stay")),
     (errors.SchemaTooNew, Remedy(Exit.SCHEMA, "install a newer release of lonnymq here")),
     (errors.SchemaOccupied, Remedy(Exit.SCHEMA, "choose another schema with --schema")),
     (
         errors.SchemaUnsafe,
-        Remedy(Exit.SCHEMA, "`lonnymq doctor` shows who owns the schema, and what others can do there"),
+        Remedy(
+            Exit.SCHEMA,
+            "`lonnymq doctor` shows who owns the schema, and what others can do there\n"
+            "PGOPTIONS='-c role=OWNER' in front of the command runs it as that role",
+        ),
     ),
     (errors.ServerTooOld, Remedy(Exit.SCHEMA, "upgrade PostgreSQL to 14 or newer")),
     (
@@ -73,7 +68,6 @@ REMEDIES: tuple[tuple[type[BaseException], Remedy], ...] = (
     (errors.InvalidArgument, Remedy(Exit.USAGE, "")),
     (errors.DecodeError, Remedy(Exit.USAGE, "")),
     (errors.LonnyError, Remedy(Exit.NO, "")),
-    (BinariesNotFound, Remedy(Exit.UNREACHABLE, 'pip install "lonnymq[embedded]"')),
     (EmbeddedError, Remedy(Exit.UNREACHABLE, "")),
     (psycopg.Error, Remedy(Exit.DATABASE, "")),
     (OSError, Remedy(Exit.USAGE, "")),
@@ -109,6 +103,8 @@ def described(error: BaseException) -> str:
     """Return what happened, in one line."""
     if isinstance(error, psycopg.Error):
         return f"the database refused: {error.diag.message_primary or _first_line(error)}"
+    if isinstance(error, errors.LoginRefused):
+        return str(error)
     if isinstance(error, errors.ConnectionLost) and not error.may_have_happened:
         return f"no connection to the database: {_first_line(error.__cause__ or error)}"
     if isinstance(error, errors.SchemaTooOld):

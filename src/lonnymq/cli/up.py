@@ -17,7 +17,9 @@ from lonnymq.cli.show import emit, say, warn
 def up(
     data_dir: Annotated[
         Path | None,
-        typer.Option("--data-dir", help="Keep the data here; without it they end with the server."),
+        typer.Option(
+            "--data-dir", help="Keep the data here; without it, the data is deleted when the server stops."
+        ),
     ] = None,
     port: Annotated[
         int | None,
@@ -47,7 +49,7 @@ def up(
         if as_json:
             emit({"dsn": server.dsn, "schema": schema, "version": server.version, "pid": server.pid})
         else:
-            kept = f"data in {server.data_dir}" if data_dir else "data are temporary"
+            kept = f"its data is in {server.data_dir}" if data_dir else "its data is temporary"
             say(f"PostgreSQL {server.version} is up, {kept}; Ctrl-C ends it\n")
             say(f"  export LONNYMQ_DSN={shell(server.dsn)}\n")
         while not ended.wait(0.5):

@@ -23,10 +23,12 @@ class Commands(TyperGroup):
             return super().parse_args(ctx, args)
         except typer.TyperException as error:
             option = getattr(error, "option_name", None)
-            if option is None or not _is_known(self, option):
+            parameter = option and _parameter(self, option)
+            if not option or not parameter:
                 raise
-            right = " ".join((ctx.command_path, *(_command(self, given) or ["COMMAND"]), option))
             # Not what follows the option: it may be a password.
+            value = () if parameter.is_flag else (parameter.metavar or parameter.name.upper(),)
+            right = " ".join((ctx.command_path, *(_command(self, given) or ["COMMAND"]), option, *value))
             vars(error).update(message=f"{option} goes after the command: {right}", possibilities=None)
             raise
 
@@ -36,11 +38,12 @@ def _unwrapped(text: str) -> str:
     return "\n\n".join(re.sub(r"\s*\n\s*", " ", paragraph) for paragraph in text.strip().split("\n\n"))
 
 
-def _is_known(command: Any, option: str) -> bool:
-    """Whether a command below this one has such an option."""
+def _parameter(command: Any, option: str) -> Any:
+    """Return such an option of a command below this one; None if there is none."""
     if isinstance(command, TyperGroup):
-        return any(_is_known(inner, option) for inner in command.commands.values())
-    return any(option in parameter.opts for parameter in command.params)
+        found = (_parameter(inner, option) for inner in command.commands.values())
+        return next(filter(None, found), None)
+    return next((parameter for parameter in command.params if option in parameter.opts), None)
 
 
 def _command(group: Any, given: Sequence[str]) -> list[str]:

@@ -47,10 +47,12 @@ def work(
         ),
     ],
     processes: Annotated[
-        int | None, typer.Option("--processes", "-p", min=1, help="Processes, for work that needs the CPU.")
+        int | None,
+        typer.Option("--processes", "-p", min=1, help="Processes, for work that needs the CPU (default 1)."),
     ] = None,
     concurrency: Annotated[
-        int | None, typer.Option("--concurrency", "-c", min=1, help="Messages at a time, per process.")
+        int | None,
+        typer.Option("--concurrency", "-c", min=1, help="Messages at a time, per process (default 10)."),
     ] = None,
     prefetch: Annotated[
         int | None,
@@ -58,14 +60,23 @@ def work(
     ] = None,
     max_bytes: Annotated[
         int | None,
-        typer.Option("--max-bytes", min=1, help="Bytes of large contents in memory at a time."),
+        typer.Option(
+            "--max-bytes",
+            min=1,
+            help="Bytes of large contents in memory at a time, per process (default 128 MiB).",
+        ),
     ] = None,
     lease_s: Annotated[
         float | None,
-        typer.Option("--lease-s", min=0.1, help="How long a message is ours without a heartbeat."),
+        typer.Option("--lease-s", min=0.1, help="Seconds a lease lasts without a heartbeat (default 30)."),
     ] = None,
     shutdown_s: Annotated[
-        float | None, typer.Option("--shutdown-s", min=0, help="How long running handlers may go on.")
+        float | None,
+        typer.Option(
+            "--shutdown-s",
+            min=0,
+            help="Seconds running handlers may go on after the first signal (default 20).",
+        ),
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="The worker's name, in leases and logs.")] = None,
     reload: Annotated[
@@ -82,10 +93,12 @@ def work(
 ) -> None:
     """Work messages until SIGTERM or Ctrl-C; a second one does not wait for what runs.
 
-    An App or a Worker has its own queue and settings; what is given here goes before its settings. A plain
-    function gets the queue of --dsn and --schema. A server that is away is waited for. Exit codes: 0
-    finished, 1 failed, 3 the queue cannot be used, 4 running handlers were interrupted, their messages given
-    back.
+    An App or a Worker has its own queue and settings. Options given here override its settings; the defaults
+    shown hold unless it says otherwise. A plain function gets the queue of --dsn and --schema. A server that
+    is away is waited for.
+
+    Exit codes: 0 finished, 1 failed, 2 wrong usage or an app that cannot be imported, 3 the queue cannot be
+    used, 4 running handlers were interrupted.
 
     lonnymq work shop.tasks:app --processes 4
     """

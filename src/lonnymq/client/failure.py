@@ -48,6 +48,8 @@ REFUSED_LOGIN = re.compile(
     )|^connection\ is\ bad:\ invalid""",
     re.VERBOSE | re.IGNORECASE,
 )
+# How libpq tells what a server answered.
+REFUSAL = re.compile(r"connection to (server .*?) failed: (?:FATAL: +)?(.*)")
 # How psycopg lists the addresses that it has tried.
 ATTEMPT = re.compile(r"^- (?=host)", re.MULTILINE)
 
@@ -127,8 +129,20 @@ def lost(error: Exception, *, commits: bool) -> ConnectionLost:
 
 def unreachable(error: Exception) -> ConnectionLost:
     """Return our error for a connection that could not be made."""
-    kind = LoginRefused if is_refused_login(error) else ConnectionLost
-    return kind(f"no connection to the database: nothing was sent ({error})", may_have_happened=False)
+    if is_refused_login(error):
+        return LoginRefused(
+            f"{_refusal(error)}: nothing was sent. Check the connection string, in LONNYMQ_DSN or as it was"
+            " given, and the PG* environment variables",
+            may_have_happened=False,
+        )
+    reason = f"no connection to the database: nothing was sent ({error})"
+    return ConnectionLost(reason, may_have_happened=False)
+
+
+def _refusal(error: Exception) -> str:
+    """Return why servers refused a login, in their own words, and which they are."""
+    answers = [f"{reason} ({server})" for server, reason in REFUSAL.findall(str(error))]
+    return "; ".join(dict.fromkeys(answers)) or " ".join(str(error).split())
 
 
 def is_refused_login(error: Exception) -> bool:

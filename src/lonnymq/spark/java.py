@@ -1,4 +1,4 @@
-"""Which Java runs Spark: JAVA_HOME's, else PATH's, else the one that `pip install "lonnymq[java]"` brings."""
+"""Which Java runs Spark: JAVA_HOME's, else PATH's, else the one of the extra `java`."""
 
 import hashlib
 import importlib
@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from lonnymq.errors import LonnyError
+from lonnymq.errors import LonnyError, install_advice
 
 OLDEST = 17
 # The PyPI runtime lacks this module, which Spark asks for and does not need: this launcher drops the request.
@@ -43,7 +43,7 @@ def java_home() -> Path:
     found = f" ({'; '.join(tried)})" if tried else ""
     raise JavaMissing(
         f"Spark needs Java {OLDEST} or newer{found}: install openjdk-17-jre-headless (Debian, Ubuntu), "
-        'or pip install "lonnymq[java]"'
+        f"or {install_advice('java')}"
     )
 
 

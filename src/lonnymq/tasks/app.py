@@ -131,7 +131,9 @@ class App(Generic[Answer]):
         except DecodeError as error:
             raise Bury(str(error)) from error
         if not isinstance(payload, dict) or not isinstance(payload.get("task"), str):
-            raise Bury('this message is of no task: its payload must be {"task": name, "arguments": {...}}')
+            raise Bury(
+                'this message does not name a task: its payload must be {"task": name, "arguments": {...}}'
+            )
         task = self._tasks.get(payload["task"])
         if task is None:
             known = listed(sorted(self._tasks), 20) or "none"

@@ -97,7 +97,7 @@ RISKS = (
         "idle_in_transaction_session_timeout",
         ("0 ms",),
         Level.NOTE,
-        "a forgotten transaction stays open for ever",
+        "a forgotten transaction stays open indefinitely",
         "set it for your applications' roles, say to 5min",
     ),
 )
@@ -181,7 +181,7 @@ def privileges(facts: Examination) -> Iterator[Finding]:
         return
     abilities = {
         "message_create": "create messages",
-        "message_dequeue": "work them",
+        "message_dequeue": "work messages",
         "channel_set": "operate",
         "queue_status": "look",
     }

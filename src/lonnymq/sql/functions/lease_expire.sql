@@ -62,7 +62,8 @@ begin
     array_agg(format('the lease of attempt %s expired%s: %s', s.attempt, ' (worker ' || s.worker || ')', case p.spent
       when 0 then 'no attempt was spent, because its worker had other messages in the same process'
       when 1 then 'an attempt was spent'
-      else format('%s attempts were spent, because %s had been lost in company before', p.spent, p.spent - 1)
+      else format('%s attempts were spent, because the message was lost while it ran alone, and %s too', p.spent,
+        case p.spent when 2 then 'an earlier loss counts' else format('%s earlier losses count', p.spent - 1) end)
     end))
   into v_leases, v_messages, v_ids, v_channel_ids, v_dequeue_ats, v_is_capped, v_attempts, v_suspicions, v_is_buried, v_errors
   from (
