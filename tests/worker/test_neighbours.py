@@ -6,10 +6,21 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from psycopg_pool import AsyncConnectionPool
 
-from lonnymq import AsyncMessage, AsyncQueue, ClientSettings, Defer, Message, NewMessage, Queue
+from lonnymq import (
+    AsyncMessage,
+    AsyncQueue,
+    ClientSettings,
+    Defer,
+    Handler,
+    Message,
+    NewMessage,
+    Queue,
+    Retry,
+)
 from lonnymq.worker import patience
 from tests.conftest import Connect
 from tests.worker.conftest import StartWorker
@@ -322,5 +333,156 @@ def test_a_message_cancelled_while_it_runs_is_counted_once(dsn: str) -> None:
                 await queue.cancel([created.id or 0])
                 await drained(queue)
             assert worker.counts == {"cancelled": 1}
+
+    asyncio.run(scenario())
+
+
+def test_what_goes_back_does_not_lose_its_place_to_what_came_later(dsn: str) -> None:
+    """Leased ahead in two replies: if the older ones go back, so do the younger ones of the channel."""
+    order: list[int] = []
+
+    async def handle(message: AsyncMessage) -> None:
+        order.append(message.payload["n"])
+        await asyncio.sleep(message.payload["seconds"])
+
+    async def scenario() -> None:
+        count = 0
+
+        async def put(*seconds: float) -> None:
+            nonlocal count
+            for one in seconds:
+                await queue.enqueue("a", {"n": count, "seconds": one})
+                count += 1
+
+        async with AsyncQueue(dsn) as queue, working(queue, handle, concurrency=1, prefetch=50):
+            for _ in range(5):
+                await put(*[0.001] * 30)
+                await asyncio.sleep(0.05)
+                await put(0.125, 0.001, 0.001)
+                await asyncio.sleep(0.06)
+                await put(0.001, 0.001)
+                await asyncio.sleep(0.3)
+            await until(lambda: len(order) >= count, "all have run")
+
+    asyncio.run(scenario())
+    assert order == sorted(order)
+
+
+def test_a_locked_lease_does_not_hold_up_the_acknowledgements_of_others(dsn: str) -> None:
+    """A handler in a thread completes in a transaction that it keeps open, and its time is over."""
+    release = threading.Event()
+    ended = 0
+
+    def holds(message: Message) -> None:
+        with psycopg.connect(dsn) as connection:
+            message.complete(connection=connection)
+            release.wait(PATIENCE_S)
+
+    async def quick(message: AsyncMessage) -> None:
+        nonlocal ended
+        ended += 1
+
+    class Both:
+        def route(self, message: AsyncMessage) -> Handler:
+            is_holder = message.channel == "holder"
+            return Handler(call=holds, timeout=0.2) if is_holder else Handler(call=quick)
+
+    async def scenario() -> None:
+        async with AsyncQueue(dsn) as queue:
+            await queue.channel("capped").set(max_concurrency=1)
+            await queue.enqueue("holder", 1)
+            async with working(queue, Both()) as worker:
+                await asyncio.sleep(1)
+                await queue.enqueue_many([NewMessage(channel="capped", payload=n) for n in range(100)])
+                # One after the other, each acknowledged before the next is released.
+                began = time.monotonic()
+                await until(lambda: ended == 100, "the others are worked")
+                took_s = time.monotonic() - began
+                release.set()
+                await drained(queue)
+            # At one per second, as long as a busy one is asked about, it would be 100.
+            assert took_s < 50
+            assert worker.counts["completed"] == 101
+
+    asyncio.run(scenario())
+
+
+def test_a_thread_that_nobody_awaits_any_more_does_not_take_the_next_job(dsn: str, queue: Queue) -> None:
+    """Middleware with a time limit of its own leaves its threads behind."""
+    release = threading.Event()
+    called: list[Any] = []
+
+    def handle(message: Message) -> None:
+        called.append(message.payload)
+        if message.payload == "hang":
+            release.wait(PATIENCE_S)
+
+    async def limited(message: AsyncMessage, call: Any) -> None:
+        async with asyncio.timeout(0.3):
+            await call()
+
+    async def scenario() -> None:
+        handler = Handler(call=handle, retry=Retry(first_s=1000))
+        async with AsyncQueue(dsn) as client, working(client, handler, [limited], concurrency=2) as worker:
+            for _ in range(2):
+                await client.enqueue("bad", "hang")
+            await until(lambda: worker.counts["deferred"] == 2, "both were given up")
+            for n in range(10):
+                await client.enqueue("good", n, max_attempts=1)
+            await until(lambda: worker.counts["completed"] == 10, "the others are worked")
+        release.set()
+
+    asyncio.run(scenario())
+    assert queue.dead("good").list() == []
+    queue.cancel([one.id for one in queue.peek("bad")])
+
+
+def test_states_are_part_of_the_budget(dsn: str) -> None:
+    """While the states of ended attempts wait to be sent, no more messages are fetched."""
+    begun = 0
+
+    async def handle(message: AsyncMessage) -> None:
+        nonlocal begun
+        if message.state is None:
+            begun += 1
+            raise Defer(state="y" * MEGABYTE)
+
+    async def scenario() -> None:
+        async with AsyncQueue(dsn) as queue:
+            await queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(40)])
+            with Proxy(dsn) as proxy:
+                async with working(proxy.dsn, handle, concurrency=4, max_bytes=4 * MEGABYTE) as worker:
+                    await until(lambda: begun >= 4, "some have begun")
+                    proxy.hang()
+                    await asyncio.sleep(1)
+                    assert begun <= 12
+                    proxy.forget()
+                    await until(lambda: worker.counts["completed"] >= 40, "all are worked")
+
+    asyncio.run(scenario())
+
+
+def test_a_content_of_nearly_the_budget_is_not_kept_out_by_smaller_ones(dsn: str) -> None:
+    begun: list[int] = []
+    is_over = False
+
+    async def handle(message: AsyncMessage) -> None:
+        size = len(message.payload)
+        begun.append(size)
+        await asyncio.sleep(0.2 + message.id % 7 / 20)
+        if not is_over and size < MEGABYTE:
+            await message.queue.enqueue("small", message.payload)
+
+    async def scenario() -> None:
+        nonlocal is_over
+        async with AsyncQueue(dsn) as queue:
+            for _ in range(8):
+                await queue.enqueue("small", "x" * 110_000)
+            async with working(queue, handle, concurrency=10, max_bytes=MEGABYTE + 100_000):
+                await until(lambda: len(begun) > 8, "the flow")
+                await queue.enqueue("large", "x" * MEGABYTE)
+                await until(lambda: MEGABYTE in begun, "the large one")
+                is_over = True
+                await drained(queue)
 
     asyncio.run(scenario())

@@ -118,3 +118,27 @@ def test_a_suspect_waits_until_its_process_is_empty(queue: Queue, start_worker: 
             running.discard(event["id"])
             assert not running & set(suspects) or event["id"] in suspects
     assert queue.dead().list() == []
+
+
+def test_other_tenants_are_worked_between_suspects(queue: Queue, start_worker: StartWorker) -> None:
+    """Many suspects that take their time: what ran alone is followed by as much time for the others."""
+    suspects = enqueue(queue, "a", 6, "sleep", seconds=1.0)
+    for _ in range(2):
+        victim = start_worker(concurrency=6, lease_s=0.5)
+        victim.wait_for_ids("begin", suspects)
+        victim.kill()
+    worker = start_worker(concurrency=6, lease_s=2)
+    others: list[int] = []
+
+    def is_over() -> bool:
+        others.extend(enqueue(queue, "b", 1, "sleep", seconds=0.01))
+        time.sleep(0.05)
+        return set(suspects) <= set(worker.ids("end"))
+
+    eventually(is_over)
+    ended = worker.ids("end")
+    between = [sum(1 for id_ in ended[: ended.index(suspect)] if id_ in others) for suspect in suspects]
+    # Some of the others before each suspect but the first.
+    assert len(set(between)) >= len(suspects) - 1
+    assert worker.stop() == ExitCode.FINISHED
+    assert queue.dead().list() == []
