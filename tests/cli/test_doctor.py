@@ -98,7 +98,7 @@ ILL: list[tuple[str, Examination, Vitals, Level, str, str]] = [
         replace(HEALTHY, trust=replace(TRUST, role_is_superuser=True)),
         VITALS,
         Level.NOTE,
-        "a superuser runs nothing of 'lonny'",
+        "runs code of 'lonny', and this role is a superuser",
         "-c role=lonny",
     ),
     (

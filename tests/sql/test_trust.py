@@ -157,7 +157,8 @@ OWNED = {
     "rule planted on table message with": "create rule planted as on insert to message"
     " where traps.catch(new.content) do also nothing",
     "policy planted on table message with": "create policy planted on message using (traps.catch(content))",
-    "statistics object planted with": "create statistics public.planted on (traps.catch(content)), id from message",
+    "statistics object public.planted with": "create statistics public.planted"
+    " on (traps.catch(content)), id from message",
 }
 
 

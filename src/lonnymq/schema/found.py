@@ -91,7 +91,7 @@ def look(schema: str) -> Steps[Found]:
     found = read_mark(comment)
     if found is not None or not is_own_ledger:
         return found or Found(True)
-    # A restore without comments lost the mark: the owner may ask its own table, and the next migrate() marks it.
+    # A restore without comments lost the mark: the owner asks its own table, and migrate() marks it again.
     rows = yield Step(
         "select coalesce(max(version), 0), coalesce(max(breaks_below), 0)"
         f" from only {quoted(schema)}.migration"

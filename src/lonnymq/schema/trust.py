@@ -76,8 +76,8 @@ def require_closed(schema: str, trust: Trust) -> None:
     if trust.strangers:
         raise SchemaUnsafe(
             f"schema {schema!r} holds {named(trust.strangers)}, which could run with the rights of"
-            f" {trust.owner!r}: drop what you do not know and all triggers, and make {trust.owner!r} the owner of"
-            " the rest"
+            f" {trust.owner!r}: drop what you do not know and all triggers, and make {trust.owner!r} the"
+            " owner of the rest"
         )
 
 

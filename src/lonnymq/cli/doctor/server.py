@@ -198,8 +198,9 @@ def unchecked(facts: Examination) -> Iterator[Finding]:
         yield Finding(
             Level.NOTE,
             "not checked",
-            f"a superuser runs nothing of {trust.owner!r}: workers, history, channels and the queue's invariants",
-            f"if you trust that role, look with its rights: add options='-c role={trust.owner}' to the DSN",
+            "workers, history, channels, the queue's invariants: to look at them runs code of"
+            f" {trust.owner!r}, and this role is a superuser",
+            f"if you trust that role, connect with its rights: options='-c role={trust.owner}' in the DSN",
         )
         return
     parts = {

@@ -38,7 +38,7 @@ select pg_get_userbyid(n.nspowner)::text as owner, o.rolsuper as owner_is_superu
       join pg_depend e on e.classid = d.classid and e.objid = d.objid
       join pg_shdepend s on s.dbid = b.oid and s.classid = e.refclassid and s.objid = e.refobjid and s.deptype = 'o'
       join pg_roles f on f.oid = s.refobjid and f.oid <> n.nspowner and not f.rolsuper
-      where c.relnamespace = n.oid and (
+      where c.relnamespace = n.oid and c.relowner = n.nspowner and (
         d.classid in ('pg_class'::regclass, 'pg_constraint'::regclass, 'pg_attrdef'::regclass, 'pg_policy'::regclass,
           'pg_statistic_ext'::regclass)
         -- Views of others over the queue's are theirs alone.
