@@ -41,7 +41,6 @@ SERVER = ServerFacts("shop", "ann", False, True, 160004, "16.4", False, NOW, 10,
 MAY_ALL = Privileges(
     True,
     False,
-    True,
     ("message_create", "message_dequeue", "channel_set", "queue_status", "queue_check"),
     ("channel_status",),
 )
@@ -94,7 +93,14 @@ ILL: list[tuple[str, Examination, Vitals, Level, str, str]] = [
     ("schema", state(SchemaState.OUTDATED), VITALS, Level.PROBLEM, "another release", "lonnymq migrate"),
     ("schema", state(SchemaState.NEWER, 2), VITALS, Level.NOTE, "newer", "install a newer"),
     ("schema", state(SchemaState.INCOMPATIBLE, 9), VITALS, Level.PROBLEM, "newer", "install a newer"),
-    ("schema", replace(HEALTHY, schema=None), VITALS, Level.PROBLEM, "may not see", "lonnymq grant ann"),
+    (
+        "not checked",
+        replace(HEALTHY, trust=replace(TRUST, role_is_superuser=True)),
+        VITALS,
+        Level.NOTE,
+        "runs code of 'lonny', and this role is a superuser",
+        "-c role=lonny",
+    ),
     (
         "privileges",
         replace(HEALTHY, privileges=replace(MAY_ALL, functions=())),

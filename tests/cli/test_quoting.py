@@ -120,7 +120,7 @@ def test_a_log_line_cannot_steer_the_terminal() -> None:
 def test_a_name_in_an_advised_command_stays_one_argument(name: str, tmp_path: Path) -> None:
     """The shell that runs the advice has another `lonnymq`, which prints its arguments."""
     paused = OverdueChannel(name, "paused", 5, 0, 120.0)
-    facts = replace(server(role=name), schema=None, channels=(paused, replace(paused, reason="ready")))
+    facts = replace(server(role=name), channels=(paused, replace(paused, reason="ready")))
     facts = replace(facts, privileges=replace(facts.privileges, functions=()))
     advised = [one.advice for one in findings(facts, VITALS, NOW) if one.advice]
     commands = [

@@ -10,12 +10,13 @@ from psycopg import conninfo, sql
 from lonnymq import NewMessage, Queue, SchemaTooNew
 from lonnymq.client.aio import caller as aio_caller
 from lonnymq.client.sync import caller as sync_caller
+from lonnymq.schema import files
 from tests.client.conftest import OpenConnection, OpenQueue
 from tests.conftest import Connect
 
-BREAK = "insert into migration (version, name, breaks_below) values (99, 'later', 99)"
-FINE = "insert into migration (version, name, breaks_below) values (98, 'fine', 1)"
-MEND = "delete from migration where version > 90"
+BREAK = "comment on table migration is 'lonnymq later 99 99'"
+FINE = "comment on table migration is 'lonnymq fine 98 1'"
+MEND = f"comment on table migration is 'lonnymq {files.fingerprint()} {files.latest_version()} 0'"
 
 
 @pytest.fixture(autouse=True)

@@ -149,7 +149,7 @@ def test_whoever_waits_for_an_uninstall_finds_the_queue_gone(open_: Open, operat
 def test_a_queue_of_a_newer_version_that_breaks_us_is_refused(open_: Open) -> None:
     connection = open_()
     schema.install(connection)
-    connection.execute("insert into lonnymq.migration (version, name, breaks_below) values (99, 'later', 98)")
+    connection.execute("comment on table lonnymq.migration is 'lonnymq later 99 98'")
     before = describe(connection, "lonnymq")
     assert schema.check(connection).state is SchemaState.INCOMPATIBLE
     for operation in (schema.install, schema.migrate):
@@ -164,7 +164,7 @@ def test_a_queue_of_a_newer_version_that_bears_us_is_left_alone(open_: Open) -> 
     """Its functions are newer than ours, too."""
     connection = open_()
     schema.install(connection)
-    connection.execute("insert into lonnymq.migration (version, name) values (99, 'later')")
+    connection.execute("comment on table lonnymq.migration is 'lonnymq later 99 0'")
     connection.execute(
         "create or replace function lonnymq.queue_event() returns text language sql as $$ select 'newer' $$"
     )
@@ -177,9 +177,32 @@ def test_a_queue_of_a_newer_version_that_bears_us_is_left_alone(open_: Open) -> 
 def test_an_older_queue_is_outdated_until_it_is_migrated(open_: Open) -> None:
     connection = open_()
     schema.install(connection)
-    connection.execute("comment on table lonnymq.migration is 'lonnymq of yesterday'")
+    connection.execute("comment on table lonnymq.migration is 'lonnymq yesterday 1 0'")
     assert schema.check(connection).state is SchemaState.OUTDATED
     assert schema.install(connection).state is SchemaState.CURRENT
+
+
+@pytest.mark.parametrize("operation", [schema.install, schema.migrate])
+@pytest.mark.parametrize("comment", ["null", "'ours; see the wiki'", "'lonnymq x 1'", f"'{'9' * 10_000}'"])
+def test_a_queue_whose_mark_was_lost_gets_it_again(
+    open_: Open, operation: Callable[..., Any], comment: str
+) -> None:
+    """As after a restore without comments."""
+    connection = open_()
+    schema.install(connection)
+    connection.execute(f"comment on table lonnymq.migration is {comment}".encode())
+    assert schema.check(connection).state is SchemaState.OUTDATED
+    assert operation(connection).state is SchemaState.CURRENT
+    assert schema.check(connection).state is SchemaState.CURRENT
+
+
+def test_the_mark_says_what_the_ledger_says(open_: Open) -> None:
+    connection = open_()
+    schema.install(connection)
+    connection.execute("insert into lonnymq.migration (version, name, breaks_below) values (0, 'x', 1)")
+    schema.migrate(connection)
+    rows = connection.execute("select obj_description('lonnymq.migration'::regclass)").fetchall()
+    assert rows == [(f"lonnymq {files.fingerprint()} {files.latest_version()} 1",)]
 
 
 @pytest.mark.parametrize("name", [HOSTILE, "Großbuchstaben und Leerzeichen", "select", "x" * 63])

@@ -58,6 +58,6 @@ def every_call(session: Session) -> None:
     session.execute("select message_publish(%s, array[%s], array[1])", [str(part), part])
     drain(session)
     session.execute("select history_prepare(2)")
-    session.execute("select stage_prune(interval '0')")
+    session.execute("select stage_prune(interval '1 hour')")
     assert value(session, "select channel_delete('b')") == "deleted"
     session.execute("select count(*) from queue_check(true)")

@@ -185,6 +185,9 @@ CALLS: dict[str, list[tuple[str, str]]] = {
         *each("sleeper_register({}, 1000)", "worker", ["null", "''", LONG]),
         *each("sleeper_register('w', {})", "for_ms", ["null", "0", "-1", "3600001"]),
     ],
+    "stage_prune": each(
+        "stage_prune({})", "older_than", ["'-1 day'", "'0'", "'59 minutes'", "'101 years'", "'-100000 years'"]
+    ),
     "history_prepare": each("history_prepare({})", "days", ["null", "-1", "367"]),
     "cron": [
         *each("cron_set({}, '* * * * *', 'a', 'x')", "name", BAD_CRONS),

@@ -1,12 +1,16 @@
 """Whoever installs, migrates or examines a queue runs nobody else's code; with real roles."""
 
+import contextlib
+
 import psycopg
 import pytest
 
 from lonnymq import Queue, SchemaOccupied, SchemaState, SchemaUnsafe, schema
+from lonnymq.schema import files
 from lonnymq.schema.examine import examine
 from lonnymq.schema.run import run
 from lonnymq.schema.step import quoted
+from tests.cli.conftest import in_process
 from tests.examples.pages import ROOT, blocks
 from tests.sql.conftest import Login, role_of
 from tests.sql.session import Session
@@ -124,7 +128,7 @@ def test_a_trigger_of_another_role_is_found(queue: Session, mallory: Session) ->
     mallory.run(
         "create trigger planted before insert on lonnymq.setting for each row execute function traps.catch()"
     )
-    with pytest.raises(SchemaUnsafe, match=r"trigger planted on table lonnymq\.setting of "):
+    with pytest.raises(SchemaUnsafe, match=r"trigger planted on table lonnymq\.setting"):
         schema.migrate(queue.connection)
     assert queue.rows("select * from traps.caught") == []
     queue.run("drop trigger planted on setting")
@@ -133,30 +137,148 @@ def test_a_trigger_of_another_role_is_found(queue: Session, mallory: Session) ->
         mallory.run("create trigger planted before insert on lonnymq.setting execute function traps.catch()")
 
 
-def test_looking_at_a_table_of_another_role_runs_none_of_its_code(login: Login, mallory: Session) -> None:
-    """A policy, and a type with a cast of its own, of a table that looks like the queue's ledger."""
+# By roles with rights that were granted by hand; triggers have no owner, and so no friends.
+HANGING = {
+    "trigger planted on table lonnymq.message": "create trigger planted before insert on lonnymq.message"
+    " for each row when (traps.catch(new.content)) execute function suppress_redundant_updates_trigger()",
+    "trigger planted on view lonnymq.channel_status": "create trigger planted instead of insert"
+    " on lonnymq.channel_status for each row execute function suppress_redundant_updates_trigger()",
+    "constraint pin_id_fkey on table traps.pin with table traps.pin": "create table traps.pin"
+    " (id bigint references lonnymq.message(id) on delete cascade)",
+}
+# By the owner itself, as after REASSIGN OWNED: code of others all the same.
+OWNED = {
+    "index planted with function": "create index planted on message (id) where traps.catch(content)",
+    "index planted with operator": "create index planted on message ((content operator(traps.===) content))",
+    "default value for column error of table dead with type": "alter table dead"
+    " alter error set default 'x'::traps.checked",
+    "constraint planted on table message with": "alter table message"
+    " add constraint planted check (traps.catch(content)) not valid",
+    "rule planted on table message with": "create rule planted as on insert to message"
+    " where traps.catch(new.content) do also nothing",
+    "policy planted on table message with": "create policy planted on message using (traps.catch(content))",
+    "statistics object public.planted with": "create statistics public.planted"
+    " on (traps.catch(content)), id from message",
+}
+
+
+def set_traps(mallory: Session) -> None:
     own_schema(mallory, "traps")
-    ledger = "create table {0}.setting (); create table {0}.turn (); create table {0}.message ();"
+    mallory.run(
+        "create function traps.catch(bytea) returns boolean language plpgsql immutable as"
+        " $$ begin perform traps.note(); return true; end $$;"
+        "create function traps.note() returns void language plpgsql as"
+        " $$ begin insert into traps.caught values (current_user); end $$;"
+        "create operator traps.=== (function = byteaeq, leftarg = bytea, rightarg = bytea);"
+        "create domain traps.checked as text check (traps.catch(value::bytea))"
+    )
+
+
+@pytest.mark.parametrize("found", [*HANGING, *OWNED])
+def test_what_hangs_on_a_table_and_may_run_code_of_others_is_found(
+    queue: Session, mallory: Session, dsn: str, found: str
+) -> None:
+    set_traps(mallory)
+    role = quoted(role_of(mallory))
+    queue.run(f"grant usage on schema lonnymq to {role}; grant all on all tables in schema lonnymq to {role}")
+    if found in HANGING:
+        mallory.run(HANGING[found])
+    else:
+        queue.run(OWNED[found])
+    queue.run("truncate traps.caught")
+    with pytest.raises(SchemaUnsafe, match="drop what you do not know and all triggers") as raised:
+        schema.migrate(queue.connection)
+    told = str(raised.value).replace("lonnymq.", "")
+    assert found.replace("lonnymq.", "") in told
+    with pytest.raises(psycopg.errors.RaiseException, match="others can have code run in this schema"):
+        queue.run(Queue(dsn).sql(version=1))
+    queue.run("rollback")
+    examined = run(queue.connection, examine("lonnymq")).trust
+    assert examined is not None
+    assert not examined.is_closed
+    assert queue.rows("select * from traps.caught") == []
+    queue.run(f"drop owned by {role} cascade")
+    queue.run("drop trigger if exists planted on message; drop trigger if exists planted on channel_status")
+    queue.run("drop rule if exists planted on message; drop statistics if exists public.planted")
+    assert schema.migrate(queue.connection).state is SchemaState.CURRENT
+
+
+def test_views_that_others_have_over_the_queue_are_theirs_alone(queue: Session, mallory: Session) -> None:
+    role = quoted(role_of(mallory))
+    queue.run(f"select queue_grant('{role_of(mallory)}', 'operator')")
+    mallory.run("create schema report; create view report.channels as select * from lonnymq.channel_status")
+    assert schema.migrate(queue.connection).state is SchemaState.CURRENT
+    queue.run(f"drop owned by {role} cascade")
+
+
+FORGED = """
+  create schema {0}; grant usage on schema {0} to public;
+  create table {0}.setting (); create table {0}.turn (); create table {0}.message ();
+  create table {0}.migration (version {1}, breaks_below {1});
+  grant select on {0}.migration to public;
+  create view {0}.channel_status as select traps.catch() as channel;
+  create function {0}.queue_status() returns boolean language sql as $$ select traps.catch() $$;
+  create function {0}.queue_check(boolean) returns boolean language sql as $$ select traps.catch() $$;
+  grant select on {0}.channel_status to public
+"""
+# Ways in which to read a table runs code of its owner.
+FORGERIES = {
+    "policies": "alter table policies.migration enable row level security;"
+    " create policy planted on policies.migration using (traps.catch());"
+    " insert into policies.migration values (1, 0)",
+    "types": "insert into types.migration values (row(1), row(0))",
+    "predicates": "create index on predicates.migration (version) where traps.fold(1);"
+    " insert into predicates.migration values (1, 0)",
+    "expressions": "create index on expressions.migration ((traps.fold(1)));"
+    " insert into expressions.migration values (1, 0)",
+    "views": "drop table views.migration;"
+    " create view views.migration as select 1 as version, 0 as breaks_below where traps.catch();"
+    " grant select on views.migration to public",
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+@pytest.mark.parametrize("is_marked", [True, False])
+def test_looking_at_a_queue_of_another_role_runs_none_of_its_code(
+    queue: Session, login: Login, mallory: Session, dsn: str, name: str, is_marked: bool
+) -> None:
+    """Whoever looks, and however much it looks like ours; a superuser's rights are worth most."""
+    own_schema(mallory, "traps")
     mallory.run(
         "create function traps.catch() returns boolean language plpgsql as"
         " $$ begin insert into traps.caught values (current_user); return true; end $$;"
+        "create function traps.fold(integer) returns boolean language plpgsql immutable as"
+        " $$ begin return traps.catch(); end $$;"
         "create type traps.number as (v integer);"
         "create function traps.cast(traps.number) returns integer language plpgsql as"
-        " $$ begin insert into traps.caught values (current_user); return 1; end $$;"
-        "create cast (traps.number as integer) with function traps.cast as implicit;"
-        f"create schema policies; grant usage on schema policies to public; {ledger.format('policies')}"
-        "create table policies.migration (version integer, breaks_below integer);"
-        "insert into policies.migration values (1, 0); grant select on policies.migration to public;"
-        "alter table policies.migration enable row level security;"
-        "create policy planted on policies.migration using (traps.catch());"
-        f"create schema types; grant usage on schema types to public; {ledger.format('types')}"
-        "create table types.migration (version traps.number, breaks_below traps.number);"
-        "insert into types.migration values (row(1), row(0)); grant select on types.migration to public"
+        " $$ begin return traps.catch()::integer; end $$;"
+        "create cast (traps.number as integer) with function traps.cast as implicit"
     )
-    victim = login("operator")
-    for name in ("policies", "types"):
-        assert schema.check(victim.connection, name).state is SchemaState.MISSING
-        run(victim.connection, examine(name))
+    mallory.run(FORGED.format(name, "traps.number" if name == "types" else "integer"))
+    mallory.run(FORGERIES[name])
+    if is_marked:
+        kind = "view" if name == "views" else "table"
+        note = f"lonnymq {files.fingerprint()} {files.latest_version()} 0"
+        mallory.run(f"comment on {kind} {name}.migration is '{note}'")
+    mallory.run("truncate traps.caught")
+    guest = login("operator")
+    is_taken_for_ours = is_marked and name != "views"
+    expected = SchemaState.CURRENT if is_taken_for_ours else SchemaState.MISSING
+    for session in (queue, guest):
+        assert schema.check(session.connection, name).state is expected
+        if session is guest and is_taken_for_ours:
+            schema.install(session.connection, name)
+            continue
+        for operation in (schema.install, schema.migrate):
+            with pytest.raises(SchemaUnsafe, match="belongs to role"):
+                operation(session.connection, name)
+    run(queue.connection, examine(name))
+    in_process(dsn)("doctor", "--schema", name)
+    with Queue(dsn, schema=name) as opened, opened.caller.source.connection() as connection:
+        opened.caller.require_compatible(connection)
+    queue.run(f"create table {name}.ours ()")
+    with contextlib.suppress(SchemaOccupied):
+        schema.uninstall(queue.connection, name)
     assert mallory.rows("select * from traps.caught") == []
 
 

@@ -5,6 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from psycopg import sql
 
 from lonnymq import ExitCode, NewMessage, Queue
 from tests.conftest import Connect
@@ -141,11 +142,12 @@ def test_a_process_that_cannot_use_the_queue_any_more_is_tried_again(
     parent = start_worker(processes=2, concurrency=1)
     enqueue(queue, 1, seconds=0)
     parent.wait_for("end")
-    connect().execute("insert into migration (version, name, breaks_below) values (99, 'later', 99)")
+    mark = connect().execute("select obj_description('migration'::regclass)").fetchone()
+    connect().execute("comment on table migration is 'lonnymq later 99 99'")
     for pid in eventually(lambda: pair_of(parent), "two of them"):
         os.kill(pid, signal.SIGKILL)
     eventually(lambda: "ended with 3, starting another" in parent.said())
-    connect().execute("delete from migration where version = 99")
+    connect().execute(sql.SQL("comment on table migration is {}").format(*(mark or ())))
     enqueue(queue, 1, seconds=0)
     parent.wait_for("end", 2)
     assert parent.stop() == ExitCode.FINISHED

@@ -18,19 +18,13 @@ STATUS = function(
 ACTIVITY = function("queue_activity", "created, leased, ended, at")
 CHECK = function("queue_check", "problem, channel, detail, is_repaired", p_repair="boolean")
 # Fails for nobody, so that it may be asked in a caller's transaction.
-IS_VERSIONED = Statement(
+# A comment, not a table: that would run code of its owner, as in the predicate of an index.
+MARK = Statement(
     "migration",
-    "select exists (select from pg_catalog.pg_class c"
+    "select pg_catalog.obj_description(c.oid, 'pg_class') from pg_catalog.pg_class c"
     " join pg_catalog.pg_namespace n on n.oid = c.relnamespace"
-    " join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attname = 'breaks_below'"
-    " where n.nspname = %t::text and c.relname = 'migration' and c.relkind = 'r'"
-    " and pg_catalog.has_schema_privilege(n.oid, 'usage')"
-    " and pg_catalog.has_table_privilege(c.oid, 'select'))",
+    " where n.nspname = %t::text and c.relname = 'migration' and c.relkind = 'r'",
     ("text",),
-)
-VERSION = Statement(
-    "migration",
-    "select coalesce(max(m.version), 0), coalesce(max(m.breaks_below), 0) from {schema}.migration m",
 )
 # Fails for nobody either: without a queue there is no row.
 MAY_DEQUEUE = Statement(
@@ -79,14 +73,9 @@ def check(repair: bool) -> Call[list[Problem]]:
     )
 
 
-def is_versioned(schema: str) -> Call[bool]:
-    """Whether there is a queue whose version this role may read."""
-    return call(IS_VERSIONED, schema, decode=lambda rows: bool(rows[0][0]))
-
-
-def version() -> Call[tuple[int, int]]:
-    """The version that is installed, and the oldest one that a client may know."""
-    return call(VERSION, decode=lambda rows: (int(rows[0][0]), int(rows[0][1])))
+def mark(schema: str) -> Call[str | None]:
+    """What install() and migrate() noted on the queue: which version it is, and whom it bears."""
+    return call(MARK, schema, decode=lambda rows: rows[0][0] if rows else None)
 
 
 def grant(role: str, kind: str) -> Call[None]:

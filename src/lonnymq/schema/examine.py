@@ -34,7 +34,6 @@ class Privileges:
 
     is_there: bool
     is_owner: bool
-    may_look: bool
     functions: tuple[str, ...]
     views: tuple[str, ...]
 
@@ -84,12 +83,12 @@ class LongLease:
 
 @dataclass(frozen=True)
 class Examination:
-    """`trust` is None if there is no schema, `schema` if this role may not see which version is installed."""
+    """`trust` is None if there is no schema."""
 
     server: ServerFacts
     privileges: Privileges
     trust: Trust | None
-    schema: SchemaStatus | None
+    schema: SchemaStatus
     holders: tuple[Holder, ...]
     tables: tuple[TableFacts, ...]
     channels: tuple[OverdueChannel, ...]
@@ -105,15 +104,15 @@ def _examine(schema: str) -> Steps[Examination]:
     rows = yield question("doctor/server.sql")
     server = ServerFacts(*rows[0])
     rows = yield question("doctor/privileges.sql")
-    is_there, is_owner, may_look, functions, views = rows[0]
-    privileges = Privileges(is_there, is_owner, may_look, tuple(functions), tuple(views))
+    is_there, is_owner, functions, views = rows[0]
+    privileges = Privileges(is_there, is_owner, tuple(functions), tuple(views))
     held = yield from trust.look(schema)
-    status = (yield from found.look(schema)).status(schema) if may_look else None
+    status = (yield from found.look(schema)).status(schema)
     holders = yield question("doctor/holders.sql")
     tables = yield question("doctor/tables.sql")
     channels, leases = [], []
     # Not where somebody else's functions may be called, with the rights of whoever examines.
-    if status and status.version and held and held.is_closed and "channel_status" in views:
+    if status.version and held and held.may_be_called and "channel_status" in views:
         yield enter(schema)
         channels = yield question("doctor/channels.sql")
         # Whoever may see one of these views may see the other.

@@ -1,5 +1,6 @@
 """What is installed in a schema."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -8,6 +9,8 @@ from lonnymq.schema.step import Step, Steps, quoted
 
 # Tables that every version has.
 MARKS = {"migration", "setting", "turn", "message"}
+# The comment on table migration: which files were applied, and what the ledger says (see schema/mark.sql).
+MARK = re.compile(r"lonnymq (?P<fingerprint>\w{1,64}) (?P<version>[0-9]{1,9}) (?P<breaks_below>[0-9]{1,9})")
 
 
 class SchemaState(StrEnum):
@@ -35,7 +38,7 @@ class Found:
     exists: bool
     version: int = 0
     breaks_below: int = 0
-    mark: str | None = None
+    fingerprint: str | None = None
 
     @property
     def is_queue(self) -> bool:
@@ -50,7 +53,7 @@ class Found:
             return SchemaState.INCOMPATIBLE
         if self.version > latest:
             return SchemaState.NEWER
-        if self.version < latest or self.mark != release_mark():
+        if self.version < latest or self.fingerprint != files.fingerprint():
             return SchemaState.OUTDATED
         return SchemaState.CURRENT
 
@@ -58,34 +61,43 @@ class Found:
         return SchemaStatus(schema, self.state, self.version, files.latest_version())
 
 
-def release_mark() -> str:
-    """Return the note that is left on what this release has applied."""
-    return f"lonnymq {files.fingerprint()}"
+def read_mark(comment: str | None) -> Found | None:
+    """Return what the comment on table migration says; None if it is no mark."""
+    mark = MARK.fullmatch(comment or "")
+    return mark and Found(True, int(mark["version"]), int(mark["breaks_below"]), mark["fingerprint"])
 
 
 def look(schema: str) -> Steps[Found]:
-    """Find out what is there, without touching anything that might not be ours."""
+    """Find out what is there, from PostgreSQL's catalog alone.
+
+    Even to read a plain table runs code of its owner, as in the predicate of an index; and what was a table
+    may be a view by then.
+    """
     rows = yield Step("select 1 from pg_namespace where nspname = %s", (schema,))
     if not rows:
         return Found(False)
-    # Only a plain table is read: a type, a policy or a generated column of others would run code of others.
     rows = yield Step(
-        "select obj_description(c.oid, 'pg_class') from pg_class c"
-        " join pg_namespace n on n.oid = c.relnamespace"
-        " where n.nspname = %s and c.relname = 'migration' and c.relkind = 'r' and not c.relrowsecurity"
-        " and (select count(*) from pg_attribute a where a.attrelid = c.oid and a.attgenerated = ''"
-        " and a.attname in ('version', 'breaks_below') and a.atttypid = 'integer'::regtype) = 2",
+        "select obj_description(c.oid, 'pg_class'), u.oid = c.relowner and u.oid = n.nspowner"
+        " and (select count(*) from pg_attribute a where a.attrelid = c.oid"
+        " and a.attname in ('version', 'breaks_below') and a.atttypid = 'integer'::regtype) = 2"
+        " from pg_class c join pg_namespace n on n.oid = c.relnamespace"
+        " join pg_roles u on u.rolname = current_user"
+        " where n.nspname = %s and c.relname = 'migration' and c.relkind = 'r'",
         (schema,),
     )
     if not rows or not (yield from names(schema)) >= MARKS:
         return Found(True)
-    mark = rows[0][0]
+    comment, is_own_ledger = rows[0]
+    found = read_mark(comment)
+    if found is not None or not is_own_ledger:
+        return found or Found(True)
+    # A restore without comments lost the mark: the owner asks its own table, and migrate() marks it again.
     rows = yield Step(
         "select coalesce(max(version), 0), coalesce(max(breaks_below), 0)"
         f" from only {quoted(schema)}.migration"
     )
     version, breaks_below = rows[0]
-    return Found(True, version, breaks_below, mark)
+    return Found(True, version, breaks_below)
 
 
 def names(schema: str) -> Steps[set[str]]:

@@ -14,7 +14,7 @@ from lonnymq.errors import (
     invalid,
 )
 from lonnymq.schema import files, trust
-from lonnymq.schema.found import MARKS, Found, SchemaState, SchemaStatus, look, names, release_mark
+from lonnymq.schema.found import MARKS, Found, SchemaState, SchemaStatus, look, names
 from lonnymq.schema.step import Step, Steps, quoted, script, secluded
 
 
@@ -200,7 +200,8 @@ def _closing(known: str) -> Steps[None]:
     yield Step("select history_prepare();")
     ours = ", ".join(f"'{name}'" for name in sorted(_our_names()))
     yield Step(f"select queue_seal(array[{ours}], {known});")
-    yield Step(f"comment on table migration is '{release_mark()}';")
+    mark = files.read("schema/mark.sql")
+    yield Step(mark.text.replace("{fingerprint}", files.fingerprint()), origin=mark.path)
 
 
 def _our_names() -> set[str]:

@@ -27,6 +27,16 @@ class Trust:
         return not self.creators and not self.strangers
 
     @property
+    def may_be_called(self) -> bool:
+        """Whether this role may run what is there to look at it: not a superuser what a lesser role has made.
+
+        That role can change it whenever it likes. Others have been granted what they call.
+        """
+        return self.is_closed and (
+            self.role == self.owner or self.owner_is_superuser or not self.role_is_superuser
+        )
+
+    @property
     def revoking(self) -> str:
         """The roles that may create, as REVOKE takes them."""
         return ", ".join(name if name == "PUBLIC" else quoted(name) for name in self.creators[:MOST_NAMED])
@@ -66,7 +76,8 @@ def require_closed(schema: str, trust: Trust) -> None:
     if trust.strangers:
         raise SchemaUnsafe(
             f"schema {schema!r} holds {named(trust.strangers)}, which could run with the rights of"
-            f" {trust.owner!r}: drop what you do not know, and make {trust.owner!r} the owner of the rest"
+            f" {trust.owner!r}: drop what you do not know and all triggers, and make {trust.owner!r} the"
+            " owner of the rest"
         )
 
 

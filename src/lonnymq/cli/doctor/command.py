@@ -79,8 +79,8 @@ def findings(facts: Examination, vitals: Vitals, now: datetime) -> Iterator[Find
 
 def _vitals(queue: Queue, facts: Examination, is_quick: bool) -> Vitals:
     """Ask the queue what this role may ask; not where functions of others may answer."""
-    is_closed = facts.trust is not None and facts.trust.is_closed
-    if facts.schema is None or facts.schema.state not in WORKABLE or not is_closed:
+    may_be_called = facts.trust is not None and facts.trust.may_be_called
+    if facts.schema.state not in WORKABLE or not may_be_called:
         return Vitals(None, None, None)
     may = facts.privileges.functions
     return Vitals(

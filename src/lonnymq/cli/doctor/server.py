@@ -128,14 +128,6 @@ def place(server: ServerFacts, now: datetime) -> Iterator[Finding]:
 
 def schema(facts: Examination) -> Iterator[Finding]:
     found = facts.schema
-    if found is None:
-        yield Finding(
-            Level.PROBLEM,
-            "schema",
-            "this role may not see which version is installed",
-            f"as the queue's owner: lonnymq grant {shell(facts.server.role)} operator",
-        )
-        return
     shown = f"queue {found.schema!r}"
     match found.state:
         case SchemaState.CURRENT:
@@ -174,7 +166,7 @@ def schema(facts: Examination) -> Iterator[Finding]:
 
 
 def privileges(facts: Examination) -> Iterator[Finding]:
-    if facts.schema is not None and facts.schema.state is SchemaState.MISSING:
+    if facts.schema.state is SchemaState.MISSING:
         return
     if facts.privileges.is_owner:
         yield Finding(Level.OK, "privileges", "this role owns the queue")
@@ -199,7 +191,17 @@ def privileges(facts: Examination) -> Iterator[Finding]:
 
 def unchecked(facts: Examination) -> Iterator[Finding]:
     """What this role may not look at, and nobody has looked at therefore."""
-    if facts.schema is None or facts.schema.state is SchemaState.MISSING:
+    if facts.schema.state is SchemaState.MISSING:
+        return
+    trust = facts.trust
+    if trust is not None and trust.is_closed and not trust.may_be_called:
+        yield Finding(
+            Level.NOTE,
+            "not checked",
+            "workers, history, channels, the queue's invariants: to look at them runs code of"
+            f" {trust.owner!r}, and this role is a superuser",
+            f"if you trust that role, connect with its rights: options='-c role={trust.owner}' in the DSN",
+        )
         return
     parts = {
         "workers": "queue_status" in facts.privileges.functions,
@@ -220,11 +222,10 @@ def unchecked(facts: Examination) -> Iterator[Finding]:
 def owner(facts: Examination) -> Iterator[Finding]:
     """Who else can have code run with the rights of the queue's owner, and how far those reach."""
     trust, found = facts.trust, facts.schema
-    if trust is None or (found is not None and found.state is SchemaState.MISSING):
+    if trust is None or found.state is SchemaState.MISSING:
         return
     if trust.creators:
-        # Without `schema` this role may not look, and the advice is the owner's to follow anyway.
-        name = quoted(found.schema) if found else "the queue's"
+        name = quoted(found.schema)
         yield Finding(
             Level.PROBLEM,
             "owner",
@@ -237,7 +238,7 @@ def owner(facts: Examination) -> Iterator[Finding]:
             Level.PROBLEM,
             "owner",
             f"the schema holds {named(trust.strangers)}, which can run with the rights of {trust.owner!r}",
-            f"drop what you do not know, and make {trust.owner!r} the owner of the rest",
+            f"drop what you do not know and all triggers, and make {trust.owner!r} the owner of the rest",
         )
     if trust.owner_is_superuser:
         yield Finding(

@@ -141,9 +141,10 @@ class AsyncCaller:
         """Refuse a queue that a newer version has made unfit for this client; where none is, say nothing."""
         connected = self.source.connected
         try:
-            if await self._execute(queue_calls.is_versioned(self.schema), connection, prepare=False):
-                found = await self._execute(queue_calls.version(), connection, prepare=False)
-                schemas.steps.refuse_newer(self.schema, *found)
+            mark = await self._execute(queue_calls.mark(self.schema), connection, prepare=False)
+            found = schemas.read_mark(mark)
+            if found is not None:
+                schemas.steps.refuse_newer(self.schema, found.version, found.breaks_below)
         except ConnectionLost as error:
             if not error.may_have_happened:
                 raise

@@ -195,7 +195,10 @@ class AsyncQueue(AsyncAcknowledger):
         return await bulk.copy_in(self.caller, self.codec, messages, publication, on_progress, connection)
 
     async def stage_prune(self, *, older_than: timedelta = timedelta(days=1)) -> int:
-        """Delete what bulk loads staged and nobody will publish; return how many messages."""
+        """Delete what bulk loads of any role staged and nobody will publish; return how many messages.
+
+        `older_than` is at least an hour: nothing is taken from a load that is under way.
+        """
         return await self.caller.perform(stage_calls.prune(older_than))
 
     # It is leased.

@@ -197,7 +197,10 @@ class Queue(Acknowledger):
         return bulk.copy_in(self.caller, self.codec, messages, publication, on_progress, connection)
 
     def stage_prune(self, *, older_than: timedelta = timedelta(days=1)) -> int:
-        """Delete what bulk loads staged and nobody will publish; return how many messages."""
+        """Delete what bulk loads of any role staged and nobody will publish; return how many messages.
+
+        `older_than` is at least an hour: nothing is taken from a load that is under way.
+        """
         return self.caller.perform(stage_calls.prune(older_than))
 
     # It is leased.

@@ -1,9 +1,5 @@
 -- privileges: what this role may do with the queue in the schema that the setting lonnymq.examined names.
 select n.oid is not null as is_there, coalesce(pg_has_role(current_user, n.nspowner, 'usage'), false) as is_owner,
-  not exists (
-    select from pg_class c where c.relnamespace = n.oid and c.relname = 'migration'
-      and not (has_schema_privilege(n.oid, 'usage') and has_table_privilege(c.oid, 'select'))
-  ) as may_look,
   coalesce(array(
     select distinct p.proname::text from pg_proc p
     where p.pronamespace = n.oid and has_schema_privilege(n.oid, 'usage') and has_function_privilege(p.oid, 'execute')

@@ -24,11 +24,9 @@ as $$
       'cron_list', 'stage_discard', 'stream_publish', 'claim_backlog', 'claim_take', 'claim_plan', 'claim_keep',
       'claim_read', 'claim_complete', 'history_follow', 'history_slices', 'history_done', 'history_readers', 'history_blocker',
       'history_forget'], null),
-    ('producer', 'SELECT', array['migration'], null),
-    ('worker', 'SELECT', array['migration'], null),
-    ('reader', 'SELECT', array['migration', 'channel_status', 'lease_status', 'dead_letter', 'table_size',
+    ('reader', 'SELECT', array['channel_status', 'lease_status', 'dead_letter', 'table_size',
       'history_partition'], null),
-    ('operator', 'SELECT', array['migration', 'channel_status', 'lease_status', 'dead_letter', 'table_size',
+    ('operator', 'SELECT', array['channel_status', 'lease_status', 'dead_letter', 'table_size',
       'history_partition', 'message_json', 'message_status', 'history', 'dead', 'publication', 'stream'], null),
     -- Not those that say whose a row is and how old.
     ('producer', 'INSERT', array['stage'], array['publication', 'part', 'ordinal', 'channel', 'contents', 'dequeue_ats',

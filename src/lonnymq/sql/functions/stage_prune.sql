@@ -1,4 +1,5 @@
 -- stage_prune: delete staged rows that nobody will publish: staged so long ago, or of a published publication.
+-- Whatever role they are of.
 -- Returns how many messages they had.
 -- Locks:  those rows, skipping locked ones.
 -- Writes: stage (delete).
@@ -10,6 +11,10 @@ as $$
 declare
   v_messages bigint;
 begin
+  -- Rows of all roles go: a load that another one has under way must not.
+  if p_older_than not between interval '1 hour' and interval '100 years' then
+    perform reject('older_than', p_older_than::text, 'between 1 hour and 100 years');
+  end if;
   with gone as (
     delete from stage t where t.ctid = any(array(
       select s.ctid from stage s

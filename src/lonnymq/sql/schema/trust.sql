@@ -1,6 +1,8 @@
 -- trust: whose the schema is that the setting lonnymq.examined names, and who else could have code run there with the
 -- rights of the queue's owner: roles that may create in it; objects of others, since an overload that fits better is called
--- wherever it is in search_path; triggers of others. And what it holds. Nothing if there is no such schema.
+-- wherever it is in search_path; triggers, which have no owner, and of which the queue has none; and keys, indexes,
+-- defaults, rules, policies and statistics that use something of others. And what it holds. Nothing if there is no such
+-- schema.
 select pg_get_userbyid(n.nspowner)::text as owner, o.rolsuper as owner_is_superuser, u.rolname::text as role,
   u.rolsuper as role_is_superuser,
   array(
@@ -22,12 +24,26 @@ select pg_get_userbyid(n.nspowner)::text as owner, o.rolsuper as owner_is_superu
       ) h
       where h.owner <> n.nspowner
       union all
-      select format('%s of %s', pg_describe_object('pg_trigger'::regclass, t.oid, 0), f.rolname)
+      select pg_describe_object('pg_trigger'::regclass, t.oid, 0)
       from pg_class c
       join pg_trigger t on t.tgrelid = c.oid and not t.tgisinternal
-      join pg_proc p on p.oid = t.tgfoid and p.proowner <> n.nspowner
-      join pg_roles f on f.oid = p.proowner and not f.rolsuper
       where c.relnamespace = n.oid
+      union
+      select format('%s with %s of %s', pg_describe_object(d.classid, d.objid, 0),
+        pg_describe_object(s.classid, s.objid, 0), f.rolname)
+      from pg_class c
+      join pg_depend d on d.refclassid = 'pg_class'::regclass and d.refobjid = c.oid
+      left join pg_rewrite r on d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
+      left join pg_class v on v.oid = r.ev_class
+      join pg_depend e on e.classid = d.classid and e.objid = d.objid
+      join pg_shdepend s on s.dbid = b.oid and s.classid = e.refclassid and s.objid = e.refobjid and s.deptype = 'o'
+      join pg_roles f on f.oid = s.refobjid and f.oid <> n.nspowner and not f.rolsuper
+      where c.relnamespace = n.oid and c.relowner = n.nspowner and (
+        d.classid in ('pg_class'::regclass, 'pg_constraint'::regclass, 'pg_attrdef'::regclass, 'pg_policy'::regclass,
+          'pg_statistic_ext'::regclass)
+        -- Views of others over the queue's are theirs alone.
+        or v.relnamespace = n.oid
+      )
     ) s
     order by 1 limit 100
   ) as strangers,
