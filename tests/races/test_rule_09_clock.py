@@ -298,11 +298,12 @@ def test_channels_with_scheduled_messages_hide_no_other(clock: Session, connect:
         )
     for _ in range(40):
         assert dequeue(worker, 500) == []
-    move(clock, 1800)
-    clock.execute("""select channel_set('z', '{"is_paused": true}')""")
+    clock.execute("select channel_pause('z')")
+    move(clock, 300)
     ids = create(clock, "z", 2)
-    clock.execute("delete from wake")
-    move(clock, -3600)
+    for _ in range(3):
+        assert dequeue(worker, 500) == []
+    move(clock, -600)
     clock.execute("update channel set is_paused = false")
     worked: list[int] = []
     for _ in range(4):

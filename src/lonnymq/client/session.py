@@ -38,7 +38,6 @@ LATER = 170_000
 REFUSAL = re.compile(r"startup parameter|command-line option", re.IGNORECASE)
 
 
-
 def startup_options(given: Mapping[str, Any]) -> str | None:
     """Return `options` for the start of a session; None if others' options are out of our sight."""
     if given.get("service") or os.environ.get("PGSERVICE"):

@@ -45,7 +45,7 @@ declare
   c_hints constant text := 'lonnymq.hints_1_' || 'turn'::regclass::oid;
   v_setting text := current_setting(c_hints, true);
   v_hints bigint[] := case
-    when v_setting ~ '^\d{1,16},\d{1,16}(,(-|-?[0-8]?\d{1,18}|-?9([01]\d|2[01])\d{16}|-9223372036854775808)){11}$'
+    when v_setting ~ '^\d{1,16},\d{1,16}(,-9223372036854775808)?(,(-|-?[0-8]?\d{1,18}|-?9([01]\d|2[01])\d{16})){10,11}$'
     then string_to_array(v_setting, ',', '-')::bigint[]
   end;
   v_now bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
