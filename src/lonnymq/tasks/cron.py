@@ -35,7 +35,7 @@ UNREACHABLE = (ConnectionLost, SchemaError, psycopg.OperationalError, psycopg.In
 POSTPONED = timedelta(minutes=5)
 # and at one whose own call got no answer: before its ticks count as missed.
 POSTPONED_BRIEFLY = timedelta(seconds=30)
-# How many crons a pass looks at; and how many if none of those can be ticked, so that they cannot hide the others.
+# How many crons a pass looks at; and how many if none of those can be ticked: they must not hide the others.
 PAGE, LONGEST_PAGE = 100, 10_000
 
 
@@ -129,7 +129,7 @@ async def _tick_one(queue: AsyncQueue, cron: DueCron, patience_s: float) -> Cron
     except (ConnectionLost, SchemaError):
         raise
     except Exception as error:  # noqa: BLE001 - of an expression, a time zone or a channel of somebody else's
-        # It may be the call that was too much, or the database that is away: then nothing can be put off either.
+        # Perhaps the call was too much. If the database is away, nothing can be put off either.
         by = POSTPONED_BRIEFLY if isinstance(error, UNREACHABLE) else POSTPONED
         outcome = await _put_off(queue, cron, by, patience_s)
         logger.error("cron %s does not tick: %s", line(cron.name), line(str(error)))
