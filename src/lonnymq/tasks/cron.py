@@ -131,9 +131,9 @@ async def _tick_one(queue: AsyncQueue, cron: DueCron, patience_s: float) -> Cron
     except Exception as error:  # noqa: BLE001 - of an expression, a time zone or a channel of somebody else's
         # Perhaps the call was too much. If the database is away, nothing can be put off either.
         by = POSTPONED_BRIEFLY if isinstance(error, UNREACHABLE) else POSTPONED
-        outcome = await _put_off(queue, cron, by, patience_s)
+        put_off = await _put_off(queue, cron, by, patience_s)
         logger.error("cron %s does not tick: %s", line(cron.name), line(str(error)))
-        return outcome
+        return put_off
     if outcome is CronTickOutcome.TICKED and ticks.skipped_to is not None:
         logger.warning(
             "cron %s: more than %d ticks were missed, those up to %s are skipped",
