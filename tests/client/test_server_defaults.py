@@ -148,7 +148,8 @@ def test_our_own_transactions_have_no_time_limit_of_the_databases(
         "-",
         ",".join(["9223372036854775807"] * 13),
         ",".join(["9" * 30] * 13),
-        ",".join(["0"] * 13),
+        ",".join(["9" * 16] * 14),
+        ",".join(["0"] * 14),
         "0,0" + ",-9223372036854775808" * 11,
     ],
 )

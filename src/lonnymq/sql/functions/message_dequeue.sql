@@ -41,13 +41,10 @@ declare
   c_limit constant integer := least(p_limit, 500);
   c_lowest constant bigint := -9223372036854775808;
   -- What this session remembers between calls. Hints only: a full look starts without them. A role or a database may
-  -- have a default for any setting, so what does not look like ours is none.
+  -- have a default for any setting; ours ends with the id of this process, which no default knows.
   c_hints constant text := 'lonnymq.hints_1_' || 'turn'::regclass::oid;
   v_setting text := current_setting(c_hints, true);
-  v_hints bigint[] := case
-    when v_setting ~ '^\d{1,16},\d{1,16}(,-9223372036854775808)?(,(-|-?[0-8]?\d{1,18}|-?9([01]\d|2[01])\d{16})){10,11}$'
-    then string_to_array(v_setting, ',', '-')::bigint[]
-  end;
+  v_hints bigint[] := case when v_setting like '%,' || pg_backend_pid() then string_to_array(v_setting, ',', '-')::bigint[] end;
   v_now bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
   v_full_at bigint := v_hints[1];       -- when everything was last looked at from the start,
   v_full_cost bigint := v_hints[2];     -- and how long that took
@@ -397,6 +394,6 @@ begin
     return next;
   end if;
   v_setting := set_config(c_hints, array_to_string(array[v_full_at, v_full_cost, v_turn, v_sweep_at]
-    || v_cursors || v_lows || v_ends || v_rewind, ',', '-'), false);
+    || v_cursors || v_lows || v_ends || v_rewind || pg_backend_pid()::bigint, ',', '-'), false);
 end
 $$;
