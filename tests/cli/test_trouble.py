@@ -1,5 +1,7 @@
 """What goes wrong says what to do, has its exit code, and shows no traceback and no password."""
 
+import subprocess
+import sys
 from uuid import uuid4
 
 import pytest
@@ -8,7 +10,7 @@ from psycopg.conninfo import make_conninfo
 from lonnymq import Queue
 from lonnymq.cli import words
 from lonnymq.cli.exits import Exit
-from tests.cli.conftest import Run, in_process
+from tests.cli.conftest import Run, environment, in_process
 from tests.conftest import Connect, Database
 
 PASSWORD = "s3cret"
@@ -30,6 +32,19 @@ def test_a_wrong_dsn_says_what_to_do(dsn: str, code: Exit, words: str, command: 
     assert words in ended.trouble
     assert PASSWORD not in ended.err
     assert "Traceback" not in ended.err
+
+
+def test_an_answer_that_is_not_text_is_no(dsn: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "lonnymq", "repair"],
+        input=b"\xff\xfe\n",
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env=environment(dsn, PYTHONIOENCODING="utf-8:strict"),
+    )
+    assert ended.returncode == Exit.NO
+    assert b"not confirmed, nothing was changed" in ended.stderr
 
 
 def test_a_process_without_a_dsn_uses_libpqs_environment_and_says_so(shell: Run) -> None:

@@ -127,6 +127,41 @@ def test_what_a_dsn_asks_for_goes_before_what_we_set(dsn: str, monkeypatch: pyte
         assert found == (*expected, "on")
 
 
+def test_our_own_transactions_have_no_time_limit_of_the_databases(
+    dsn: str, set_default: SetDefault, open_connection: OpenConnection
+) -> None:
+    if open_connection().info.server_version < 170_000:
+        pytest.skip("transaction_timeout is of PostgreSQL 17")
+    set_default("transaction_timeout", "500ms")
+    with Queue(dsn) as queue, queue.caller.source.connection() as connection:
+        connection.execute("select pg_sleep(1)")
+    asked = conninfo.make_conninfo(dsn, options="-c transaction_timeout=7s")
+    with Queue(asked) as queue, queue.caller.source.connection() as connection:
+        assert connection.execute("show transaction_timeout").fetchone() == ("7s",)
+
+
+@pytest.mark.parametrize(
+    "hints",
+    [
+        "garbage",
+        "1,2",
+        "-",
+        ",".join(["9223372036854775807"] * 13),
+        ",".join(["9" * 30] * 13),
+        ",".join(["9" * 16] * 14),
+        ",".join(["0"] * 14),
+        "0,0" + ",-9223372036854775808" * 11,
+    ],
+)
+def test_a_default_for_what_a_session_remembers_stops_no_dequeue(
+    dsn: str, set_default: SetDefault, open_queue: OpenQueue, hints: str
+) -> None:
+    with psycopg.connect(dsn) as connection:
+        (oid,) = connection.execute("select 'lonnymq.turn'::regclass::oid").fetchone() or ("",)
+    set_default(f"lonnymq.hints_1_{oid}", hints)
+    use_everything(open_queue())
+
+
 def test_a_borrowed_connection_that_cannot_be_used_says_why(
     set_default: SetDefault, queue: Any, open_connection: OpenConnection
 ) -> None:

@@ -260,6 +260,60 @@ def test_a_scheduled_message_in_front_holds_back_none_that_was_meant_for_now(
     assert [one.id for one in drain(connect())] == [scheduled]
 
 
+@pytest.mark.parametrize("scheduled", [10, 30, 5000])
+def test_many_scheduled_messages_in_front_hide_none_that_was_meant_for_now(
+    clock: Session, connect: Connect, scheduled: int
+) -> None:
+    clock.execute("select channel_pause('a')")
+    first = value(clock, "select to_epoch(clock_timestamp()) + 60000")
+    clock.execute(
+        "select count(*) from message_create_many(array_fill('a'::text, array[%s]),"
+        " array_fill('x'::bytea, array[%s]), array(select %s::bigint + g from generate_series(1, %s) g))",
+        [scheduled, scheduled, first, scheduled],
+    )
+    dequeue(connect())
+    move(clock, 1800)
+    ids = create(clock, "a", 3)
+    move(clock, -3600)
+    clock.execute("select channel_resume('a')")
+    worker = connect()
+    worked: list[int] = []
+    for _ in range(12):
+        leased = dequeue(worker, 10)
+        complete(worker, leased)
+        worked += [one.id for one in leased]
+        move(clock, 11)
+    assert worked == ids
+
+
+def test_channels_with_scheduled_messages_hide_no_other(clock: Session, connect: Connect) -> None:
+    """More of them than a sweep looks at first."""
+    worker = connect()
+    for n in range(0, 1500, 500):
+        clock.execute(
+            "select count(*) from message_create_many("
+            "array(select 'c' || g from generate_series(%s::integer, %s::integer) g),"
+            " array_fill('x'::bytea, array[500]), null, array_fill(600000::bigint, array[500]))",
+            [n, n + 499],
+        )
+    for _ in range(40):
+        assert dequeue(worker, 500) == []
+    clock.execute("select channel_pause('z')")
+    move(clock, 300)
+    ids = create(clock, "z", 2)
+    for _ in range(3):
+        assert dequeue(worker, 500) == []
+    move(clock, -600)
+    clock.execute("update channel set is_paused = false")
+    worked: list[int] = []
+    for _ in range(4):
+        leased = dequeue(worker, 10)
+        complete(worker, leased)
+        worked += [one.id for one in leased]
+        move(clock, 11)
+    assert worked == ids
+
+
 def test_the_order_of_a_channel_survives_the_step(clock: Session, connect: Connect) -> None:
     """By (dequeue_at, id), also where a priority or a long transaction has ids go down, and in bulk."""
     late = connect()

@@ -15,10 +15,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from lonnymq import App, AsyncQueue, Cron, Queue
+from lonnymq import App, AsyncQueue, Cron, InvalidArgument, Queue, Ticks
 from lonnymq.tasks import cron as ticker
 from tests.conftest import Connect
-from tests.tasks.test_cron import HOUR, MINUTE, created, set_
+from tests.tasks.test_cron import HOUR, MINUTE, START, created, set_, tick
 from tests.worker.proxy import Proxy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -150,6 +150,73 @@ def test_a_cron_that_can_neither_tick_nor_be_put_off_does_not_hold_up_the_others
     assert {key.partition(":")[0] for key in created(connect)} == {"good"}
     assert "cron bad does not tick: nobody\\nknows \\x9b" in caplog.text
     assert "cron bad cannot be put off: nobody" in caplog.text
+
+
+def test_many_crons_that_can_neither_tick_nor_be_put_off_do_not_hold_up_the_others(
+    queue: Queue, dsn: str, connect: Connect
+) -> None:
+    """More of them than a pass looks at."""
+    for n in range(110):
+        set_(queue, f"bad {n}")
+    connect().execute(
+        """
+        create function fail() returns trigger language plpgsql as
+          $$ begin raise division_by_zero; end $$;
+        create trigger fail before update on cron for each row when (old.name like 'bad%')
+        execute function fail();
+        """
+    )
+    set_(queue, "good")
+    assert tick(dsn) == 0.0
+    assert {key.partition(":")[0] for key in created(connect)} == {"good"}
+
+
+def test_a_cron_at_the_end_of_the_calendar_is_put_off(queue: Queue, dsn: str, connect: Connect) -> None:
+    set_(queue)
+    connect().execute("update cron set mark_at = '8999-12-31 23:59:59Z', expression = '0 12 * * *'")
+    tick(dsn)
+    assert queue.cron.due().crons == ()
+
+
+def test_nobody_decides_ticks_of_centuries_to_come(queue: Queue) -> None:
+    set_(queue)
+    (due,) = queue.cron.due().crons
+    far = datetime(8999, 12, 31, tzinfo=UTC)
+    with pytest.raises(InvalidArgument, match=r"until_at.*at most 100 years from now"):
+        queue.cron.tick(due, Ticks((), far, far + HOUR))
+
+
+def test_a_cron_whose_call_is_too_much_does_not_hold_up_the_others(
+    queue: Queue, dsn: str, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("slow", *(f"good {n}" for n in range(5))):
+        set_(queue, name, channel=name)
+    connect().execute(
+        """
+        create function hang() returns trigger language plpgsql as
+          $$ begin perform pg_sleep(30); return new; end $$;
+        create trigger hang before insert on message for each row when (new.key like 'cron:slow:%')
+        execute function hang();
+        """
+    )
+
+    async def look() -> float:
+        async with AsyncQueue(dsn) as own:
+            return await ticker.tick(own, patience_s=1.0)
+
+    asyncio.run(look())
+    ticked = {key.partition(":")[0] for key in created(connect)}
+    assert ticked == {f"good {n}" for n in range(5)}
+    assert "cron slow does not tick: no answer from the database within 1 s" in caplog.text
+
+
+def test_large_contents_are_caught_up_a_few_at_a_time(queue: Queue, dsn: str, connect: Connect) -> None:
+    set_(queue, payload="x" * 400_000)
+    tick(dsn, now=START + HOUR)
+    assert len(created(connect)) == 2
+    for _ in range(5):
+        tick(dsn, now=START + HOUR)
+    assert len(created(connect)) == 6
 
 
 def test_a_cron_that_cannot_be_declared_does_not_hold_up_the_others(

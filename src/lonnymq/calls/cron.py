@@ -38,7 +38,7 @@ SET = function(
 )
 DUE = function(
     "cron_due",
-    "now_at, wait_ms, name, expression, timezone, catch_up, mark_at",
+    "now_at, wait_ms, name, expression, timezone, catch_up, mark_at, content_bytes",
     p_names="text[]",
     p_limit="integer",
     p_now="timestamptz",
@@ -146,8 +146,8 @@ def _set(rows: Rows) -> CronSetOutcome:
 
 def _due(rows: Rows) -> DueCrons:
     crons = tuple(
-        DueCron(name, expression, timezone, CatchUp(catch_up), mark_at, now_at)
-        for now_at, _, name, expression, timezone, catch_up, mark_at in map(in_utc, rows)
+        DueCron(name, expression, timezone, CatchUp(catch_up), mark_at, now_at, content_bytes)
+        for now_at, _, name, expression, timezone, catch_up, mark_at, content_bytes in map(in_utc, rows)
         if name is not None
     )
     return DueCrons(crons, rows[0][1])

@@ -18,6 +18,8 @@ END = datetime.max.replace(tzinfo=UTC) - SECOND
 MISSED_AFTER = timedelta(minutes=1)
 # So many are decided at once, the rest follows: to compute them keeps a worker's loop busy for a while.
 MOST_TICKS = 200
+# And as many as have contents of so many bytes, but one at the least: a call must not last.
+MOST_BYTES = 1_000_000
 # So many missed ticks are created late, the latest ones: a cron of long ago must not flood the queue.
 MOST_MISSED = 1000
 MAX_EXPRESSION = 255
@@ -64,6 +66,7 @@ def latest_tick(expression: str, timezone: str, after: datetime, until: datetime
 def decide(due: DueCron, most: int = MOST_TICKS) -> Ticks:
     """Return which ticks of a due cron are to be created, by what it says about those that were missed."""
     mark_at = due.mark_at.astimezone(UTC)
+    most = max(1, min(most, MOST_BYTES // max(1, due.content_bytes)))
     # It may begin only in the future, or the clock was set back.
     now_at = max(due.now_at.astimezone(UTC), mark_at)
     recently = max(mark_at, now_at - MISSED_AFTER)

@@ -14,7 +14,11 @@ def require_yes(question: str, *, is_yes: bool) -> None:
     if is_yes:
         return
     print(f"{visible(question)} [y/N] ", end="", file=sys.stderr, flush=True)
-    answer = sys.stdin.readline()
+    try:
+        answer = sys.stdin.readline()
+    except ValueError:
+        # Not text, or closed.
+        answer = ""
     if not answer:
         print(file=sys.stderr)
     if answer.strip().lower() not in ("y", "yes"):

@@ -30,19 +30,12 @@ SETTINGS: Mapping[str, str] = {
     "plan_cache_mode": "auto",
 }
 
+# Since PostgreSQL 17: an older server would refuse to begin a session with it.
+LATER_SETTINGS: Mapping[str, str] = {"transaction_timeout": "0"}
+LATER = 170_000
+
 # PgBouncer: "unsupported startup parameter: options"; other poolers: "command-line options".
 REFUSAL = re.compile(r"startup parameter|command-line option", re.IGNORECASE)
-
-# Only what is not as it should be, and was not asked for by the caller in the DSN or by PGOPTIONS.
-CORRECTION = sql.SQL(
-    "select pg_catalog.set_config(s.name, w.setting, false) from pg_catalog.pg_settings s"
-    " join (values {}) w(name, setting) on w.name = s.name"
-    " where s.setting <> w.setting and s.source <> 'client'"
-).format(
-    sql.SQL(", ").join(
-        sql.SQL("({}, {})").format(sql.Literal(name), sql.Literal(value)) for name, value in SETTINGS.items()
-    )
-)
 
 
 def startup_options(given: Mapping[str, Any]) -> str | None:
@@ -55,6 +48,13 @@ def startup_options(given: Mapping[str, Any]) -> str | None:
     return f"{ours} {theirs}".rstrip()
 
 
+def correction(server_version: int, *, has_options: bool) -> sql.Composed | None:
+    """Return the statement for what a session's start could not say; None if it could say everything."""
+    if not has_options:
+        return _corrected({**SETTINGS, **LATER_SETTINGS})
+    return _corrected(LATER_SETTINGS) if server_version >= LATER else None
+
+
 def is_refusal(error: BaseException) -> bool:
     """Whether a pooler does not take `options`."""
     return REFUSAL.search(str(error)) is not None
@@ -62,3 +62,17 @@ def is_refusal(error: BaseException) -> bool:
 
 def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace(" ", "\\ ")
+
+
+def _corrected(settings: Mapping[str, str]) -> sql.Composed:
+    """Only what is not as it should be, and was not asked for by the caller in the DSN or by PGOPTIONS."""
+    return sql.SQL(
+        "select pg_catalog.set_config(s.name, w.setting, false) from pg_catalog.pg_settings s"
+        " join (values {}) w(name, setting) on w.name = s.name"
+        " where s.setting <> w.setting and s.source <> 'client'"
+    ).format(
+        sql.SQL(", ").join(
+            sql.SQL("({}, {})").format(sql.Literal(name), sql.Literal(value))
+            for name, value in settings.items()
+        )
+    )

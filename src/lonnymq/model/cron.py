@@ -78,6 +78,7 @@ class DueCron:
     catch_up: CatchUp
     mark_at: datetime
     now_at: datetime
+    content_bytes: int = 0
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 import psycopg
 
 from lonnymq.calls import schedule
+from lonnymq.calls.cron import LATEST
 from lonnymq.client import outage
 from lonnymq.client.aio import AsyncQueue
 from lonnymq.errors import Busy, ConnectionLost, NotPermitted, SchemaError
@@ -30,8 +31,12 @@ TROUBLE_S = 5.0
 PATIENCE_S = 10.0
 # What holds up all crons alike.
 UNREACHABLE = (ConnectionLost, SchemaError, psycopg.OperationalError, psycopg.InterfaceError, OSError)
-# Until looking again at a cron that this worker cannot read.
+# Until looking again at a cron that this worker cannot read,
 POSTPONED = timedelta(minutes=5)
+# and at one whose own call got no answer: before its ticks count as missed.
+POSTPONED_BRIEFLY = timedelta(seconds=30)
+# How many crons a pass looks at; and how many if none of those can be ticked: they must not hide the others.
+PAGE, LONGEST_PAGE = 100, 10_000
 
 
 async def tick_forever(queue: AsyncQueue, crons: Sequence[Cron], patience_s: float = PATIENCE_S) -> None:
@@ -89,17 +94,22 @@ async def tick(
 
     `now` stands in for the database's clock where time is simulated.
     """
-    due = await answered(queue.caller.source, patience_s, queue.cron.due(names, now=now))
-    if not due.crons:
-        return LOOK_S if due.wait_ms is None else due.wait_ms / 1000
-    # Not cron by cron: they would be put off for workers that have it.
-    schedule.require_library()
-    # Workers wake at the same instant: in different orders they share the work.
-    shuffled = random.sample(due.crons, len(due.crons))
-    outcomes = {await _tick_one(queue, cron, patience_s) for cron in shuffled}
-    if CronTickOutcome.TICKED in outcomes:
-        return 0.0
-    return TROUBLE_S if outcomes == {None} else BUSY_S
+    outcomes: dict[str, CronTickOutcome | None] = {}
+    for limit in (PAGE, LONGEST_PAGE):
+        due = await answered(queue.caller.source, patience_s, queue.cron.due(names, limit=limit, now=now))
+        if not due.crons:
+            return LOOK_S if due.wait_ms is None else due.wait_ms / 1000
+        # Not cron by cron: they would be put off for workers that have it.
+        schedule.require_library()
+        # Workers wake at the same instant: in different orders they share the work.
+        for cron in random.sample(due.crons, len(due.crons)):
+            if cron.name not in outcomes:
+                outcomes[cron.name] = await _tick_one(queue, cron, patience_s)
+        if CronTickOutcome.TICKED in outcomes.values():
+            return 0.0
+        if len(due.crons) < limit:
+            break
+    return TROUBLE_S if set(outcomes.values()) == {None} else BUSY_S
 
 
 def tick_of(message: LeasedMessage) -> datetime | None:
@@ -116,11 +126,14 @@ async def _tick_one(queue: AsyncQueue, cron: DueCron, patience_s: float) -> Cron
     try:
         ticks = schedule.decide(cron)
         outcome = await answered(queue.caller.source, patience_s, queue.cron.tick(cron, ticks))
-    except UNREACHABLE:
+    except (ConnectionLost, SchemaError):
         raise
     except Exception as error:  # noqa: BLE001 - of an expression, a time zone or a channel of somebody else's
+        # Perhaps the call was too much. If the database is away, nothing can be put off either.
+        by = POSTPONED_BRIEFLY if isinstance(error, UNREACHABLE) else POSTPONED
+        put_off = await _put_off(queue, cron, by, patience_s)
         logger.error("cron %s does not tick: %s", line(cron.name), line(str(error)))
-        return await _put_off(queue, cron, patience_s)
+        return put_off
     if outcome is CronTickOutcome.TICKED and ticks.skipped_to is not None:
         logger.warning(
             "cron %s: more than %d ticks were missed, those up to %s are skipped",
@@ -132,10 +145,12 @@ async def _tick_one(queue: AsyncQueue, cron: DueCron, patience_s: float) -> Cron
     return outcome
 
 
-async def _put_off(queue: AsyncQueue, cron: DueCron, patience_s: float) -> CronTickOutcome | None:
+async def _put_off(
+    queue: AsyncQueue, cron: DueCron, by: timedelta, patience_s: float
+) -> CronTickOutcome | None:
     """Have all workers leave a cron alone for a while, if that can be said; decide nothing."""
     try:
-        later = max(cron.mark_at, cron.now_at) + POSTPONED
+        later = min(max(cron.mark_at, cron.now_at) + by, LATEST)
         put_off = queue.cron.tick(cron, Ticks((), cron.mark_at, later))
         return await answered(queue.caller.source, patience_s, put_off)
     except UNREACHABLE:

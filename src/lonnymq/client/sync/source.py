@@ -164,9 +164,11 @@ class Source:
             # A pooler, which is not likely to change its mind. The caller's own options stay in the DSN.
             self._options = {name: value for name, value in self._options.items() if name != "options"}
             connection = Connection.connect(dsn, **self._options)
-        if "options" not in self._options and self._settings.keeps_session:
+        has_options = "options" in self._options
+        correction = session.correction(connection.info.server_version, has_options=has_options)
+        if correction is not None and self._settings.keeps_session:
             try:
-                connection.execute(session.CORRECTION, prepare=False)
+                connection.execute(correction, prepare=False)
             except BaseException:
                 connection.close()
                 raise

@@ -7,7 +7,8 @@
 create or replace function cron_due(
   p_names text[] default '{}', p_limit integer default 100, p_now timestamptz default null
 ) returns table (
-  now_at timestamptz, wait_ms bigint, name text, expression text, timezone text, catch_up text, mark_at timestamptz
+  now_at timestamptz, wait_ms bigint, name text, expression text, timezone text, catch_up text, mark_at timestamptz,
+  content_bytes integer
 )
 language plpgsql security definer
 set search_path from current
@@ -28,12 +29,12 @@ begin
   perform require_cron_instant('now', v_now);
   -- Two searches, so that each reads the beginning of the index and not all of it.
   return query
-  (select v_now, 0::bigint, c.name, c.expression, c.timezone, c.catch_up, c.mark_at
+  (select v_now, 0::bigint, c.name, c.expression, c.timezone, c.catch_up, c.mark_at, octet_length(c.content)
   from cron c
   where not c.is_paused and c.next_at is null and (not c.is_declared or c.name = any(p_names))
   limit p_limit)
   union all
-  (select v_now, 0::bigint, c.name, c.expression, c.timezone, c.catch_up, c.mark_at
+  (select v_now, 0::bigint, c.name, c.expression, c.timezone, c.catch_up, c.mark_at, octet_length(c.content)
   from cron c
   where not c.is_paused and c.next_at <= v_now and (not c.is_declared or c.name = any(p_names))
   order by c.next_at limit p_limit)
@@ -44,7 +45,7 @@ begin
     order by c.next_at limit 1;
     return query
     select v_now, ceil(extract(epoch from v_next_at - v_now) * 1000)::bigint, null::text, null::text, null::text, null::text,
-      null::timestamptz;
+      null::timestamptz, null::integer;
   end if;
 end
 $$;

@@ -23,6 +23,9 @@ begin
   perform require_cron_instant('next_at', p_next_at);
   if p_until_at < p_mark_at then
     perform reject('until_at', p_until_at::text, format('not before mark_at (%s)', p_mark_at));
+  elsif p_until_at > greatest(p_mark_at, clock_timestamp() + interval '100 years') then
+    -- As far as cron_set goes: from the end of the calendar there is no way back, nor on.
+    perform reject('until_at', p_until_at::text, 'at most 100 years from now');
   elsif p_next_at <= p_until_at then
     perform reject('next_at', p_next_at::text, format('after until_at (%s)', p_until_at));
   elsif p_ticks is null or cardinality(p_ticks) > 10000 then

@@ -40,9 +40,11 @@ declare
   -- A reply must fit the socket's buffers: a client that stops reading would hold its turns' locks.
   c_limit constant integer := least(p_limit, 500);
   c_lowest constant bigint := -9223372036854775808;
-  -- What this session remembers between calls. Hints only: a full look starts without them.
+  -- What this session remembers between calls. Hints only: a full look starts without them. A role or a database may
+  -- have a default for any setting; ours ends with the id of this process, which no default knows.
   c_hints constant text := 'lonnymq.hints_1_' || 'turn'::regclass::oid;
-  v_hints bigint[] := string_to_array(nullif(current_setting(c_hints, true), ''), ',', '-')::bigint[];
+  v_setting text := current_setting(c_hints, true);
+  v_hints bigint[] := case when v_setting like '%,' || pg_backend_pid() then string_to_array(v_setting, ',', '-')::bigint[] end;
   v_now bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
   v_full_at bigint := v_hints[1];       -- when everything was last looked at from the start,
   v_full_cost bigint := v_hints[2];     -- and how long that took
@@ -51,6 +53,7 @@ declare
   v_cursors bigint[] := coalesce(v_hints[5:6], '{0,0}');   -- where to go on reading the wakes of lane 0 and 1,
   v_lows bigint[] := coalesce(v_hints[7:8], array[null, null]::bigint[]);  -- and the lowest of this pass; null at its end
   v_ends bigint[] := coalesce(v_hints[9:10], array[null, null]::bigint[]);  -- and where this pass ends, whatever is added meanwhile
+  v_rewind bigint[] := coalesce(v_hints[11:13], array[null, null, null]::bigint[]);  -- where to go on with message_rewind
 
   v_left integer := c_limit;
   v_content_bytes bigint := 33000;      -- what is left of the reply for contents,
@@ -75,7 +78,6 @@ declare
   v_wake bigint;  -- the lowest wake found
   v_end bigint;   -- the last wake there was when a full look began
   v_count bigint;
-  v_setting text;
   v_settled record;
   v_due_at bigint;
 begin
@@ -110,7 +112,7 @@ begin
         v_looked_at := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
       end if;
       if v_sweep_at is null or v_now >= v_sweep_at then
-        v_sweep_at := turn_sweep(v_now);
+        select s.sweep_at, s.cursor into v_sweep_at, v_rewind from turn_sweep(v_now, v_rewind) s;
         v_wake := 0;
       end if;
     end if;
@@ -392,6 +394,6 @@ begin
     return next;
   end if;
   v_setting := set_config(c_hints, array_to_string(array[v_full_at, v_full_cost, v_turn, v_sweep_at]
-    || v_cursors || v_lows || v_ends, ',', '-'), false);
+    || v_cursors || v_lows || v_ends || v_rewind || pg_backend_pid()::bigint, ',', '-'), false);
 end
 $$;

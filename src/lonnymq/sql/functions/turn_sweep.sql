@@ -2,10 +2,10 @@
 -- messages that were not meant to wait seem to be scheduled (see message_rewind); and leases seem to last until then: let
 -- them last as long as they were given for, from now. What is due now may be more than the caller takes, so those who
 -- sleep are notified.
--- Returns when to sweep again. Part of message_dequeue.
+-- Returns when to sweep again, and the cursor of message_rewind. Part of message_dequeue.
 -- Locks:  such turns, messages and leases, skipping locked ones.
 -- Writes: turn, message, lease, wake (insert).
-create or replace function turn_sweep(p_now bigint) returns bigint
+create or replace function turn_sweep(p_now bigint, p_cursor bigint[], out sweep_at bigint, out cursor bigint[])
 language plpgsql
 as $$
 declare
@@ -14,7 +14,7 @@ declare
   v_is_rewound boolean;
 begin
   -- First, because the stamps of turns and leases say where to look.
-  v_is_rewound := message_rewind(p_now);
+  select r.is_rewound, r.cursor into v_is_rewound, cursor from message_rewind(p_now, p_cursor) r;
   select array_agg(s.ctid) into v_turns from (
     select ctid from turn
     where next_at > p_now and last_at > p_now + 1000000
@@ -36,8 +36,9 @@ begin
   end if;
   if v_is_rewound or v_turns is not null or v_leases <> '{}' then
     perform sleepers_notify();
-    return p_now;
+    sweep_at := p_now;
+  else
+    sweep_at := p_now + greatest(10000000, 100 * ((extract(epoch from clock_timestamp()) * 1000000)::bigint - p_now));
   end if;
-  return p_now + greatest(10000000, 100 * ((extract(epoch from clock_timestamp()) * 1000000)::bigint - p_now));
 end
 $$;
