@@ -15,7 +15,10 @@ from lonnymq.cli.exits import Exit
 from tests.cli.conftest import DEADLINE_S, Run, Start
 
 APP = """
+import functools
+import json
 import os
+import sys
 import lonnymq
 
 app = lonnymq.App(lonnymq.Queue(os.environ["LONNYMQ_DSN"]))
@@ -48,6 +51,17 @@ def generate(message):
 class Handle:
     def __call__(self, message): ...
 
+def end(): sys.exit(0)
+
+def fail(): raise KeyError("x" * 10_000)
+
+class Lazy:
+    @property
+    def app(self): sys.exit(0)
+
+lazy = Lazy()
+prepared = note.options(delay=5)
+dumped = functools.partial(json.dumps)
 broken = 7
 hidden = lonnymq.App(app.queue).task(name="hidden")(two)
 """
@@ -191,6 +205,18 @@ def test_a_worker_under_reload_ends_with_its_parent(start: Start, shop: Path, qu
         ("shop:Handle", "must be an App, a Worker, a Handler"),
         ("shop:os", "must be an App, a Worker, a Handler"),
         ("shop:app.queue", "must be an App, a Worker, a Handler"),
+        ("sys:exit", "of your own; this one is Python's"),
+        ("bdb:set_trace", "of your own; this one is Python's"),
+        ("builtins:print", "of your own; this one is Python's"),
+        ("os:environ.clear", "of your own; this one is Python's"),
+        ("shop:dumped", "of your own; this one is Python's"),
+        ("shop:app.queue.uninstall", "of your own; this one is lonnymq's"),
+        ("shop:note.enqueue", "shop:note.enqueue is a task of app shop:app; run `lonnymq work shop:app`"),
+        ("shop:prepared.enqueue", "is a task of app shop:app"),
+        ("shop:end", "shop:end() failed: SystemExit: 0"),
+        ("shop:fail", "shop:fail() failed: KeyError"),
+        ("shop:lazy.app", "looking up 'shop:lazy.app' failed: SystemExit: 0"),
+        ("ending:app", "importing 'ending' failed: SystemExit: 0"),
         ("failing:app", "importing 'failing' failed: ZeroDivisionError: division by zero"),
         ("needing:app", "importing 'needing' failed: ModuleNotFoundError: No module named 'absent'"),
         ("garbled:app", "importing 'garbled' failed: SyntaxError"),
@@ -199,6 +225,7 @@ def test_a_worker_under_reload_ends_with_its_parent(start: Start, shop: Path, qu
 def test_what_cannot_be_worked_is_refused(
     lonnymq: Run, shop: Path, monkeypatch: pytest.MonkeyPatch, target: str, words: str
 ) -> None:
+    (shop / "ending.py").write_text("raise SystemExit(0)")
     (shop / "failing.py").write_text("x = 1 / 0")
     (shop / "needing.py").write_text("import absent")
     (shop / "garbled.py").write_text("def")
@@ -211,6 +238,13 @@ def test_what_cannot_be_worked_is_refused(
     assert ended.code == Exit.USAGE
     assert words in ended.trouble
     assert lonnymq("status", "--json").json["waiting"] == 1
+
+
+def test_a_module_may_have_the_name_of_one_of_pythons(shell: Run, shop: Path, dsn: str, queue: Queue) -> None:
+    (shop / "code.py").write_text(APP)
+    ended = shell("work", "code:make_app", cwd=shop, LONNYMQ_DSN=make_conninfo(dsn, dbname="nowhere"))
+    assert ended.code == Exit.UNREACHABLE
+    assert "the queue cannot be used" in ended.err
 
 
 def test_a_database_that_does_not_exist_ends_the_worker(shell: Run, shop: Path, dsn: str) -> None:

@@ -3,19 +3,21 @@
 import inspect
 import json
 import logging
+import threading
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 import pydantic
 import pytest
 
 from lonnymq import App, Bury, Defer, InvalidArgument, Queue
 from lonnymq.calls.argument import MAX_ERROR_CHARACTERS
+from lonnymq.tasks.arguments import Arguments
 from tests.tasks.test_app import is_empty, work
 from tests.tasks.test_unions import Left, Right, chain
 
@@ -28,6 +30,10 @@ class Size(Enum):
 
 class Model(pydantic.BaseModel):
     numbers: list[int] = []
+
+
+class Name(pydantic.RootModel[str]):
+    pass
 
 
 @dataclass
@@ -67,6 +73,11 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
         payload(tree=chain(60, lambda one, _: {"child": one}, "x")),
         "tree must be",
     ),
+    "a list in a set": (payload(marks=[1, [1]]), "marks[1] must be hashable, to be in a set, got [1]"),
+    "an object in a frozen set": (payload(fixed=[{}]), "fixed[0] must be hashable, to be in a frozenset"),
+    "a record in a set": (payload(lines=[{}]), "lines[0] must be hashable, to be in a set"),
+    "a model as a key": (payload(named={"a": 1}), "named, key 'a', must be hashable"),
+    "a list in a large set": (payload(marks=[*range(50_000), [1]]), "marks[50000] must be hashable"),
 }
 
 
@@ -87,6 +98,10 @@ def test_no_message_stops_a_worker(queue: Queue, caplog: pytest.LogCaptureFixtur
         model: Model | None = None,
         share: float = 0.0,
         tree: Left | Right | None = None,
+        marks: set[Any] | None = None,
+        fixed: frozenset[Any] | None = None,
+        lines: set[Line] | None = None,
+        named: dict[Name, int] | None = None,
     ) -> None:
         done.append(n)
 
@@ -115,6 +130,48 @@ def test_no_message_stops_a_worker(queue: Queue, caplog: pytest.LogCaptureFixtur
     for said in lines:
         assert len(said) < 1_000
         assert not {unicodedata.category(one) for one in said} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+@dataclass
+class Trace:
+    """Notes in which thread it was made."""
+
+    n: int
+    made_in: ClassVar[set[int]] = set()
+
+    def __post_init__(self) -> None:
+        self.made_in.add(threading.get_ident())
+        if self.n < 0:
+            raise StopIteration
+
+
+def test_large_arguments_are_not_read_on_the_loop(queue: Queue) -> None:
+    """Or one message would keep the heartbeats of all others waiting."""
+    app = App(queue)
+    seen: list[tuple[int, set[int]]] = []
+
+    @app.task(max_attempts=1)
+    async def trace(traces: list[Trace], note: str = "") -> None:
+        seen.append((threading.get_ident(), set(Trace.made_in)))
+
+    Trace.made_in.clear()
+    queue.enqueue("acme", {"task": "trace", "arguments": {"traces": [{"n": 1}], "note": "x" * 200_000}})
+    # Nobody can await a StopIteration: the attempt fails all the same, and does not hang.
+    queue.enqueue("acme", {"task": "trace", "arguments": {"traces": [{"n": -1}], "note": "x" * 200_000}})
+    work(app, is_empty(queue))
+    [(loop, made_in)] = seen
+    assert made_in
+    assert loop not in made_in
+    errors = [letter.error or "" for letter in queue.dead().list()]
+    assert len(errors) == 1
+    assert all("StopIteration" in error for error in errors)
+
+
+def test_a_codec_that_gives_what_json_cannot_hold_does_not_stop_a_model() -> None:
+    def of_model(model: Model) -> None: ...
+
+    with pytest.raises(InvalidArgument, match="of_model: model must be an instance of Model"):
+        Arguments(of_model, "of_model").from_json({"model": {"numbers": [b"1"]}})
 
 
 def raising(error: Callable[[], BaseException]) -> Callable[[], None]:

@@ -3,16 +3,17 @@
 import importlib
 import inspect
 import sys
+import sysconfig
 import traceback
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from lonnymq.errors import InvalidArgument
-from lonnymq.tasks import App, Task
-from lonnymq.texts import shown
+from lonnymq.tasks import App, PreparedTask, Task
+from lonnymq.texts import MAX_LINE, cut, shown
 from lonnymq.worker import Handler, Worker
 
 MOST_SUGGESTED = 3
@@ -38,6 +39,8 @@ def found(target: str) -> Any:
         choices = _choices(module, module_name)
         hint = f"; did you mean {choices}?" if choices else ""
         raise typer.BadParameter(f"module {module_name!r} has no {attribute!r}{hint}") from None
+    except (Exception, SystemExit) as error:
+        raise typer.BadParameter(_failure(f"looking up {target!r}", error)) from error
     return _made(named, target)
 
 
@@ -60,9 +63,10 @@ def _imported(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise typer.BadParameter(_absence(name)) from None
-        raise typer.BadParameter(_failure(name, error)) from error
-    except Exception as error:
-        raise typer.BadParameter(_failure(name, error)) from error
+        raise typer.BadParameter(_failure(f"importing {name!r}", error)) from error
+    # A module that ends the program when it is imported would seem to have worked everything.
+    except (Exception, SystemExit) as error:
+        raise typer.BadParameter(_failure(f"importing {name!r}", error)) from error
 
 
 def _absence(name: str) -> str:
@@ -73,7 +77,7 @@ def _absence(name: str) -> str:
     return f"there is no module {name!r}, here or in Python's path"
 
 
-def _failure(name: str, error: Exception) -> str:
+def _failure(what: str, error: BaseException) -> str:
     """Return what went wrong in the user's own module, and where."""
     if isinstance(error, SyntaxError):
         place = f"{error.filename}, line {error.lineno}"
@@ -82,17 +86,20 @@ def _failure(name: str, error: Exception) -> str:
         own = [one for one in frames if Path(one.filename).is_relative_to(Path.cwd())]
         frame = (own or frames)[-1]
         place = f"{frame.filename}, line {frame.lineno}"
-    return f"importing {name!r} failed: {type(error).__name__}: {error} ({place})"
+    return f"{what} failed: {type(error).__name__}: {cut(str(error), MAX_LINE)} ({place})"
 
 
 def _made(named: Any, target: str) -> Any:
     """Return what a worker can run; a function that can be called without arguments makes it."""
     if isinstance(named, App | Worker | Handler):
         return named
-    if isinstance(named, Task):
-        raise typer.BadParameter(_task_refusal(named, target))
+    for task in (named, getattr(named, "__self__", None)):
+        if isinstance(task, Task | PreparedTask):
+            raise typer.BadParameter(_task_refusal(task, target))
     if not callable(named) or inspect.isclass(named):
         raise typer.BadParameter(f"{target!r} must be {EXPECTED}, it is a {type(named).__name__}")
+    if owner := _strange_owner(named):
+        raise typer.BadParameter(f"{target!r} must be {EXPECTED}, of your own; this one is {owner}'s")
     if not _is_factory(named):
         try:
             return Handler(call=named)
@@ -102,14 +109,33 @@ def _made(named: Any, target: str) -> Any:
         raise typer.BadParameter(
             f"{target!r} must be {EXPECTED}; it is an async function that takes no message"
         )
-    made = named()
-    if isinstance(made, Task):
+    try:
+        made = named()
+    except (Exception, SystemExit) as error:
+        raise typer.BadParameter(_failure(f"{target}()", error)) from error
+    if isinstance(made, Task | PreparedTask):
         raise typer.BadParameter(_task_refusal(made, f"{target}()"))
     if isinstance(made, App | Worker | Handler):
         return made
     raise typer.BadParameter(
         f"{target}() must return an App, a Worker or a Handler, it returned {shown(made)}"
     )
+
+
+def _strange_owner(function: Any) -> str:
+    """Return whose function this is if it cannot be meant: json.dumps works no message, sys.exit ends us."""
+    while isinstance(function, partial):
+        function = function.func
+    name = getattr(function, "__module__", None) or type(getattr(function, "__self__", function)).__module__
+    root = str(name).partition(".")[0]
+    if root == "lonnymq":
+        return root
+    if root not in sys.stdlib_module_names:
+        return ""
+    # Somebody's own module may have the name of one of Python's.
+    file = getattr(sys.modules.get(root), "__file__", None)
+    is_pythons = file is None or Path(file).is_relative_to(sysconfig.get_path("stdlib"))
+    return "Python" if is_pythons else ""
 
 
 def _is_factory(function: Any) -> bool:
@@ -121,7 +147,9 @@ def _is_factory(function: Any) -> bool:
     return all(one.default is not one.empty or one.kind is one.VAR_KEYWORD for one in parameters)
 
 
-def _task_refusal(task: "Task[..., Any, Any]", target: str) -> str:
+def _task_refusal(task: "Task[..., Any, Any] | PreparedTask[..., Any, Any]", target: str) -> str:
+    if isinstance(task, PreparedTask):
+        task = task.task
     module = target.partition(":")[0]
     beside = [(module, name) for name, value in vars(sys.modules[module]).items() if value is task.app]
     location = beside[0] if beside else task.app.location()

@@ -7,8 +7,8 @@ from lonnymq.texts import line
 
 LOG = logging.getLogger("lonnymq.client")
 
-# When each server went away, and when somebody last tried to reach it, for all clients of this process: a worker
-# has several.
+# When each server went away, and when somebody last tried to reach it; for all clients of this
+# process, since a worker has several.
 _BEGAN: dict[str, float] = {}
 _TRIED: dict[str, float] = {}
 # Without a try for this long, nobody waits for that server any more.

@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 from lonnymq.errors import InvalidArgument
 from lonnymq.tasks.annotations import converter
-from lonnymq.tasks.place import Place
+from lonnymq.tasks.place import Place, Refused
 from lonnymq.tasks.records import Record
 from lonnymq.tasks.values import SIMPLE, Converter, Entries, Items
 from lonnymq.texts import cut, line, listed
@@ -60,7 +60,7 @@ class Arguments:
     def from_json(self, written: Any) -> inspect.BoundArguments:
         """Return the call that was meant, defaults included."""
         if not isinstance(written, dict):
-            raise self._place("arguments").refuse(written, "an object with a member per argument")
+            raise self._place("arguments").refuse(written, "an object with a member per argument").error()
         if unknown := [name for name in written if name not in self._signature.parameters]:
             raise self._unknown(unknown)
         if missing := [name for name in self._needed if name not in written]:
@@ -89,8 +89,8 @@ class Arguments:
         """Say how the task is called, and why values that are nested too deep are refused."""
         try:
             yield
-        except InvalidArgument as error:
-            raise InvalidArgument(f"{error}; call it as {self._call}") from None
+        except Refused as refused:
+            raise InvalidArgument(f"{refused.error()}; call it as {self._call}") from None
         except RecursionError:
             raise InvalidArgument(
                 f"{self._task}: its arguments are nested too deep, or in themselves"

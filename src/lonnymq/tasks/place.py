@@ -1,7 +1,7 @@
 """Where a value stands among the arguments of a call, and what is known about it already."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from lonnymq.errors import InvalidArgument, invalid
 from lonnymq.texts import line, shown
@@ -12,6 +12,35 @@ MOST_PARTS = 10
 ATOMS = (str, int, float, type(None))
 Convert = Callable[["Place", Any], Any]
 Known = dict[tuple[int, str, int], tuple[Any, Any]]
+
+
+class Expecting(Protocol):
+    """What can say which values it takes."""
+
+    @property
+    def expected(self) -> str: ...
+
+
+class Refused(Exception):
+    """A value that does not fit here.
+
+    A union asks its members one after the other, and a long list of unions asks as often for each item: the
+    text is only made of the refusal that is shown in the end.
+    """
+
+    def __init__(self, place: "Place", value: Any, expected: "str | Expecting | Callable[[], str]") -> None:
+        self._place = place
+        self._value = value
+        self._expected = expected
+
+    def error(self) -> InvalidArgument:
+        """Return what the user is told."""
+        expected = self._expected
+        if callable(expected):
+            expected = expected()
+        elif not isinstance(expected, str):
+            expected = expected.expected
+        return invalid(str(self._place), self._value, expected)
 
 
 class Place:
@@ -42,8 +71,8 @@ class Place:
         place._known = {}
         return place
 
-    def refuse(self, value: Any, expected: str) -> InvalidArgument:
-        return invalid(str(self), value, expected)
+    def refuse(self, value: Any, expected: str | Expecting | Callable[[], str]) -> Refused:
+        return Refused(self, value, expected)
 
     def once(self, converter: object, convert: Convert, value: Any) -> Any:
         """Convert a value here; inside a union, return or raise what came of that before.
@@ -58,10 +87,10 @@ class Place:
         if key not in self._known:
             try:
                 self._known[key] = value, convert(self, value)
-            except InvalidArgument as error:
+            except Refused as error:
                 self._known[key] = value, error
         found = self._known[key][1]
-        if isinstance(found, InvalidArgument):
+        if isinstance(found, Refused):
             raise found.with_traceback(None)
         return found
 

@@ -1,8 +1,9 @@
 """Values with named fields: dataclasses, typed dicts and pydantic models."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 from lonnymq.tasks.place import Place
@@ -10,6 +11,8 @@ from lonnymq.tasks.values import Converter
 from lonnymq.texts import cut, listed
 
 MOST_ERRORS = 20
+# With what a pydantic model may change how it is read.
+READERS = ("__init__", "model_validate_json", "__get_pydantic_core_schema__")
 
 
 @dataclass(eq=False)
@@ -35,7 +38,7 @@ class Record:
     def _write(self, place: Place, value: Any) -> Any:
         # A subclass would come back as this one.
         if not (isinstance(value, dict) if self.is_dict else type(value) is self.kind):
-            raise place.refuse(value, self.expected)
+            raise place.refuse(value, self)
         values = (
             self._known(place, value)
             if self.is_dict
@@ -45,7 +48,7 @@ class Record:
 
     def _read(self, place: Place, value: Any) -> Any:
         if not isinstance(value, dict):
-            raise place.refuse(value, self.expected)
+            raise place.refuse(value, self)
         values = {
             name: self.fields[name].from_json(place.at(name), one)
             for name, one in self._known(place, value).items()
@@ -53,13 +56,13 @@ class Record:
         try:
             return values if self.is_dict else self.kind(**values)
         except (TypeError, ValueError) as error:
-            raise place.refuse(value, f"{self.expected} ({cut(str(error), 300)})") from error
+            raise place.refuse(value, _because(self, error)) from error
 
     def _known(self, place: Place, value: dict[str, Any]) -> dict[str, Any]:
         if missing := self.required - value.keys():
-            raise place.refuse(value, f"{self.expected}, with {listed(sorted(missing))}")
+            raise place.refuse(value, lambda: f"{self.expected}, with {listed(sorted(missing))}")
         if unknown := value.keys() - self.fields.keys():
-            raise place.refuse(value, f"{self.expected}, without {listed(unknown)}")
+            raise place.refuse(value, lambda: f"{self.expected}, without {listed(unknown)}")
         return value
 
 
@@ -77,19 +80,60 @@ class Model:
 
     def to_json(self, place: Place, value: Any) -> Any:
         if type(value) is not self.kind:
-            raise place.refuse(value, self.expected)
+            raise place.refuse(value, self)
         written = value.model_dump(mode="json", by_alias=True, round_trip=True)
         # A secret is written as asterisks, and a serializer may be of the user's own.
         if self.from_json(place, written).model_dump() != value.model_dump():
-            raise place.refuse(value, f"{self.expected} that comes back from JSON as it was")
+            raise place.refuse(value, lambda: f"{self.expected} that comes back from JSON as it was")
         return written
 
     def from_json(self, place: Place, value: Any) -> Any:
+        if absent := self._absent(value):
+            raise place.refuse(value, lambda: f"{self.expected}, with {listed(absent)}")
         try:
             # As JSON text: models that are strict with Python's values take dates and the like only so.
             return self.kind.model_validate_json(json.dumps(value))
-        except ValueError as error:
-            raise place.refuse(value, f"{self.expected} ({_reason(error)})") from error
+        # A codec of the user's own may give what JSON cannot hold.
+        except (ValueError, TypeError) as error:
+            raise place.refuse(value, _because(self, error)) from error
+
+    def _absent(self, value: Any) -> list[str]:
+        """Return the fields without which the model cannot be made of this.
+
+        Where records are nested in each other, the model may be tried on each of them with all that it holds,
+        so what its names already tell is not worth the way through JSON.
+        """
+        if not isinstance(value, dict):
+            return []
+        return [names[0] for names in self._needed if value.keys().isdisjoint(names)]
+
+    @cached_property
+    def _needed(self) -> list[list[str]]:
+        """Return the names of each field that must be there; none if the model may look elsewhere for it."""
+        kind = self.kind
+        validators = kind.__pydantic_decorators__.model_validators.values()
+        is_plain = (
+            not kind.__pydantic_root_model__
+            and all(one.info.mode == "after" for one in validators)
+            and all(_is_inherited(kind, name) for name in READERS)
+        )
+        if not is_plain:
+            return []
+        return [
+            [alias, name] if (alias := field.validation_alias) is not None else [name]
+            for name, field in kind.model_fields.items()
+            if field.is_required() and isinstance(field.validation_alias, str | None)
+        ]
+
+
+def _is_inherited(kind: Any, name: str) -> bool:
+    """Whether a model reads itself in this respect as pydantic's own base does."""
+    owner = next(one for one in kind.__mro__ if name in vars(one))
+    return str(owner.__module__).partition(".")[0] == "pydantic"
+
+
+def _because(converter: Converter, error: Exception) -> Callable[[], str]:
+    return lambda: f"{converter.expected} ({_reason(error)})"
 
 
 def _reason(error: Any) -> str:

@@ -1,5 +1,6 @@
 """A function whose calls are messages."""
 
+import asyncio
 import functools
 import inspect
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from lonnymq.tasks.arguments import Arguments
 from lonnymq.texts import shown
 from lonnymq.worker.handler import Bury, Handler
 from lonnymq.worker.retry import Retry
+from lonnymq.worker.threads import awaitable
 
 if TYPE_CHECKING:
     from lonnymq.client.aio import AsyncMessage
@@ -56,6 +58,9 @@ class Default(Enum):
 
 # Of a task that says nothing: with the pauses of Retry(), about half a day.
 DEFAULT_MAX_ATTEMPTS = 25
+# The arguments of a larger content are read in a thread: on the loop, they would hold up the heartbeats of
+# all other messages. Decoding it in a thread would not help: Python's JSON keeps the interpreter to itself.
+MAX_BYTES_ON_LOOP = 100_000
 OPTIONS = frozenset(field.name for field in fields(EnqueueOptions))
 
 
@@ -87,7 +92,7 @@ class Task(Generic[P, Returned, Answer]):
 
     @property
     def not_a_handler(self) -> str:
-        """Why a worker must not call this with a message."""
+        """Why a worker must not call this, or a method of it, with a message."""
         return f"{self.name!r} is a task, which takes its own arguments; pass its app instead"
 
     def __call__(self, *arguments: P.args, **options: P.kwargs) -> Returned:
@@ -155,7 +160,10 @@ class Task(Generic[P, Returned, Answer]):
         if inspect.iscoroutinefunction(function):
 
             async def call(message: "AsyncMessage") -> None:
-                bound = self._bound(message)
+                if len(message.content) <= MAX_BYTES_ON_LOOP:
+                    bound = self._bound(message)
+                else:
+                    bound = await asyncio.to_thread(self._bound, message)
                 await function(*bound.args, **bound.kwargs)
 
             return call
@@ -173,6 +181,9 @@ class Task(Generic[P, Returned, Answer]):
         except (InvalidArgument, DecodeError) as error:
             # As often as it is tried: the arguments stay what they are.
             raise Bury(str(error)) from error
+        except StopIteration as error:
+            # Raised where one of the arguments was made; nobody could await it.
+            raise awaitable(error) from error
 
 
 @dataclass(frozen=True)
@@ -181,6 +192,11 @@ class PreparedTask(Generic[P, Returned, Answer]):
 
     task: Task[P, Returned, Answer]
     options: EnqueueOptions
+
+    @property
+    def not_a_handler(self) -> str:
+        """Why a worker must not call a method of this with a message."""
+        return self.task.not_a_handler
 
     def enqueue(self, channel: str, /, *arguments: P.args, **options: P.kwargs) -> Answer:
         """Have a worker call the function with these arguments."""

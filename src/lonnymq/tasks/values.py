@@ -12,8 +12,7 @@ from enum import Enum
 from typing import Any, ClassVar, Protocol
 from uuid import UUID
 
-from lonnymq.errors import InvalidArgument
-from lonnymq.tasks.place import Place
+from lonnymq.tasks.place import ATOMS, Place, Refused
 from lonnymq.texts import shown
 
 # The most characters of an Enum's value.
@@ -46,7 +45,7 @@ class Plain:
     def to_json(self, place: Place, value: Any) -> Any:
         is_finite = not isinstance(value, float) or math.isfinite(value)
         if not isinstance(value, self.kinds) or not is_finite:
-            raise place.refuse(value, self.expected)
+            raise place.refuse(value, self)
         return value
 
     from_json = to_json
@@ -69,7 +68,7 @@ class Coded:
     def to_json(self, place: Place, value: Any) -> Any:
         # A datetime is a date, but not one that could be read back.
         if not isinstance(value, self.kind) or (self.kind is date and isinstance(value, datetime)):
-            raise place.refuse(value, self.expected)
+            raise place.refuse(value, self)
         return self.write(value)
 
     def from_json(self, place: Place, value: Any) -> Any:
@@ -79,7 +78,7 @@ class Coded:
                 return self.read(value)
         except (ValueError, OverflowError, InvalidOperation, binascii.Error):
             pass
-        raise place.refuse(value, self.expected)
+        raise place.refuse(value, self)
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ class Anything:
             return {self._key(place, key): self.to_json(place.at(key), one) for key, one in value.items()}
         if value is None or (type(value) in (str, bool, int, float) and value == value):
             return value
-        raise place.refuse(value, self.expected)
+        raise place.refuse(value, self)
 
     def from_json(self, place: Place, value: Any) -> Any:
         return value
@@ -122,23 +121,31 @@ class Choice:
 
     def to_json(self, place: Place, value: Any) -> Any:
         if not any(_is_same(value, one) for one in self.values):
-            raise place.refuse(value, self.expected)
+            raise place.refuse(value, self)
         written = value.value if isinstance(value, Enum) else value
         found = self.from_json(place, written)
         if not _is_same(found, value):
-            raise place.refuse(value, f"distinct in JSON: this would come back as {shown(found)}")
+            raise place.refuse(value, lambda: f"distinct in JSON: this would come back as {shown(found)}")
         return written
 
     def from_json(self, place: Place, value: Any) -> Any:
         for one in self.values:
             if _is_same(value, one.value if isinstance(one, Enum) else one):
                 return one
-        raise place.refuse(value, self.expected)
+        raise place.refuse(value, self)
 
 
 def _is_same(one: Any, other: Any) -> bool:
     """1, True and a member of an IntEnum are equal, and not the same."""
     return type(one) is type(other) and bool(one == other)
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -155,7 +162,7 @@ class Member:
 
     def to_json(self, place: Place, value: Any) -> Any:
         if not isinstance(value, self.kind):
-            raise place.refuse(value, self.expected)
+            raise place.refuse(value, self)
         return value.value
 
     def from_json(self, place: Place, value: Any) -> Any:
@@ -164,9 +171,10 @@ class Member:
         try:
             if is_short:
                 return self.kind(value)
-        except ValueError:
+        # A _missing_ of the user's own may meet what it does not expect.
+        except (ValueError, TypeError):
             pass
-        raise place.refuse(value, f"the value of {self.expected}")
+        raise place.refuse(value, lambda: f"the value of {self.expected}")
 
 
 @dataclass(frozen=True)
@@ -182,13 +190,22 @@ class Items:
 
     def to_json(self, place: Place, value: Any) -> Any:
         if not isinstance(value, self.kinds) or isinstance(value, str | bytes):
-            raise place.refuse(value, self.expected)
+            raise place.refuse(value, self)
         return [self.item.to_json(place.at(index), one) for index, one in enumerate(value)]
 
     def from_json(self, place: Place, value: Any) -> Any:
         if not isinstance(value, list):
-            raise place.refuse(value, self.expected)
-        return self.make([self.item.from_json(place.at(index), one) for index, one in enumerate(value)])
+            raise place.refuse(value, self)
+        items = [self.item.from_json(place.at(index), one) for index, one in enumerate(value)]
+        try:
+            return self.make(items)
+        except TypeError:
+            wrong = next((index for index, one in enumerate(items) if not _is_hashable(one)), None)
+            if wrong is None:
+                raise
+            raise place.at(wrong).refuse(
+                value[wrong], lambda: f"hashable, to be in {self.expected}"
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -205,7 +222,7 @@ class Places:
 
     def to_json(self, place: Place, value: Any) -> Any:
         if not isinstance(value, tuple) or len(value) != len(self.items):
-            raise place.refuse(value, self.expected)
+            raise place.refuse(value, self)
         return [
             item.to_json(place.at(index), one)
             for index, (item, one) in enumerate(zip(self.items, value, strict=True))
@@ -213,7 +230,7 @@ class Places:
 
     def from_json(self, place: Place, value: Any) -> Any:
         if not isinstance(value, list) or len(value) != len(self.items):
-            raise place.refuse(value, self.expected)
+            raise place.refuse(value, self)
         return tuple(
             item.from_json(place.at(index), one)
             for index, (item, one) in enumerate(zip(self.items, value, strict=True))
@@ -232,7 +249,7 @@ class Entries:
 
     def to_json(self, place: Place, value: Any) -> Any:
         if not isinstance(value, Mapping):
-            raise place.refuse(value, self.expected)
+            raise place.refuse(value, self)
         found = {}
         for key, one in value.items():
             text = self.key.to_json(place.key(key), key)
@@ -243,11 +260,14 @@ class Entries:
 
     def from_json(self, place: Place, value: Any) -> Any:
         if not isinstance(value, dict):
-            raise place.refuse(value, self.expected)
-        return {
-            self.key.from_json(place.key(key), key): self.value.from_json(place.at(key), one)
-            for key, one in value.items()
-        }
+            raise place.refuse(value, self)
+        found = {}
+        for key, one in value.items():
+            made = self.key.from_json(place.key(key), key)
+            if not _is_hashable(made):
+                raise place.key(key).refuse(key, "hashable, to be the key of a dict")
+            found[made] = self.value.from_json(place.at(key), one)
+        return found
 
 
 @dataclass(frozen=True)
@@ -270,6 +290,9 @@ class Either:
         fitting = self._fitting(value)
         if len(fitting) == 1:
             return fitting[0].from_json(place, value)
+        if isinstance(value, ATOMS):
+            # Nothing is in it that could be converted twice.
+            return self._read(place, value)[1]
         place = place.in_union()
         return place.once(self, self._read, value)[1]
 
@@ -277,13 +300,13 @@ class Either:
         for member in self.members:
             try:
                 written = member.to_json(place, value)
-            except InvalidArgument:
+            except Refused:
                 continue
             reader, _ = place.once(self, self._read, written)
             if reader is not member:
-                raise place.refuse(value, f"distinct in JSON: this would come back as {reader.expected}")
+                raise place.refuse(value, _mistaken(reader))
             return written
-        raise place.refuse(value, self.expected)
+        raise place.refuse(value, self)
 
     def _fitting(self, value: Any) -> list[Converter]:
         """Return the members that may be able to read this, by its shape."""
@@ -293,9 +316,13 @@ class Either:
         for member in self._fitting(value):
             try:
                 return member, member.from_json(place, value)
-            except InvalidArgument:
+            except Refused:
                 continue
-        raise place.refuse(value, self.expected)
+        raise place.refuse(value, self)
+
+
+def _mistaken(reader: Converter) -> Callable[[], str]:
+    return lambda: f"distinct in JSON: this would come back as {reader.expected}"
 
 
 NOTHING = Plain("None", (type(None),))

@@ -84,9 +84,10 @@ class Handler:
 def require_call(name: str, call: Any) -> None:
     """Refuse what would not work a message if it were called with one, and seem to have completed it."""
     plain = _unwrapped(call)
-    # A task takes its own arguments, and is worked by its app.
-    if isinstance(reason := getattr(plain, "not_a_handler", None), str):
-        raise InvalidArgument(f"{name} must be {EXPECTED}: {reason}")
+    # A task takes its own arguments, as its methods do, and is worked by its app.
+    for one in (plain, getattr(plain, "__self__", None)):
+        if isinstance(reason := getattr(one, "not_a_handler", None), str):
+            raise InvalidArgument(f"{name} must be {EXPECTED}: {reason}")
     if not callable(call) or inspect.isclass(plain):
         raise invalid(name, call, EXPECTED)
     if inspect.isgeneratorfunction(plain) or inspect.isasyncgenfunction(plain):
