@@ -18,9 +18,9 @@ END = datetime.max.replace(tzinfo=UTC) - SECOND
 MISSED_AFTER = timedelta(minutes=1)
 # So many are decided at once, the rest follows: to compute them keeps a worker's loop busy for a while.
 MOST_TICKS = 200
-# And as many as have contents of so many bytes, but one at the least: a call must not last.
+# The contents of one call's ticks take at most this many bytes together (one tick is always allowed).
 MOST_BYTES = 1_000_000
-# So many missed ticks are created late, the latest ones: a cron of long ago must not flood the queue.
+# At most this many missed ticks are created late, the latest ones: an old cron must not flood the queue.
 MOST_MISSED = 1000
 MAX_EXPRESSION = 255
 # When to look again at a cron that has no tick in the next 50 years.
@@ -101,7 +101,7 @@ def _next_ticks(
 def _begin_of_latest(
     count: int, expression: str, timezone: str, after: datetime, until: datetime
 ) -> datetime:
-    """Return an instant after which there are about so many ticks up to another one, not before `after`."""
+    """Return an instant from which about `count` ticks remain until another one; not before `after`."""
     # All in UTC: instants of one zone are compared, and counted on, by their local time.
     begin, until = after.astimezone(UTC), until.astimezone(UTC)
     whole = min(until, END).replace(microsecond=0) + SECOND

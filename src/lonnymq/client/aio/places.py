@@ -4,7 +4,7 @@ import asyncio
 
 
 class AsyncPlaces:
-    """So many may be taken at a time; who waits is served in turn."""
+    """A number of places; callers that wait for one are served in turn."""
 
     def __init__(self, count: int) -> None:
         self._free = asyncio.Semaphore(count)
