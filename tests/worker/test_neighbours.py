@@ -3,11 +3,13 @@
 import asyncio
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from psycopg import conninfo
 from psycopg_pool import AsyncConnectionPool
 
 from lonnymq import (
@@ -486,3 +488,31 @@ def test_a_content_of_nearly_the_budget_is_not_kept_out_by_smaller_ones(dsn: str
                 await drained(queue)
 
     asyncio.run(scenario())
+
+
+def test_handlers_that_take_all_threads_of_the_loop_do_not_cost_leases(dsn: str) -> None:
+    """The driver resolves the names of servers in these threads; heartbeats must be able to connect again."""
+    release = threading.Event()
+    begun = 0
+
+    async def handle(message: AsyncMessage) -> None:
+        nonlocal begun
+        begun += 1
+        await asyncio.to_thread(release.wait, PATIENCE_S)
+
+    async def scenario() -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
+        async with AsyncQueue(dsn) as queue:
+            await queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(6)])
+            by_name = conninfo.make_conninfo(proxy.dsn, host="localhost")
+            async with working(by_name, handle, concurrency=6, lease_s=2) as worker:
+                await until(lambda: begun == 6, "all threads are taken")
+                proxy.reset()
+                await asyncio.sleep(5)
+                assert worker.counts.total() == 0
+                release.set()
+                await drained(queue)
+            assert worker.counts == {"completed": 6}
+
+    with Proxy(dsn) as proxy:
+        asyncio.run(scenario())

@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -26,9 +25,6 @@ from lonnymq.worker.verdict import Judge
 
 if TYPE_CHECKING:
     from lonnymq.client.sync import Queue
-
-# Beside one for each handler.
-SPARE_THREADS = 32
 
 # Who asks a running worker to stop: signals, or the parent of its process.
 Control = Callable[[Shutdown], AbstractContextManager[None]]
@@ -105,9 +101,6 @@ class Worker:
         self.shutdown.ask()
 
     async def _run(self, control: Control) -> ExitCode:
-        # Names of servers are resolved in the loop's own threads: handlers that use them must not take all.
-        threads = ThreadPoolExecutor(self.settings.concurrency + SPARE_THREADS, "lonnymq-loop")
-        asyncio.get_running_loop().set_default_executor(threads)
         try:
             with control(self.shutdown):
                 code = await self.serve()

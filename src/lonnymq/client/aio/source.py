@@ -13,6 +13,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from lonnymq.client import session
 from lonnymq.client.aio.pool import AsyncPool
+from lonnymq.client.aio.resolving import addresses
 from lonnymq.client.failure import is_stale, unreachable
 from lonnymq.client.outage import Outage
 from lonnymq.client.settings import ClientSettings, connection_options
@@ -155,14 +156,15 @@ class AsyncSource:
         return connection
 
     async def _connect_with_settings(self, dsn: str) -> AsyncConnection[Any]:
+        where = await addresses(dsn)
         try:
-            connection: AsyncConnection[Any] = await AsyncConnection.connect(dsn, **self._options)
+            connection: AsyncConnection[Any] = await AsyncConnection.connect(dsn, **where, **self._options)
         except psycopg.OperationalError as error:
             if "options" not in self._options or not session.is_refusal(error):
                 raise
             # A pooler, which is not likely to change its mind. The caller's own options stay in the DSN.
             self._options = {name: value for name, value in self._options.items() if name != "options"}
-            connection = await AsyncConnection.connect(dsn, **self._options)
+            connection = await AsyncConnection.connect(dsn, **where, **self._options)
         has_options = "options" in self._options
         correction = session.correction(connection.info.server_version, has_options=has_options)
         if correction is not None and self._settings.keeps_session:

@@ -17,6 +17,7 @@ from lonnymq.client.failure import is_stale, unreachable
 from lonnymq.client.outage import Outage
 from lonnymq.client.settings import ClientSettings, connection_options
 from lonnymq.client.sync.pool import Pool
+from lonnymq.client.sync.resolving import addresses
 from lonnymq.client.target import described, dsn_or_environment
 from lonnymq.errors import ConnectionLost, LoginRefused, LonnyError, invalid_kind
 
@@ -156,14 +157,15 @@ class Source:
         return connection
 
     def _connect_with_settings(self, dsn: str) -> Connection[Any]:
+        where = addresses(dsn)
         try:
-            connection: Connection[Any] = Connection.connect(dsn, **self._options)
+            connection: Connection[Any] = Connection.connect(dsn, **where, **self._options)
         except psycopg.OperationalError as error:
             if "options" not in self._options or not session.is_refusal(error):
                 raise
             # A pooler, which is not likely to change its mind. The caller's own options stay in the DSN.
             self._options = {name: value for name, value in self._options.items() if name != "options"}
-            connection = Connection.connect(dsn, **self._options)
+            connection = Connection.connect(dsn, **where, **self._options)
         has_options = "options" in self._options
         correction = session.correction(connection.info.server_version, has_options=has_options)
         if correction is not None and self._settings.keeps_session:
