@@ -3,7 +3,7 @@
 import os
 
 # Statements such as COPY FROM PROGRAM see all that a server was started with, and so do its user's programs.
-INHERITED = (
+INHERITED: tuple[str, ...] = (
     "PATH",
     "TZ",
     "TMPDIR",

@@ -1,6 +1,6 @@
 """The server's clock is stepped by an hour, forward and back, while everybody works.
 
-After a step back, messages from before it are due in an hour; everything new must flow. The last step is
+After a step back, retries from before it are due in an hour; everything else must flow. The last step is
 forward, past every time that was seen, so that all of them are due in the end.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lonnymq.embedded import EmbeddedServer
+from lonnymq.embedded import EmbeddedServer, environment
 from tests.chaos import servers
 from tests.chaos.account import Account
 from tests.chaos.evidence import connect
@@ -64,11 +64,14 @@ def faked_clock(offset: Path) -> Iterator[None]:
         "DONT_FAKE_MONOTONIC": "1",
         "NO_FAKE_STAT": "1",
     }
-    before = dict(os.environ)
+    before, inherited = dict(os.environ), environment.INHERITED
     os.environ.update(variables)
+    # A server inherits few variables.
+    environment.INHERITED = (*inherited, *variables)
     try:
         yield
     finally:
+        environment.INHERITED = inherited
         for name in variables:
             del os.environ[name]
         os.environ.update(before)
