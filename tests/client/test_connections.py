@@ -77,8 +77,10 @@ def test_a_closed_queue_says_so(dsn: str) -> None:
         queue.enqueue("a", 1)
 
 
-def test_a_queue_that_is_never_closed_leaves_no_warning(dsn: str) -> None:
+@pytest.mark.parametrize("rest", ["", "queue.queue = queue; del queue; import gc; gc.collect()"])
+def test_a_queue_that_is_never_closed_leaves_no_warning(dsn: str, rest: str) -> None:
     program = "import sys, lonnymq; queue = lonnymq.Queue(sys.argv[1]); queue.enqueue('a', 1); queue.status()"
+    program = f"{program}; {rest}"
     command = [sys.executable, "-X", "dev", "-W", "error", "-c", program, dsn]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stderr) == (0, "")

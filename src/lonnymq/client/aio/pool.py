@@ -2,6 +2,7 @@
 
 import random
 import time
+import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -43,11 +44,9 @@ class AsyncPool:
         self._idle: deque[AsyncMember] = deque()
         self._trusted_since = 0.0
         self._is_closed = False
-
-    def __del__(self) -> None:
-        # Of a client that nobody has closed: without a word, as the program ends or forgets it.
-        for member in getattr(self, "_idle", ()):
-            member.connection.pgconn.finish()
+        # Of a client that nobody has closed: without a word, as the program ends or forgets it. Not by
+        # __del__, which in a cycle of references may come after that of the connections.
+        weakref.finalize(self, _finish, self._idle)
 
     async def take(self, until: float) -> AsyncMember:
         """Return a connection that works as far as can be seen, one that was idle or a new one."""
@@ -119,3 +118,8 @@ class AsyncPool:
     async def _close_idle(self) -> None:
         while (member := self._taken()) is not None:
             await member.connection.close()
+
+
+def _finish(idle: deque[AsyncMember]) -> None:
+    for member in idle:
+        member.connection.pgconn.finish()
