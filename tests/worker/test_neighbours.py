@@ -488,6 +488,7 @@ def test_a_content_of_nearly_the_budget_is_not_kept_out_by_smaller_ones(dsn: str
                 await drained(queue)
 
     asyncio.run(scenario())
+    assert begun.count(MEGABYTE) == 1
 
 
 def test_handlers_that_take_all_threads_of_the_loop_do_not_cost_leases(dsn: str) -> None:

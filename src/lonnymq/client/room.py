@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from lonnymq.errors import ChannelFull
 from lonnymq.model import Created, CreateOutcome
 
-# Of many full channels, so many are named.
+# At most this many full channels are named.
 MOST_NAMED = 5
 
 

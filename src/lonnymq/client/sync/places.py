@@ -4,13 +4,13 @@ import threading
 
 
 class Places:
-    """So many may be taken at a time."""
+    """A number of places; callers wait for a free one."""
 
     def __init__(self, count: int) -> None:
         self._free = threading.Semaphore(count)
 
     def take(self, for_s: float) -> bool:
-        """Take one, waiting for it at most so long; return whether there was one."""
+        """Take one, waiting for it at most that long; return whether there was one."""
         return self._free.acquire(timeout=max(0.0, for_s))
 
     def give_back(self) -> None:

@@ -17,9 +17,9 @@ from lonnymq.client.settings import ClientSettings
 from lonnymq.client.sync.places import Places
 from lonnymq.errors import ConnectionLost
 
-# A connection does not live for ever: its session's memory grows.
+# A connection is replaced after this long, because its session's memory grows.
 MAX_LIFETIME_S = 3600.0
-# Of those above `pool_min_size`, one that was not needed for so long is closed.
+# A connection above `pool_min_size` that was idle for this long is closed.
 MAX_IDLE_S = 600.0
 
 
