@@ -25,7 +25,7 @@ STATEMENTS = {
 INTERNAL = {
     *("reject", "require_read_committed", "require_channel", "require_length", "require_batch", "to_epoch"),
     *("require_cron", "require_cron_instant", "require_dequeue"),
-    *("from_epoch", "bytes_as_json", "channel_id", "channel_waiting", "channel_lock", "channel_birth"),
+    *("from_epoch", "bytes_as_json", "channel_id", "channel_waiting", "creation_lock", "channel_birth"),
     *("channel_keep", "message_late", "message_settle_one"),
     *("sleepers_notify", "history_rows", "history_record", "dead_insert", "lease_expire", "lease_hold"),
     *("history_origin", "history_require", "history_require_past"),

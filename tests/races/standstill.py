@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from tests.races.sessions import Session, value, wait_for
 
 STOPPING_LOCK = """
-    alter function channel_lock rename to channel_lock_at_once;
-    create function channel_lock(p_channel_id bigint, p_row text default 'channel') returns boolean
+    alter function creation_lock rename to creation_lock_at_once;
+    create function creation_lock(p_kind text, p_id bigint) returns boolean
     language plpgsql as $$
       begin
         if current_setting('barrier.stops', true) = 'on' then
           perform pg_advisory_xact_lock_shared(4711);
         end if;
-        return channel_lock_at_once(p_channel_id, p_row);
+        return creation_lock_at_once(p_kind, p_id);
       end
     $$;
 """
@@ -22,7 +22,7 @@ WAITING = "select count(*) from pg_locks where locktype = 'advisory' and objid =
 
 
 @contextmanager
-def stopped_at_channel_lock(barrier: Session, session: Session, call: Callable[[], object]) -> Iterator[None]:
+def stopped_at_lock(barrier: Session, session: Session, call: Callable[[], object]) -> Iterator[None]:
     """Have `call`, which uses `session`, stand still in the block; at its end it must come to its own."""
     barrier.execute(STOPPING_LOCK)
     session.execute("set barrier.stops = on")

@@ -6,6 +6,7 @@
 \ir tables/migration.sql
 \ir tables/channel.sql
 \ir tables/turn.sql
+\ir tables/creation_lock.sql
 \ir tables/message.sql
 \ir tables/lease.sql
 \ir tables/wake.sql
@@ -31,7 +32,7 @@
 \ir functions/caller_role.sql
 \ir functions/channel_id.sql
 \ir functions/channel_waiting.sql
-\ir functions/channel_lock.sql
+\ir functions/creation_lock.sql
 
 -- It enters.
 \ir functions/queue_event.sql

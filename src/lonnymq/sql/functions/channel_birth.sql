@@ -1,13 +1,13 @@
 -- channel_birth: make the rows of channels that have none, named by whoever woke them. Part of message_dequeue.
 -- A channel that somebody else is making just now is left to them; until it is there, its turn goes by the defaults.
--- Locks:  channel_lock of each.
+-- Locks:  creation_lock of each.
 -- Writes: channel (insert).
 create or replace function channel_birth(p_channel_ids bigint[]) returns void
 language plpgsql
 as $$
 declare
   v_channel_ids constant bigint[] := array(
-    select c from unnest(p_channel_ids) c where (select true from channel where id = c) is null and channel_lock(c)
+    select c from unnest(p_channel_ids) c where (select true from channel where id = c) is null and creation_lock('channel', c)
   );
 begin
   -- In a new statement, which sees what the last holder of the lock has committed.

@@ -1,6 +1,6 @@
 -- channel_delete: forget a channel and its policy, if it has no message, waiting or leased. Dead letters stay.
 -- Returns 'deleted', 'not_empty', 'unknown', or 'busy' (ask again). A message created meanwhile makes the channel anew.
--- Locks:  channel_lock, the channel and its turn; does not wait.
+-- Locks:  creation_lock, the channel and its turn; does not wait.
 -- Writes: channel, turn, wake (delete).
 create or replace function channel_delete(p_channel text) returns text
 language plpgsql security definer
@@ -19,7 +19,7 @@ begin
   if not exists (select from channel c where c.id = v_id and c.name = p_channel) then
     -- No worker may have seen it yet.
     return case when exists (select from message m where m.channel_id = v_id) then 'not_empty' else 'unknown' end;
-  elsif not channel_lock(v_id) or not channel_lock(v_id, 'turn') then
+  elsif not creation_lock('channel', v_id) or not creation_lock('turn', v_id) then
     return 'busy';
   end if;
   perform from channel c where c.id = v_id for update skip locked;

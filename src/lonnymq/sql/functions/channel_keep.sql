@@ -1,6 +1,6 @@
 -- channel_keep: make the rows of channels that have none; where somebody else is making one, and may give up, keep at
 -- least the name: in a wake that nobody needs to look at. Part of message_dequeue, before it deletes the wakes it read.
--- Locks:  channel_lock of each.
+-- Locks:  creation_lock of each.
 -- Writes: channel, wake (insert).
 create or replace function channel_keep(p_channel_ids bigint[]) returns void
 language plpgsql

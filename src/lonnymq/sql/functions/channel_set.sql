@@ -40,7 +40,7 @@ begin
 
   select channel_id(s.salt, p_channel) into v_id from setting s where s.is_only;
   select c.name into v_name from channel c where c.id = v_id for update skip locked;
-  if not found and not exists (select from channel c where c.id = v_id) and channel_lock(v_id) then
+  if not found and not exists (select from channel c where c.id = v_id) and creation_lock('channel', v_id) then
     -- In new statements, which see what the last holder of the lock has committed: it may be there now, and in change.
     if not exists (select from channel c where c.id = v_id) then
       insert into channel (id, name) values (v_id, p_channel);

@@ -14,7 +14,6 @@ set search_path from current
 as $$
 declare
   v_now constant timestamptz := clock_timestamp();
-  v_salt bytea;
   v_max_bytes bigint;
   v_is_anew boolean;
   v_old cron;
@@ -37,7 +36,7 @@ begin
   elsif p_mark_at not between '1970-01-01 00:00:00+00' and v_now + interval '100 years' then
     perform reject('mark_at', p_mark_at::text, 'between 1970 and 100 years from now');
   end if;
-  select s.salt, s.max_content_bytes into v_salt, v_max_bytes from setting s where s.is_only;
+  select s.max_content_bytes into v_max_bytes from setting s where s.is_only;
   if octet_length(p_content) > v_max_bytes then
     perform reject('content', octet_length(p_content) || ' bytes', format('at most %s bytes', v_max_bytes));
   end if;
@@ -52,9 +51,8 @@ begin
   end if;
   select * into v_old from cron c where c.name = p_name for update skip locked;
   if not found then
-    -- Salted, since anybody may take an advisory lock whose key is known.
     if exists (select from cron c where c.name = p_name)
-      or not pg_try_advisory_xact_lock(channel_id(v_salt, 'cron ' || p_name)) then
+      or not creation_lock('cron', hashtextextended(p_name, 0)) then
       return 'busy';
     end if;
     insert into cron (name, expression, timezone, channel, content, max_attempts, catch_up, is_declared, mark_at)

@@ -102,7 +102,7 @@ begin
         and (not exists (select from wake w where w.channel_id = a.channel_id and w.lane < 2)
           or exists (select from lease l where l.channel_id = a.channel_id))
     );
-    v_lost := array(select c from unnest(v_lost) c where channel_lock(c, 'turn'));
+    v_lost := array(select c from unnest(v_lost) c where creation_lock('turn', c));
     with born as (
       insert into turn (channel_id, version, next_at)
       select c, 1, 0 from unnest(v_lost) c where not exists (select from turn t where t.channel_id = c)
@@ -114,7 +114,7 @@ begin
       where not exists (select from channel c where c.id = m.channel_id)
         and exists (select from turn t where t.channel_id = m.channel_id)
     );
-    v_lost := array(select c from unnest(v_lost) c where channel_lock(c));
+    v_lost := array(select c from unnest(v_lost) c where creation_lock('channel', c));
     insert into channel (id, name)
     select distinct on (m.channel_id) m.channel_id, coalesce(m.channel_name, (
       select w.channel_name from wake w where w.channel_id = m.channel_id and w.channel_name is not null order by w.id limit 1

@@ -1,7 +1,7 @@
 -- turn_birth: give those of these channels that woke and have none a turn, and a channel row. Part of message_dequeue.
 -- Returns the new turns. A turn that somebody else is making or deleting just now is left for the next call, and so is
--- what is more than 128: until the transaction ends, each takes places in the server's table of locks.
--- Locks:  channel_lock of each.
+-- what is more than 128: until the transaction ends, others that share a lock with one of these have to wait.
+-- Locks:  creation_lock of each.
 -- Writes: channel, turn (insert).
 create or replace function turn_birth(p_channel_ids bigint[]) returns tid[]
 language plpgsql
@@ -16,7 +16,7 @@ begin
   if v_channel_ids = '{}' then
     return null;
   end if;
-  v_channel_ids := array(select c from unnest(v_channel_ids) c where channel_lock(c, 'turn'));
+  v_channel_ids := array(select c from unnest(v_channel_ids) c where creation_lock('turn', c));
   -- In a new statement, which sees what the last holder of the lock has committed.
   with born as (
     insert into turn (channel_id, version)

@@ -3,7 +3,7 @@
 -- setting: the queue's own switches, one row.
 create table setting (
   is_only boolean primary key default true check (is_only),
-  -- Makes channel ids, keys of advisory locks and the name of the event unguessable. No role but the owner may read it.
+  -- Makes channel ids and the name of the event unguessable. No role but the owner may read it.
   salt bytea not null,
   history text not null default 'off' check (history in ('off', 'metadata', 'full')),
   max_content_bytes bigint not null default 67108864 check (max_content_bytes between 1 and 67108864)
@@ -75,6 +75,14 @@ create index turn_channel_ix on turn (channel_id, version desc);
 create index turn_next_ix on turn (next_at) where next_at is not null;
 -- Without a key, updates of a published table need the whole row.
 alter table turn replica identity full;
+
+-- creation_lock: rows to lock for what has no row yet. Advisory locks would do, and nothing would share one, but any role
+-- that may connect can take those. With this many rows, a transaction that is left open after it made a channel holds up
+-- one in 16,384 of the channels that are new.
+create table creation_lock (
+  id bigint primary key
+) with (fillfactor = 100);
+insert into creation_lock (id) select generate_series(0, 16383);
 
 -- message: waits, or is leased. Written once by create, deleted once; deferring rewrites it.
 -- dequeue_at is a point in time in milliseconds, and the priority: what is past, zero or negative sorts first.
