@@ -7,10 +7,11 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, cast, overload
 
-from lonnymq.calls import argument, schedule
+from lonnymq.calls import argument
 from lonnymq.calls import cron as cron_calls
 from lonnymq.client.aio import AsyncQueue
 from lonnymq.client.sync import Queue
+from lonnymq.cron import schedule
 from lonnymq.errors import DecodeError, InvalidArgument, invalid, invalid_kind
 from lonnymq.model import CatchUp, Created, Cron
 from lonnymq.tasks import cron as cron_ticks
