@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lonnymq.pipeline.report import draw
+from lonnymq.charts import draw
 from lonnymq.pipeline.report.gather import stretch
 from lonnymq.pipeline.report.page import page
 from lonnymq.pipeline.report.story import REASONS, Moment, Outlook, Reading, Story, Tenant
