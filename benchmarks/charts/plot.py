@@ -1,66 +1,77 @@
-"""The few parts of SVG that a chart needs, and its style, which follows the reader's light or dark scheme."""
+"""The frame of every chart: drawn by matplotlib, and shown in the reader's light or dark scheme."""
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from html import escape
+from io import StringIO
+from typing import Any
 
-# In the order in which a chart hands them out; ours has its own.
-LIGHT = ("#8250df", "#bf8700", "#1a7f37", "#cf222e", "#bc4c00", "#0a7ea4", "#a0408f", "#57606a")
-DARK = ("#a371f7", "#d29922", "#3fb950", "#f85149", "#db6d28", "#39c5cf", "#db61a2", "#8b949e")
-COLOURS = len(LIGHT)
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-
-def style() -> str:
-    """Return classes instead of variables: not every renderer of SVG knows these."""
-    return (
-        "text{font:12px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif}"
-        ".heading{font-size:15px;font-weight:600}.mine{font-weight:600}"
-        + _scheme("#1f2328", "#59636e", "#d1d9e0", "#0969da", LIGHT)
-        + "@media(prefers-color-scheme:dark){"
-        + _scheme("#e6edf3", "#9198a1", "#3d444d", "#58a6ff", DARK)
-        + "}"
-    )
-
-
-def _scheme(ink: str, soft: str, grid: str, ours: str, colours: tuple[str, ...]) -> str:
-    rules = [
-        f".ink{{fill:{ink}}}.soft{{fill:{soft}}}.grid{{stroke:{grid};stroke-width:1}}",
-        f".halo{{stroke:{soft};stroke-width:1;stroke-dasharray:2 2}}",
-    ]
-    for name, colour in [("ours", ours), *((f"c{number}", colour) for number, colour in enumerate(colours))]:
-        width = 3.5 if name == "ours" else 1.75
-        rules.append(f".{name}{{stroke:{colour};stroke-width:{width};fill:none}}.{name}f{{fill:{colour}}}")
-    return "".join(rules)
-
-
-def document(width: float, height: float, title: str, description: str, parts: Iterable[str]) -> str:
-    body = "\n".join(parts)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
-        f'height="{height:g}" role="img" aria-labelledby="title description">\n'
-        f'<title id="title">{escape(title)}</title>\n<desc id="description">{escape(description)}</desc>\n'
-        f"<style>{style()}</style>\n{body}\n</svg>\n"
-    )
+INK, SOFT, GRID, OURS, OTHERS = "#1f2328", "#59636e", "#d1d9e0", "#0969da", "#afb8c1"
+COLOURS = ("#8250df", "#bf8700", "#1a7f37", "#cf222e", "#bc4c00", "#0a7ea4", "#a0408f", "#57606a")
+# What each of these becomes where the page is dark.
+DARK = ("#e6edf3", "#9198a1", "#30363d", "#58a6ff", "#545d68")
+DARK_COLOURS = ("#a371f7", "#d29922", "#3fb950", "#f85149", "#db6d28", "#39c5cf", "#db61a2", "#8b949e")
+# Points; a browser shows 72 of them as 96 pixels.
+WIDTH, TOP = 615.0, 44.0
+SETTINGS: dict[Any, Any] = {
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9,
+    "axes.axisbelow": True,
+    "axes.spines.left": False,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.spines.bottom": False,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "xtick.labelcolor": SOFT,
+    "ytick.labelcolor": SOFT,
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
+    "xtick.major.pad": 6,
+    "ytick.major.pad": 7,
+    "axes.labelcolor": SOFT,
+    "lines.solid_capstyle": "round",
+    # Words stay words, and the same results make the same file.
+    "svg.fonttype": "none",
+    "svg.hashsalt": "lonnymq",
+}
 
 
-def text(
-    x: float, y: float, words: str, kind: str = "ink", anchor: str = "start", turned: bool = False
+def render(
+    title: str,
+    subtitle: str,
+    description: str,
+    height: float,
+    sides: tuple[float, float, float],
+    draw: Callable[[Axes], None],
 ) -> str:
-    turn = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turned else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}"{turn}>{escape(words)}</text>'
+    """Return a chart as SVG; `sides` is the room left of, right of and below what `draw` draws."""
+    left, right, bottom = sides
+    with mpl.rc_context(SETTINGS):
+        figure = Figure(figsize=(WIDTH / 72, height / 72))
+        axes = figure.add_axes(
+            (left / WIDTH, bottom / height, (WIDTH - left - right) / WIDTH, (height - TOP - bottom) / height)
+        )
+        figure.text(12 / WIDTH, 1 - 18 / height, title, color=INK, size=11.25, weight="bold")
+        figure.text(12 / WIDTH, 1 - 32 / height, subtitle, color=SOFT)
+        draw(axes)
+        written = StringIO()
+        metadata = {"Title": title, "Creator": None, "Date": None, "Format": None, "Type": None}
+        figure.savefig(written, format="svg", transparent=True, metadata=metadata)
+    drawn = written.getvalue()
+    described = drawn.replace("</title>", f"</title>\n <desc>{escape(description)}</desc>", 1)
+    return described.replace("</style>", f"{_style(drawn)}</style>", 1)
 
 
-def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
-
-
-def path(points: Iterable[tuple[float, float]], kind: str) -> str:
-    places = " L".join(f"{x:.1f} {y:.1f}" for x, y in points)
-    return f'<path d="M{places}" class="{kind}" stroke-linejoin="round" stroke-linecap="round"/>'
-
-
-def dot(x: float, y: float, kind: str, radius: float = 3.0) -> str:
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" class="{kind}f"/>'
-
-
-def bar(x: float, y: float, width: float, height: float, kind: str) -> str:
-    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="2" class="{kind}f"/>'
+def _style(drawn: str) -> str:
+    """Return rules for letters of the reader's system, and for colours where the page is dark."""
+    pairs = zip((INK, SOFT, GRID, OURS, OTHERS, *COLOURS), (*DARK, *DARK_COLOURS), strict=True)
+    uses = [(kind, f"{kind}: {light}", dark) for light, dark in pairs for kind in ("fill", "stroke")]
+    rules = (f'[style*="{use}"]{{{kind}:{dark}!important}}' for kind, use, dark in uses if use in drawn)
+    return (
+        "text{font-family:system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif!important}"
+        f"@media(prefers-color-scheme:dark){{{''.join(rules)}}}"
+    )

@@ -1,43 +1,9 @@
-"""Axes: where a value lies, which values are marked, and how figures are written."""
+"""How figures are written: short, and with the unit that suits them."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 Format = Callable[[float], str]
-
-
-@dataclass(frozen=True)
-class Axis:
-    """A range of values on a line of pixels from `begin` to `end`."""
-
-    low: float
-    high: float
-    ticks: tuple[tuple[float, str], ...]
-    is_log: bool = True
-
-    def place(self, value: float, begin: float, end: float) -> float:
-        low, high, value = (self._scaled(one) for one in (self.low, self.high, max(value, self.low)))
-        return begin + (end - begin) * ((value - low) / (high - low) if high > low else 0.5)
-
-    def _scaled(self, value: float) -> float:
-        return math.log10(value) if self.is_log else value
-
-
-def log_axis(values: Sequence[float], form: Format) -> Axis:
-    """Return an axis of whole decades around all values; those that are not positive have no place on it."""
-    positive = [value for value in values if value > 0] or [1.0]
-    low = math.floor(math.log10(min(positive)) + 1e-9)
-    high = max(math.ceil(math.log10(max(positive)) - 1e-9), low + 1)
-    return Axis(
-        10.0**low, 10.0**high, tuple((10.0**power, form(10.0**power)) for power in range(low, high + 1))
-    )
-
-
-def named_axis(names: Sequence[str]) -> Axis:
-    """Return an axis of names, one after the other at 0, 1, 2 and so on."""
-    ticks = tuple((float(number), name) for number, name in enumerate(names))
-    return Axis(-0.3, len(names) - 0.7, ticks, is_log=False)
 
 
 def milliseconds(value: float) -> str:
