@@ -17,7 +17,9 @@ def imports_by_string(path: Path) -> list[str]:
         for call in calls
         if getattr(call.func, "attr", getattr(call.func, "id", None)) in IMPORTERS
         for argument in call.args
-        if isinstance(argument, ast.Constant) and str(argument.value).startswith(("lonnymq", "."))
+        if isinstance(argument, ast.Constant)
+        and isinstance(argument.value, str)
+        and argument.value.startswith(("lonnymq", "."))
     ]
 
 
