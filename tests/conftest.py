@@ -23,8 +23,9 @@ import psycopg
 import pytest
 from psycopg import conninfo, sql
 
-from lonnymq import Queue, schema
+from lonnymq import Queue
 from lonnymq.embedded import BinariesNotFound, EmbeddedServer, binaries, embedded
+from tests import schema
 
 Connect = Callable[..., psycopg.Connection[Any]]
 Database = Callable[..., str]

@@ -1,11 +1,12 @@
 """A chart of horizontal bars, each with its name, its figure and the spread of its rounds."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from benchmarks.charts import svg
+from matplotlib.axes import Axes
 
-WIDTH, TOP, LEFT, RIGHT, ROW = 820.0, 58.0, 210.0, 110.0, 26.0
+from benchmarks.charts import plot
+
+ROW, LEFT, RIGHT, BOTTOM = 19.5, 158.0, 82.0, 6.0
 
 
 @dataclass(frozen=True)
@@ -26,28 +27,38 @@ class BarChart:
 
 
 def render(chart: BarChart) -> str:
-    height = TOP + ROW * len(chart.bars) + 10
-    description = "; ".join(f"{bar.name}: {bar.figure}" for bar in chart.bars)
-    return svg.document(WIDTH, height, chart.title, description, _parts(chart))
+    return plot.render(
+        chart.title,
+        chart.subtitle,
+        "; ".join(f"{bar.name}: {bar.figure}" for bar in chart.bars),
+        plot.TOP + ROW * len(chart.bars) + BOTTOM,
+        (LEFT, RIGHT, BOTTOM),
+        lambda axes: _draw(axes, chart.bars),
+    )
 
 
-def _parts(chart: BarChart) -> Iterator[str]:
-    longest = max(max(bar.value, bar.high or 0.0) for bar in chart.bars) or 1.0
-    room = WIDTH - LEFT - RIGHT
-    yield svg.text(16, 24, chart.title, "ink heading")
-    yield svg.text(16, 43, chart.subtitle, "soft")
-    for number, bar in enumerate(chart.bars):
-        y = TOP + ROW * number
-        kind = "ours" if bar.is_ours else "c7"
-        yield svg.text(LEFT - 10, y + 15, bar.name, "ink mine" if bar.is_ours else "ink", "end")
-        yield svg.bar(LEFT, y + 3, max(1.0, room * bar.value / longest), ROW - 9, kind)
-        end = bar.value
-        if bar.low is not None and bar.high is not None and bar.high > bar.low:
-            middle = y + 3 + (ROW - 9) / 2
-            yield svg.line(
-                LEFT + room * bar.low / longest, middle, LEFT + room * bar.high / longest, middle, "halo"
-            )
-            end = max(end, bar.high)
-        yield svg.text(
-            LEFT + room * end / longest + 8, y + 15, bar.figure, "ink mine" if bar.is_ours else "ink"
-        )
+def _draw(axes: Axes, bars: tuple[Bar, ...]) -> None:
+    drawn = axes.barh(
+        range(len(bars)),
+        [bar.value for bar in bars],
+        height=0.66,
+        color=[plot.OURS if bar.is_ours else plot.OTHERS for bar in bars],
+        xerr=list(zip(*map(_spread, bars), strict=True)),
+        error_kw={"ecolor": plot.SOFT, "elinewidth": 0.75},
+    )
+    figures = axes.bar_label(drawn, [bar.figure for bar in bars], padding=6, color=plot.INK)
+    axes.set_xticks([])
+    axes.set_yticks(range(len(bars)), [bar.name for bar in bars], color=plot.INK)
+    # The first on top.
+    axes.set_ylim(len(bars) - 0.5, -0.5)
+    axes.set_xlim(0, max(bar.value + _spread(bar)[1] for bar in bars) or 1.0)
+    for place, (bar, name) in enumerate(zip(bars, axes.get_yticklabels(), strict=True)):
+        drawn[place].set_gid(f"bar-{place}")
+        for label in (name, figures[place]):
+            label.set_fontweight("bold" if bar.is_ours else "normal")
+
+
+def _spread(bar: Bar) -> tuple[float, float]:
+    """Return how far the rounds reach below and above the bar's end."""
+    low, high = (bar.value if end is None else end for end in (bar.low, bar.high))
+    return max(bar.value - low, 0.0), max(high - bar.value, 0.0)

@@ -3,10 +3,10 @@
 from typing import Any
 
 from benchmarks.charts import bars, lines
-from benchmarks.charts.axis import count, log_axis, milliseconds, short, size
 from benchmarks.charts.bars import Bar, BarChart
 from benchmarks.charts.lines import Line, LineChart
 from benchmarks.charts.pages import Made, image, table
+from benchmarks.charts.units import count, milliseconds, short, size
 
 FILE = "designs.json"
 COMMAND = "make bench-designs"
@@ -80,19 +80,13 @@ def family_part(family: str, title: str, members: list[Json]) -> Made:
 
 
 def pick_chart(title: str, drawn: list[Line]) -> str:
-    every = [point for line in drawn for point in line.points]
     return lines.render(
         LineChart(
             title=title,
             x_title="rows in the table",
             y_title="median, both axes logarithmic; lower is better",
-            x=log_axis([x for x, _ in every], count),
-            y=log_axis([y for _, y in every], milliseconds),
+            y_format=milliseconds,
             lines=tuple(drawn),
-            description="; ".join(
-                f"{line.name}: {', '.join(f'{milliseconds(y)} at {count(x)}' for x, y in line.points)}"
-                for line in drawn
-            ),
         )
     )
 
@@ -150,7 +144,7 @@ def crowd(document: Json) -> Made:
     chart = bars.render(
         BarChart(
             title,
-            "messages completed per second, the thin line is the spread of the rounds; longer is better",
+            "messages completed per second, thin lines show the spread of the rounds; higher is better",
             tuple(
                 Bar(
                     f"{OURS if row['design'] == 'lonnymq' else row['design']}, batches of {row['batch']}",

@@ -1,15 +1,22 @@
 """A chart of lines, each named at its end."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
-from benchmarks.charts import svg
-from benchmarks.charts.axis import Axis
+from matplotlib.axes import Axes
 
-WIDTH, HEIGHT = 820.0, 440.0
-TOP, RIGHT, BOTTOM, LEFT = 58.0, 230.0, 52.0, 66.0
+from benchmarks.charts import plot
+from benchmarks.charts.units import Format, count
+
+HEIGHT, LEFT, RIGHT, BOTTOM = 330.0, 54.0, 208.0, 42.0
 # Between the baselines of two names.
-GAP = 15.0
+GAP = 11.5
+# From the end of a line to its name.
+LEADER = {
+    "arrowstyle": "-", "color": plot.SOFT, "alpha": 0.45, "linewidth": 0.6, "shrinkA": 2, "shrinkB": 4
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -17,76 +24,110 @@ class Line:
     name: str
     points: tuple[tuple[float, float], ...]
     is_ours: bool = False
-    # Of the palette; by default the next.
-    colour: int | None = None
 
 
 @dataclass(frozen=True)
 class LineChart:
+    """Both axes are logarithmic, unless places on the x axis have names or the y axis begins at zero."""
+
     title: str
     x_title: str
     y_title: str
-    x: Axis
-    y: Axis
+    y_format: Format
     lines: tuple[Line, ...]
-    # Said to readers that do not see it.
-    description: str = ""
+    # Of the places 0, 1, 2 and so on.
+    x_names: tuple[str, ...] = ()
+    is_y_from_zero: bool = False
 
 
 def render(chart: LineChart) -> str:
-    return svg.document(WIDTH, HEIGHT, chart.title, chart.description or chart.y_title, _parts(chart))
+    return plot.render(
+        chart.title,
+        chart.y_title,
+        "; ".join(_description(chart, line) for line in chart.lines),
+        HEIGHT,
+        (LEFT, RIGHT, BOTTOM),
+        lambda axes: _draw(axes, chart),
+    )
 
 
-def _parts(chart: LineChart) -> Iterator[str]:
-    right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
-    yield svg.text(LEFT, 24, chart.title, "ink heading")
-    yield svg.text(LEFT, 43, chart.y_title, "soft")
-    for value, name in chart.y.ticks:
-        y = chart.y.place(value, bottom, TOP)
-        yield svg.line(LEFT, y, right, y, "grid")
-        yield svg.text(LEFT - 8, y + 4, name, "soft", "end")
-    for value, name in chart.x.ticks:
-        yield svg.text(chart.x.place(value, LEFT, right), bottom + 20, name, "soft", "middle")
-    yield svg.text((LEFT + right) / 2, HEIGHT - 10, chart.x_title, "soft", "middle")
+def _description(chart: LineChart, line: Line) -> str:
+    """Return the figures of a line, for readers who do not see it."""
+    return f"{line.name}: " + ", ".join(f"{chart.y_format(y)} at {_x_name(chart, x)}" for x, y in line.points)
 
-    drawn = []
-    colours = iter(range(1_000))
-    for line in chart.lines:
-        colour = line.colour if line.colour is not None or line.is_ours else next(colours)
-        kind = "ours" if line.is_ours else f"c{(colour or 0) % svg.COLOURS}"
-        places = [(chart.x.place(x, LEFT, right), chart.y.place(y, bottom, TOP)) for x, y in line.points]
-        drawn.append((line, kind, places))
-    # Ours last, so that it lies on top.
-    for line, kind, places in sorted(drawn, key=lambda one: one[0].is_ours):
-        yield svg.path(places, kind)
-        for x, y in places:
-            yield svg.dot(x, y, kind, 4 if line.is_ours else 3)
-    ends = [places[-1][1] for _, _, places in drawn]
-    for (line, kind, places), y in zip(drawn, spread(ends, TOP, bottom), strict=True):
-        x, end = places[-1]
-        if abs(y - end) > GAP / 2 or x < right - 12:
-            yield svg.line(x + 5, end, right + 8, y, "halo")
-        yield svg.text(right + 12, y + 4, line.name, f"{kind}f" + (" mine" if line.is_ours else ""))
+
+def _x_name(chart: LineChart, x: float) -> str:
+    return chart.x_names[int(x)] if chart.x_names else count(x)
+
+
+def _draw(axes: Axes, chart: LineChart) -> None:
+    _scale(axes, chart)
+    colours = iter(plot.COLOURS * 9)
+    to_parts = axes.transScale + axes.transLimits
+    ends = [float(to_parts.transform(line.points[-1])[1]) for line in chart.lines]
+    gap = GAP / (HEIGHT - plot.TOP - BOTTOM)
+    for line, place in zip(chart.lines, spread(ends, 0.0, 1.0, gap), strict=True):
+        colour = plot.OURS if line.is_ours else next(colours)
+        (drawn,) = axes.plot(
+            *zip(*line.points, strict=True),
+            color=colour,
+            linewidth=2.6 if line.is_ours else 1.2,
+            marker="o",
+            markersize=5 if line.is_ours else 3.5,
+            # Ours on top.
+            zorder=4 if line.is_ours else 3,
+            clip_on=False,
+        )
+        drawn.set_gid("ours" if line.is_ours else "other")
+        axes.annotate(
+            f"{line.name}, {chart.y_format(line.points[-1][1])}",
+            line.points[-1],
+            (1.025, place),
+            textcoords="axes fraction",
+            va="center",
+            color=colour,
+            weight="bold" if line.is_ours else "normal",
+            arrowprops=LEADER,
+        )
+
+
+def _scale(axes: Axes, chart: LineChart) -> None:
+    points = [point for line in chart.lines for point in line.points]
+    axes.margins(x=0.04)
+    if chart.x_names:
+        axes.set_xticks(range(len(chart.x_names)), chart.x_names)
+    else:
+        places = sorted({x for x, _ in points})
+        axes.set_xscale("log")
+        axes.set_xticks(places, [count(x) for x in places], minor=False)
+    if chart.is_y_from_zero:
+        axes.set_ylim(0, max(y for _, y in points) * 1.1)
+    else:
+        axes.set_yscale("log")
+        decades = _decades([y for _, y in points])
+        axes.set_ylim(decades[0], decades[-1])
+        axes.set_yticks(decades)
+    axes.minorticks_off()
+    axes.yaxis.set_major_formatter(lambda value, _: chart.y_format(value))
+    axes.yaxis.grid(visible=True)
+    axes.set_xlabel(chart.x_title)
+
+
+def _decades(values: Sequence[float]) -> list[float]:
+    """Return the powers of ten around all values."""
+    low = math.floor(math.log10(min(values)) + 1e-9)
+    high = max(math.ceil(math.log10(max(values)) - 1e-9), low + 1)
+    return [10.0**power for power in range(low, high + 1)]
 
 
 def spread(wanted: Sequence[float], low: float, high: float, gap: float = GAP) -> list[float]:
     """Return places near the wanted ones, in the same order, that are at least a gap apart."""
     order = sorted(range(len(wanted)), key=lambda number: wanted[number])
-    # Names that would touch form a block, which stands around the middle of where they want to be.
-    blocks: list[list[int]] = []
-    starts: list[float] = []
-    for number in order:
-        block = [number]
-        start = wanted[number]
-        while blocks and starts[-1] + gap * len(blocks[-1]) > start:
-            block = blocks.pop() + block
-            starts.pop()
-            middle = sum(wanted[one] for one in block) / len(block)
-            start = min(max(middle - gap * (len(block) - 1) / 2, low), high - gap * (len(block) - 1))
-        blocks.append(block)
-        starts.append(start)
+    # Without the gaps, the places must only not decrease; the nearest such ones are means of neighbours.
+    free = [wanted[number] - gap * rank for rank, number in enumerate(order)]
     places = [0.0] * len(wanted)
-    for block, start in zip(blocks, starts, strict=True):
-        for place, number in enumerate(block):
-            places[number] = start + gap * place
+    for rank, number in enumerate(order):
+        ends = range(rank + 1, len(free) + 1)
+        nearest = max(min(fmean(free[start:end]) for end in ends) for start in range(rank + 1))
+        places[number] = min(max(nearest, low), high - gap * (len(free) - 1)) + gap * rank
     return places

@@ -3,9 +3,9 @@
 from typing import Any
 
 from benchmarks.charts import bars
-from benchmarks.charts.axis import short
 from benchmarks.charts.bars import Bar, BarChart
 from benchmarks.charts.pages import Made, image, table
+from benchmarks.charts.units import short
 
 FILE = "peers.json"
 COMMAND = "make bench-peers"

@@ -3,9 +3,9 @@
 from typing import Any
 
 from benchmarks.charts import lines
-from benchmarks.charts.axis import Axis, count, log_axis, short, size
 from benchmarks.charts.lines import Line, LineChart
 from benchmarks.charts.pages import Made, image, table
+from benchmarks.charts.units import count, short, size
 
 FILE = "scale.json"
 COMMAND = "make bench-scale"
@@ -61,18 +61,14 @@ def connections(document: Json) -> Made:
     found = document["connections"]
     title = "Messages per second by connections"
     points = tuple((row["connections"], row["messages_per_s"]) for row in found)
-    top = max(rate for _, rate in points)
-    step = 10 ** (len(str(int(top))) - 1)
-    ticks = tuple((float(value), f"{value:,}") for value in range(0, int(top) + 2 * step, step))
     chart = lines.render(
         LineChart(
             title=title,
             x_title="connections that create, dequeue and complete",
             y_title="messages per second, batches of 10, 100 channels; higher is better",
-            x=Axis(points[0][0], max(points[-1][0], 2), tuple((float(x), f"{x:g}") for x, _ in points)),
-            y=Axis(0.0, ticks[-1][0], ticks, is_log=False),
+            y_format=count,
             lines=(Line("LonnyMQ", points, is_ours=True),),
-            description="; ".join(f"{x} connections: {rate:,.0f}" for x, rate in points),
+            is_y_from_zero=True,
         )
     )
     return Made(
@@ -85,14 +81,12 @@ def channels(document: Json) -> Made:
     title = "Messages per second by channels"
     rates = tuple((row["channels"], row["messages_per_s"]) for row in found)
     first = tuple((row["channels"], row["first_turns_per_s"]) for row in found)
-    every = [rate for _, rate in (*rates, *first)]
     chart = lines.render(
         LineChart(
             title=title,
             x_title="channels, of which 1,000 have work",
             y_title="per second, both axes logarithmic; higher is better",
-            x=log_axis([x for x, _ in rates], count),
-            y=log_axis(every, count),
+            y_format=count,
             lines=(
                 Line("dequeue and complete", rates, is_ours=True),
                 Line("first turn of a new channel", first),

@@ -3,9 +3,9 @@
 from typing import Any
 
 from benchmarks.charts import lines
-from benchmarks.charts.axis import log_axis, milliseconds, named_axis, seconds
 from benchmarks.charts.lines import Line, LineChart
 from benchmarks.charts.pages import Made, image, table
+from benchmarks.charts.units import milliseconds, seconds
 
 FILE = "simulation.json"
 COMMAND = "make simulate"
@@ -57,7 +57,7 @@ def tenants(document: Json) -> Made:
     drawn = [line(policy, policy["all"]) for policy in document["policies"] if policy["name"] != "weights"]
     title = "Waiting time of tenants"
     chart = wait_chart(
-        title, "so many tenants wait longer than that", "mean wait of a tenant's messages", names, drawn
+        title, "share of tenants that wait longer", "mean wait of a tenant's messages", names, drawn
     )
     rows = [
         [
@@ -88,7 +88,7 @@ def sizes(document: Json) -> Made:
         for policy in document["policies"]
         if policy["name"] != "weights"
     ]
-    title = "Waiting time by how much a tenant has"
+    title = "Waiting time by the number of a tenant's messages"
     chart = wait_chart(
         title, "messages of the tenant", "mean wait, the median tenant of its size", names, drawn
     )
@@ -106,13 +106,13 @@ def weights(document: Json) -> Made:
         name: [group for group in groups if group["name"] in names] for name, groups in policies.items()
     }
     drawn = [
-        Line("everybody has weight 1", spots([group["p50_paying"] for group in chosen["turns"]])),
+        Line("paying tenants, weight 1", spots([group["p50_paying"] for group in chosen["turns"]])),
         Line(
-            "LonnyMQ: the same, weight 10",
+            "LonnyMQ: with weight 10",
             spots([group["p50_paying"] for group in chosen["weights"]]),
             is_ours=True,
         ),
-        Line("the others beside them", spots([group["p50"] for group in chosen["weights"]])),
+        Line("other tenants", spots([group["p50"] for group in chosen["weights"]])),
     ]
     title = "What a weight buys"
     chart = wait_chart(
@@ -137,12 +137,8 @@ def wait_chart(title: str, x_title: str, y_title: str, names: list[str], drawn: 
             title=title,
             x_title=x_title,
             y_title=f"{y_title}, logarithmic; lower is better",
-            x=named_axis(names),
-            y=log_axis([y for line in drawn for _, y in line.points], seconds),
+            y_format=seconds,
             lines=tuple(drawn),
-            description="; ".join(
-                f"{line.name}: {', '.join(f'{seconds(y)} ({names[int(x)]})' for x, y in line.points)}"
-                for line in drawn
-            ),
+            x_names=tuple(names),
         )
     )

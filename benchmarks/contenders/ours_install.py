@@ -5,11 +5,10 @@ from pathlib import Path
 import psycopg
 
 import lonnymq
-from lonnymq import schema as installer
 
 # What is installed, wherever this interpreter has the package from.
 SQL = Path(lonnymq.__file__).resolve().parent / "sql"
 
 
 def install_schema(connection: psycopg.Connection[tuple[object, ...]], schema: str) -> None:
-    installer.install(connection, schema)
+    lonnymq.Queue("", schema=schema).install(connection=connection)

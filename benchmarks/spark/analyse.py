@@ -6,7 +6,7 @@ import uuid
 from benchmarks.bench import Row
 from benchmarks.spark.ground import Ground
 from lonnymq.pipeline.analyse import analyse
-from lonnymq.pipeline.generate import Synthetic
+from lonnymq.pipeline.demo import Synthetic
 from lonnymq.pipeline.lake import Lake
 from lonnymq.pipeline.steps import generate
 

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from benchmarks.bench import Row
 from benchmarks.spark.ground import Ground, Measured
-from lonnymq.pipeline.generate import Synthetic, generate
+from lonnymq.pipeline.demo import Synthetic, generate
 from lonnymq.pipeline.lake import Batch, Lake
 
 TITLE = "archive attempts to Delta, exactly once"

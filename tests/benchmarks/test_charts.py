@@ -1,6 +1,7 @@
 """Charts are readable SVG, and pages say what the results say."""
 
 import json
+import re
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -9,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks.charts import __main__ as maker
-from benchmarks.charts import axis, bars, lines, pages
+from benchmarks.charts import bars, lines, pages, units
 from benchmarks.charts.bars import Bar, BarChart
 from benchmarks.charts.lines import Line, LineChart
 from benchmarks.charts.pages import Made, UnknownPart
@@ -18,19 +19,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def chart(*drawn: Line) -> ElementTree.Element:
-    every = [point for line in drawn for point in line.points]
-    return ElementTree.fromstring(
-        lines.render(
-            LineChart(
-                title="a < b",
-                x_title="rows",
-                y_title="ms",
-                x=axis.log_axis([x for x, _ in every], axis.count),
-                y=axis.log_axis([y for _, y in every], axis.milliseconds),
-                lines=drawn,
-            )
-        )
-    )
+    made = LineChart("a < b", x_title="rows", y_title="ms", y_format=units.milliseconds, lines=drawn)
+    return ElementTree.fromstring(lines.render(made))
 
 
 def texts(root: ElementTree.Element) -> list[str]:
@@ -45,33 +35,54 @@ def test_a_line_chart_names_its_lines_and_its_decades() -> None:
     root = chart(
         Line("theirs", ((1e4, 1.0), (1e7, 2000.0))), Line("ours", ((1e4, 0.4), (1e7, 0.5)), is_ours=True)
     )
-    assert {"a < b", "theirs", "ours", "10k", "10M", "0.1 ms", "10 s"} <= set(texts(root))
-    assert root.find(f"{SVG}title") is not None
-    assert root.find(f"{SVG}desc") is not None
+    assert {"a < b", "theirs, 2 s", "ours, 0.5 ms", "10k", "10M", "0.1 ms", "10 s"} <= set(texts(root))
+    assert root.findtext(f"{SVG}title") == "a < b"
+    assert root.findtext(f"{SVG}desc") == (
+        "theirs: 1 ms at 10k, 2 s at 10M; ours: 0.4 ms at 10k, 0.5 ms at 10M"
+    )
 
 
-def test_a_chart_follows_the_readers_scheme() -> None:
-    style = chart(Line("one", ((1.0, 1.0), (10.0, 2.0)))).find(f"{SVG}style")
-    assert style is not None
-    assert "prefers-color-scheme:dark" in (style.text or "")
+def test_every_colour_of_a_chart_has_one_for_dark_pages() -> None:
+    drawn = chart(*(Line(f"line {number}", ((1.0, 1.0), (10.0, 2.0)), number == 0) for number in range(9)))
+    style = drawn.findtext(f".//{SVG}style") or ""
+    uses = {
+        use for node in drawn.iter() for use in re.findall(r"(?:fill|stroke): #\w{6}", node.get("style", ""))
+    }
+    assert len(uses) > 9
+    assert uses == set(re.findall(r'\[style\*="([^"]+)"\]', style.partition("prefers-color-scheme:dark")[2]))
+
+
+def test_the_same_results_make_the_same_file_again() -> None:
+    made = LineChart("t", "x", "y", units.count, (Line("ours", ((1, 1), (10, 2)), is_ours=True),))
+    assert lines.render(made) == lines.render(made)
 
 
 def test_ours_is_drawn_last() -> None:
     root = chart(Line("ours", ((1, 1), (10, 2)), is_ours=True), Line("theirs", ((1, 3), (10, 4))))
-    assert [path.get("class") for path in root.iter(f"{SVG}path")] == ["c0", "ours"]
+    assert [node.get("id") for node in root.iter() if node.get("id") in ("ours", "other")] == [
+        "other",
+        "ours",
+    ]
 
 
 def test_a_flat_line_and_a_single_point_have_a_place() -> None:
     root = chart(Line("flat", ((10_000.0, 1.0),)))
-    assert root.find(f"{SVG}path") is not None
+    assert {"flat, 1 ms", "10k", "1 ms", "10 ms"} <= set(texts(root))
 
 
 def test_bars_are_as_long_as_their_figures() -> None:
     root = ElementTree.fromstring(
         bars.render(BarChart("t", "s", (Bar("a", 50.0, "50"), Bar("b", 100.0, "100", True, 80.0, 120.0))))
     )
-    short, long = (float(bar.get("width", "0")) for bar in root.iter(f"{SVG}rect"))
+    short, long = (bar_length(root, place) for place in (0, 1))
     assert long == pytest.approx(2 * short, rel=0.01)
+
+
+def bar_length(root: ElementTree.Element, place: int) -> float:
+    outline = root.find(f".//{SVG}g[@id='bar-{place}']/{SVG}path")
+    assert outline is not None
+    edges = [float(x) for x in re.findall(r"[ML] (\S+) \S+", outline.get("d", ""))]
+    return max(edges) - min(edges)
 
 
 @pytest.mark.parametrize(
@@ -88,12 +99,12 @@ def test_names_keep_their_order_and_do_not_touch(wanted: list[float]) -> None:
     [(0.2, "0.2 ms"), (35.4, "35 ms"), (4_500, "4.5 s"), (81_000, "81 s"), (600_000, "10 min")],
 )
 def test_times_are_written_as_people_say_them(value: float, written: str) -> None:
-    assert axis.milliseconds(value) == written
+    assert units.milliseconds(value) == written
 
 
 @pytest.mark.parametrize(("value", "written"), [(10_000, "10k"), (1_000_000, "1M"), (20, "20"), (0, "0")])
 def test_counts_are_short(value: float, written: str) -> None:
-    assert axis.count(value) == written
+    assert units.count(value) == written
 
 
 def test_what_stands_between_marks_is_made_anew_and_the_rest_is_left(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import re
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -171,6 +172,29 @@ def test_a_changed_file_starts_the_worker_again(start: Start, shop: Path, queue:
     eventually(lambda: len(notes(shop)) == 2)
     assert [note[:2] for note in notes(shop)] == [["first", "VERSION"], ["second", "CHANGED"]]
     ended(worker)
+
+
+def test_changes_that_python_does_not_import_start_nothing(start: Start, shop: Path, queue: Queue) -> None:
+    for folder in (".venv", ".git", "__pycache__"):
+        (shop / folder).mkdir()
+    queue.enqueue("acme", task("first"))
+    worker = start("work", "shop:app", "--reload", cwd=shop)
+    eventually(lambda: len(notes(shop)) == 1)
+    for name in (".venv/ignored.py", ".git/ignored.py", "__pycache__/ignored.py", "ignored.txt"):
+        (shop / name).write_text("VERSION = 2")
+    # Changes are reported in order: what comes first is this one.
+    (shop / "seen.py").write_text("VERSION = 2")
+    assert worker.stderr is not None
+    told = next(line for line in worker.stderr if "starting again" in line)
+    assert told.strip() == "seen.py changed: starting again"
+    ended(worker)
+
+
+def test_without_watchfiles_reload_names_the_extra(lonnymq: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "watchfiles", None)
+    answer = lonnymq("work", "shop:app", "--reload")
+    assert answer.code == 2
+    assert answer.trouble.startswith('error: --reload needs watchfiles install lonnymq with its extra "cli"')
 
 
 def test_a_worker_under_reload_ends_with_its_parent(start: Start, shop: Path, queue: Queue) -> None:

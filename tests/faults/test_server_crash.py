@@ -8,8 +8,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from lonnymq import schema
 from lonnymq.embedded import EmbeddedServer
+from tests import schema
 from tests.faults.keeping_count import produce_into, work_into, written
 from tests.races.load import session
 from tests.races.sessions import check, drain, value

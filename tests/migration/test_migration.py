@@ -20,12 +20,11 @@ from lonnymq import (
     SchemaState,
     SchemaTooNew,
     WrongIsolationLevel,
-    schema,
 )
 from lonnymq.schema import Step, Steps, files, steps
 from lonnymq.schema.found import Found
-from lonnymq.schema.run import run
 from lonnymq.schema.step import quoted
+from tests import schema
 from tests.conftest import Database
 from tests.migration.catalog import describe
 
@@ -63,7 +62,7 @@ def build_from_migrations(name: str) -> Steps[None]:
 def test_a_fresh_queue_equals_one_built_by_migrations(open_: Open) -> None:
     connection = open_()
     schema.install(connection, "queue_fresh")
-    run(connection, build_from_migrations("queue_upgraded"))
+    Queue("").caller.run(build_from_migrations("queue_upgraded"), connection)
     fresh, upgraded = describe(connection, "queue_fresh"), describe(connection, "queue_upgraded")
     for kind in fresh:
         assert upgraded[kind] == fresh[kind], f"{kind} differ; if tables/ changed: python tools/freeze.py"

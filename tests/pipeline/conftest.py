@@ -3,9 +3,10 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import sync_playwright
 
 from tests.pipeline.browser import Browser
 
@@ -48,11 +49,12 @@ def lake(tmp_path: Path) -> "Lake":
     return Lake(str(tmp_path / "lake"))
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """Debian's chromium, headless."""
+# Not for the whole run: while Playwright is there, this thread has a running loop, and asyncio.run() refuses.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The chromium of this machine, headless: Playwright's own would have to be downloaded."""
     program = shutil.which("chromium")
     if program is None:
         pytest.skip("chromium is not installed: apt-get install chromium")
-    with Browser(program) as browser:
-        yield browser
+    with sync_playwright() as playwright, playwright.chromium.launch(executable_path=program) as chromium:
+        yield Browser(chromium)

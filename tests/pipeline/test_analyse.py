@@ -38,7 +38,7 @@ def test_days_that_are_brought_up_to_date_equal_days_computed_anew(
     from pyspark.sql import functions as f
 
     from lonnymq.pipeline.analyse import analyse
-    from lonnymq.pipeline.generate import Synthetic, generate, policies
+    from lonnymq.pipeline.demo import Synthetic, generate, policies
     from lonnymq.pipeline.lake import Batch, Lake
 
     synthetic = Synthetic(rows=600, days=3, tenants=3)
@@ -81,7 +81,7 @@ def test_a_synthetic_history_is_the_same_for_the_same_seed_and_keeps_its_promise
     from pyspark.sql import functions as f
 
     from lonnymq.pipeline import Synthetic, generate
-    from lonnymq.pipeline.generate import CAP, policies
+    from lonnymq.pipeline.demo import CAP, policies
     from lonnymq.pipeline.windows import windows
 
     synthetic = Synthetic(rows=2_000, days=1, tenants=4)

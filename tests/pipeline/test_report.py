@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lonnymq.pipeline.report import draw
+from lonnymq.charts import draw
 from lonnymq.pipeline.report.gather import stretch
 from lonnymq.pipeline.report.page import page
 from lonnymq.pipeline.report.story import REASONS, Moment, Outlook, Reading, Story, Tenant
@@ -134,9 +134,26 @@ def test_a_browser_shows_every_part_without_a_complaint_or_a_request(
     assert not browser.evaluate("/NaN|undefined|None|inf/.test(document.querySelector('main').innerHTML)")
     paper = browser.evaluate("getComputedStyle(document.body).backgroundColor")
     assert paper == ("rgb(18, 21, 27)" if is_dark else "rgb(251, 250, 248)")
-    assert len(browser.screenshot()) > 20_000
+    assert len(browser.page.screenshot()) > 20_000
     assert browser.problems == []
     assert [url for url in browser.requests if not url.startswith(("file://", "data:"))] == []
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("<script>nowhere()</script>", "nowhere is not defined"),
+        ("<script>console.log('a remark')</script>", "a remark"),
+        ("<img src='http://localhost:1/x.png'>", "Content Security Policy"),
+    ],
+)
+def test_the_browser_notices_what_goes_wrong_in_a_page(
+    tmp_path: Path, browser: Browser, content: str, problem: str
+) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(page(story()).replace("</body>", f"{content}</body>"), encoding="utf-8")
+    browser.open(path)
+    assert [one for one in browser.problems if problem in one]
 
 
 def test_times_in_seconds_fit_to_the_end_of_the_axis(tmp_path: Path, browser: Browser) -> None:
@@ -169,7 +186,7 @@ def test_pointing_at_a_mark_tells_what_it_is_and_a_heading_sorts(tmp_path: Path,
     browser.open(path)
     browser.evaluate("document.getElementById('when').scrollIntoView()")
     box = browser.evaluate(MIDDLE_OF_HEAT)
-    browser.point(*box)
+    browser.page.mouse.move(*box)
     assert browser.evaluate("document.getElementById('tip').className") == "is-shown"
     assert "95 % within" in browser.evaluate("document.getElementById('tip').textContent")
     column = "[...document.querySelectorAll('#tenants tbody tr')].map(r => Number(r.cells[1].dataset.value))"

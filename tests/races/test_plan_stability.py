@@ -7,8 +7,8 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from lonnymq import schema
 from lonnymq.embedded import EmbeddedServer
+from tests import schema
 from tests.conftest import Connect
 from tests.races.sessions import Session, complete, create_in, dequeue, value
 

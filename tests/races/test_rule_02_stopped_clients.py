@@ -5,8 +5,8 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from lonnymq import schema
 from lonnymq.embedded import EmbeddedServer
+from tests import schema
 from tests.conftest import Connect
 from tests.races.sessions import Session, create, create_in, dequeue, value, wait_for
 from tests.races.stopped_client import stopped

@@ -6,8 +6,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from lonnymq import schema
 from lonnymq.embedded import EmbeddedServer
+from tests import schema
 from tests.conftest import Connect
 from tests.races.sessions import Session, check, complete, create, dequeue, drain, drop_partitions, end, value
 

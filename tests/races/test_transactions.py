@@ -5,8 +5,8 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from lonnymq import schema
 from lonnymq.embedded import EmbeddedServer
+from tests import schema
 from tests.conftest import Connect, Database
 from tests.races.sessions import (
     ask,

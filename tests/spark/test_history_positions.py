@@ -9,11 +9,12 @@ import psycopg
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from lonnymq import HistoryDropped, HistoryUnknown, Queue, schema
+from lonnymq import HistoryDropped, HistoryUnknown, Queue
 from lonnymq.embedded import EmbeddedServer
 from lonnymq.spark import options, stream
 from lonnymq.spark.reader import HistoryReader
 from lonnymq.spark.stream import HistoryStreamReader
+from tests import schema
 from tests.conftest import Connect
 
 ROW = (

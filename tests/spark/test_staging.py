@@ -11,11 +11,12 @@ import pyarrow as pa
 import pytest
 from psycopg import conninfo
 
-from lonnymq import InvalidArgument, NewMessage, PublicationIncomplete, Queue, StreamRestarted, schema
+from lonnymq import InvalidArgument, NewMessage, PublicationIncomplete, Queue, StreamRestarted
 from lonnymq.embedded import EmbeddedServer
 from lonnymq.spark import writer as writers
 from lonnymq.spark.options import Connect, WriteOptions
 from lonnymq.spark.writer import BatchWriter, Staged, StreamWriter
+from tests import schema
 from tests.conftest import Connect as Open
 from tests.spark.conftest import work
 from tests.worker.proxy import Proxy

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lonnymq import schema
 from lonnymq.schema.step import quoted
+from tests import schema
 from tests.sql.conftest import DENIED, Login, role_of
 from tests.sql.session import Session
 

@@ -271,7 +271,7 @@ def test_kinds_add_up(login: Login, queue: Session) -> None:
 
 
 def test_a_grant_survives_a_migration(login: Login, queue: Session) -> None:
-    from lonnymq import schema
+    from tests import schema
 
     producer = login("producer")
     schema.migrate(queue.connection)

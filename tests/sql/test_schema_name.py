@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from lonnymq import schema
+from tests import schema
 from tests.conftest import Connect
 from tests.sql.session import Session
 

@@ -165,7 +165,7 @@ def test_outside_read_committed_it_is_always_notified(session: Open, listener: L
 
 
 def test_queues_of_one_database_have_their_own_events(queue: Session) -> None:
-    from lonnymq import schema
+    from tests import schema
 
     schema.install(queue.connection, "another queue")
     assert queue.ask("select queue_event()") != queue.ask('select "another queue".queue_event()')

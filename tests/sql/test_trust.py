@@ -5,11 +5,10 @@ import contextlib
 import psycopg
 import pytest
 
-from lonnymq import Queue, SchemaOccupied, SchemaState, SchemaUnsafe, schema
+from lonnymq import Queue, SchemaOccupied, SchemaState, SchemaUnsafe
 from lonnymq.schema import files
-from lonnymq.schema.examine import examine
-from lonnymq.schema.run import run
 from lonnymq.schema.step import quoted
+from tests import schema
 from tests.cli.conftest import in_process
 from tests.examples.pages import ROOT, blocks
 from tests.sql.conftest import Login, role_of
@@ -52,7 +51,7 @@ def test_a_superuser_does_not_install_into_the_schema_of_another(queue: Session,
                 operation(queue.connection, "trapped")
         else:
             operation(queue.connection, "trapped")
-    run(queue.connection, examine("trapped"))
+    Queue("", schema="trapped").examine(connection=queue.connection)
     assert queue.rows("select * from trapped.caught") == []
 
 
@@ -193,7 +192,7 @@ def test_what_hangs_on_a_table_and_may_run_code_of_others_is_found(
     with pytest.raises(psycopg.errors.RaiseException, match="others can have code run in this schema"):
         queue.run(Queue(dsn).sql(version=1))
     queue.run("rollback")
-    examined = run(queue.connection, examine("lonnymq")).trust
+    examined = Queue("", schema="lonnymq").examine(connection=queue.connection).trust
     assert examined is not None
     assert not examined.is_closed
     assert queue.rows("select * from traps.caught") == []
@@ -272,7 +271,7 @@ def test_looking_at_a_queue_of_another_role_runs_none_of_its_code(
         for operation in (schema.install, schema.migrate):
             with pytest.raises(SchemaUnsafe, match="belongs to role"):
                 operation(session.connection, name)
-    run(queue.connection, examine(name))
+    Queue("", schema=name).examine(connection=queue.connection)
     in_process(dsn)("doctor", "--schema", name)
     with Queue(dsn, schema=name) as opened, opened.caller.source.connection() as connection:
         opened.caller.require_compatible(connection)
@@ -312,7 +311,7 @@ def test_a_queue_can_be_handed_over_as_the_page_says(
     owner, producer = role_of(mallory), login("producer")
     (handing_over,) = (block for block in blocks(PAGE, "sql") if "alter routine" in block.code)
     queue.run(handing_over.code.replace("lonnymq_owner", quoted(owner).replace("'", "''")))
-    found = run(queue.connection, examine("lonnymq"))
+    found = Queue("", schema="lonnymq").examine(connection=queue.connection)
     assert found.trust is not None
     assert (found.trust.owner, found.trust.owner_is_superuser, found.trust.is_closed) == (owner, False, True)
     assert schema.migrate(mallory.connection).state is SchemaState.CURRENT

@@ -22,7 +22,7 @@ from lonnymq import (
     Ticks,
     tick_of,
 )
-from lonnymq.calls import schedule
+from lonnymq.cron import schedule
 from lonnymq.tasks import cron as ticker
 from tests.conftest import Connect
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lonnymq import CatchUp, DueCron, InvalidArgument, Ticks
-from lonnymq.calls import schedule
+from lonnymq.cron import schedule
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lonnymq.calls import argument, schedule
+from lonnymq.calls import argument
 from lonnymq.calls.codec import Codec, encoded
 from lonnymq.calls.statement import Call, Rows, call, function, in_utc
+from lonnymq.cron import schedule
 from lonnymq.errors import invalid
 from lonnymq.model import (
     CatchUp,

@@ -6,13 +6,13 @@ from typing import Annotated
 import typer
 
 from lonnymq import CronDeleteOutcome, CronSetOutcome, CronStatus, LonnyError
-from lonnymq.calls import schedule
 from lonnymq.cli import words
 from lonnymq.cli.ask import require_yes
 from lonnymq.cli.connect import opened
 from lonnymq.cli.exits import Exit
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Limit, Schema, Yes
 from lonnymq.cli.show import Cell, emit, say, show_table, warn
+from lonnymq.cron import schedule
 
 app = typer.Typer(help="Crons: messages that are created again and again.", no_args_is_help=True)
 

@@ -5,13 +5,14 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from lonnymq.cli.show import console
+from lonnymq.cli.exits import Exit
+from lonnymq.cli.show import console, warn
+from lonnymq.errors import install_advice
 from lonnymq.texts import visible
 
-LOOK_S = 0.5
 # Set for the process that is started again and again; its stdin ends when its parent does.
 WATCHED = "LONNYMQ_WATCHED"
 # How long the worker may finish; it has its own deadline, this one is for a worker that ignores it.
@@ -20,10 +21,15 @@ PATIENCE_S = 60.0
 
 def run(arguments: Sequence[str]) -> int:
     """Run `lonnymq` with these arguments, without --reload, until a signal comes; return its exit code."""
+    try:
+        from watchfiles import PythonFilter, watch
+    except ImportError:
+        warn("--reload needs watchfiles", install_advice("cli"))
+        return Exit.USAGE
+    folder = Path.cwd()
     command = [sys.executable, "-m", "lonnymq", *(one for one in arguments if one != "--reload")]
     ended = threading.Event()
-    before = _stamps()
-    child = _started(command)
+    child = _start(command)
 
     def end(number: int, frame: object) -> None:
         if ended.is_set():
@@ -34,15 +40,13 @@ def run(arguments: Sequence[str]) -> int:
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), end)
-    while not ended.wait(LOOK_S):
-        now = _stamps()
-        if now == before:
-            continue
-        _tell(f"{_changed(before, now)} changed: starting again")
-        before = now
+    for changes in watch(
+        folder, watch_filter=PythonFilter(), stop_event=ended, ignore_permission_denied=True
+    ):
+        _tell(f"{min(Path(path).relative_to(folder) for _, path in changes)} changed: starting again")
         _stop(child)
         if not ended.is_set():
-            child = _started(command)
+            child = _start(command)
     _stop(child)
     # Negative: it died of the signal, before it had learned to end in its own way.
     return max(child.returncode, 0)
@@ -60,7 +64,7 @@ def end_with_parent() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def _started(command: Sequence[str]) -> "subprocess.Popen[bytes]":
+def _start(command: Sequence[str]) -> "subprocess.Popen[bytes]":
     # In a session of its own: Ctrl-C comes to this process, which passes it on, once.
     environment = {**os.environ, WATCHED: "1"}
     return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, env=environment)
@@ -73,32 +77,6 @@ def _stop(child: "subprocess.Popen[bytes]") -> None:
     except subprocess.TimeoutExpired:
         child.kill()
         child.wait()
-
-
-def _stamps() -> dict[Path, int]:
-    stamps = {}
-    for path in _sources(Path.cwd()):
-        try:
-            stamps[path] = path.stat().st_mtime_ns
-        except OSError:
-            continue  # gone in this very moment
-    return stamps
-
-
-def _sources(folder: Path) -> Iterator[Path]:
-    """Yield .py files, but none of hidden folders and virtual environments."""
-    for entry in folder.iterdir():
-        if entry.is_dir() and not entry.is_symlink():
-            is_skipped = entry.name.startswith(".") or entry.name in ("__pycache__", "node_modules")
-            if not is_skipped and not (entry / "pyvenv.cfg").exists():
-                yield from _sources(entry)
-        elif entry.suffix == ".py":
-            yield entry
-
-
-def _changed(before: dict[Path, int], now: dict[Path, int]) -> str:
-    paths = sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
-    return str(paths[0].relative_to(Path.cwd()))
 
 
 def _tell(text: str) -> None:

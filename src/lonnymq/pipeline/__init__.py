@@ -1,7 +1,7 @@
 """What a queue's history says: each step takes frames and returns frames; `steps` runs them on files."""
 
+from lonnymq.pipeline.demo import Synthetic, generate
 from lonnymq.pipeline.forecast import forecast
-from lonnymq.pipeline.generate import Synthetic, generate
 from lonnymq.pipeline.lake import Lake, LakeFormat
 from lonnymq.pipeline.shares import fairness
 from lonnymq.pipeline.windows import windows

@@ -1,8 +1,7 @@
-"""Reads sql/ and brings it into a database: install, migrate, check, uninstall, or print the script."""
+"""Reads sql/, and makes of it the steps of installing, migrating, checking and uninstalling, or a script."""
 
 from lonnymq.schema import examine, files, steps
 from lonnymq.schema.found import SchemaState, SchemaStatus, read_mark
-from lonnymq.schema.run import check, install, migrate, uninstall
 from lonnymq.schema.step import Step, Steps
 from lonnymq.schema.steps import require_schema, sql_text
 
@@ -11,14 +10,10 @@ __all__ = [
     "SchemaStatus",
     "Step",
     "Steps",
-    "check",
     "examine",
     "files",
-    "install",
-    "migrate",
     "read_mark",
     "require_schema",
     "sql_text",
     "steps",
-    "uninstall",
 ]

@@ -7,12 +7,14 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, cast, overload
 
-from lonnymq.calls import argument, schedule
+from lonnymq.calls import argument
 from lonnymq.calls import cron as cron_calls
 from lonnymq.client.aio import AsyncQueue
 from lonnymq.client.sync import Queue
+from lonnymq.cron import schedule
 from lonnymq.errors import DecodeError, InvalidArgument, invalid, invalid_kind
 from lonnymq.model import CatchUp, Created, Cron
+from lonnymq.tasks import cron as cron_ticks
 from lonnymq.tasks.task import Answer, Default, P, Returned, Task
 from lonnymq.texts import listed, shown
 from lonnymq.worker.handler import Bury, Handler
@@ -139,6 +141,10 @@ class App(Generic[Answer]):
             known = listed(sorted(self._tasks), 20) or "none"
             raise Bury(f"unknown task {shown(payload['task'])}: this worker knows {known}")
         return task.handler(message)
+
+    async def tick_forever(self, queue: AsyncQueue, patience_s: float) -> None:
+        """Declare this app's crons and tick all that are due, until cancelled; a worker runs this."""
+        await cron_ticks.tick_forever(queue, self.crons, patience_s)
 
     def worker(self, *, middleware: Sequence["Middleware"] = (), **settings: Any) -> "Worker":
         """Return a worker for this app; `settings` are those of WorkerSettings."""

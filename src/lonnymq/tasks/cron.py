@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 
 import psycopg
 
-from lonnymq.calls import schedule
 from lonnymq.calls.cron import LATEST
 from lonnymq.client import outage
 from lonnymq.client.aio import AsyncQueue
+from lonnymq.cron import schedule
 from lonnymq.errors import Busy, ConnectionLost, NotPermitted, SchemaError
 from lonnymq.model import Cron, CronTickOutcome, DueCron, LeasedMessage, Ticks
 from lonnymq.texts import line

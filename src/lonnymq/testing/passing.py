@@ -1,9 +1,9 @@
 """How time passes in a test run: crons tick, and where nothing is due it leaps to what is."""
 
-import importlib
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from lonnymq.tasks.cron import tick
 from lonnymq.testing import clock as clocks
 
 if TYPE_CHECKING:
@@ -40,9 +40,8 @@ class Passing:
     async def tick(self) -> None:
         """Enqueue what crons have due."""
         if self._is_ticking:
-            ticking = importlib.import_module("lonnymq.tasks.cron")
             while (await self._queue.cron.due(self._names)).crons:
-                await ticking.tick(self._queue, self._names)
+                await tick(self._queue, self._names)
 
     async def leap(self) -> bool:
         """Move the clock to what is due next; return whether that is so before the end."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import importlib
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Self
 
@@ -72,10 +71,10 @@ class Shift:
     async def __aenter__(self) -> Self:
         for part in (self._acknowledger, self._heavy, self._keeper, self._reader):
             self._start(part.run())
-        crons = getattr(self._worker.handler, "crons", None)
-        if crons is not None:
-            ticking = importlib.import_module("lonnymq.tasks.cron")
-            self._start(ticking.tick_forever(self._own, crons, self._settings.patience_s))
+        # An App has crons to tick; a plain function or a Handler has none.
+        tick_forever = getattr(self._worker.handler, "tick_forever", None)
+        if tick_forever is not None:
+            self._start(tick_forever(self._own, self._settings.patience_s))
         self._report.tell(f"working as {self._report.worker}")
         return self
 

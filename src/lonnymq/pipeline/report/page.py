@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import resources
 
-from lonnymq.pipeline.report import draw, service, waiting, working
-from lonnymq.pipeline.report.draw import number, percent, span, tag
+from lonnymq.charts import draw
+from lonnymq.charts.draw import number, percent, span, tag
+from lonnymq.pipeline.report import service, waiting, working
 from lonnymq.pipeline.report.story import Story, Tenant
 
 # What a browser may load on behalf of this page: nothing but what is in it.
@@ -38,7 +39,8 @@ def page(story: Story, title: str = "Who waited, why, and for how long") -> str:
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">'
-        f'<link rel="icon" href="{ICON}"><title>{escape(title)}</title><style>{_file("style.css")}</style>'
+        f'<link rel="icon" href="{ICON}"><title>{escape(title)}</title>'
+        f"<style>{draw.style()}{_file('style.css')}</style>"
     )
     script = f'<div id="tip" role="status"></div><script>{_file("script.js")}</script>'
     return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>{body}{script}</body></html>\n'

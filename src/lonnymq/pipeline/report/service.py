@@ -1,9 +1,9 @@
 """What tenants had, against what was theirs: shares, caps, rates, fairness, and who was in the way."""
 
-from lonnymq.pipeline.report import draw
-from lonnymq.pipeline.report.draw import Scale, tag, text
+from lonnymq.charts import draw
+from lonnymq.charts.draw import Scale, tag, text
 from lonnymq.pipeline.report.story import BURST, CAP, RATE, Story, Tenant
-from lonnymq.pipeline.report.waiting import LEFT, WIDTH, legend, time_axis, time_scale
+from lonnymq.pipeline.report.waiting import LEFT, RIGHT, WIDTH, time_scale
 
 MOST = 16
 
@@ -25,23 +25,14 @@ def shares(story: Story) -> str:
         )
         content += [
             text(LEFT - 12, y + 13, draw.shortened(one.channel), "end", "name"),
-            tag("rect", x=LEFT, y=y, width=across(most) - LEFT, height=16, rx=3, class_="track"),
-            tag(
-                "rect",
-                x=LEFT,
-                y=y,
-                width=max(across(one.share) - LEFT, 1),
-                height=16,
-                rx=3,
-                class_="fill series0",
-                data_tip=tip,
-            ),
-            tag("rect", x=entitled - 1.5, y=y - 3, width=3, height=22, rx=1.5, class_="mark"),
+            draw.bar(LEFT, y, across(most) - LEFT, 16, "track", rx=3),
+            draw.bar(LEFT, y, max(across(one.share) - LEFT, 1), 16, "fill series0", tip=tip, rx=3),
+            draw.bar(entitled - 1.5, y - 3, 3, 22, "mark", rx=1.5),
             text(
                 across(most) + 12, y + 13, f"{draw.percent(one.share)}, weight {one.weight}", "start", "value"
             ),
         ]
-    keys = legend([("series0", "share of releases"), ("mark", "entitled by weight")])
+    keys = draw.legend([("series0", "share of releases"), ("mark", "entitled by weight")])
     return keys + draw.picture(WIDTH, 26 * len(tenants) + 20, "Share of service against weight", content)
 
 
@@ -85,14 +76,14 @@ def _bullets(rows: list[tuple[Tenant, float, float, bool, str, str]], name: str)
     for place, (one, value, bound, is_broken, words, tip) in enumerate(rows[:MOST]):
         y = 12 + 46 * place
         end = min(left + (limit - left) * value / bound, width - 4.0)
+        kind = "bad" if is_broken else "good"
         content += [
             text(left - 12, y + 14, draw.shortened(one.channel, 16), "end", "name"),
-            tag("rect", x=left, y=y + 2, width=width - left, height=14, rx=3, class_="track"),
-            tag("rect", x=left, y=y + 2, width=max(end - left, 2), height=14, rx=3,
-                class_="fill bad" if is_broken else "fill good", data_tip=tip),
-            tag("rect", x=limit - 1.5, y=y - 2, width=3, height=22, rx=1.5, class_="mark"),
+            draw.bar(left, y + 2, width - left, 14, "track", rx=3),
+            draw.bar(left, y + 2, max(end - left, 2), 14, f"fill {kind}", tip=tip, rx=3),
+            draw.bar(limit - 1.5, y - 2, 3, 22, "mark", rx=1.5),
             text(left, y + 32, words, "start", "bad-words" if is_broken else "label"),
-        ]  # fmt: skip
+        ]
     return draw.picture(width, 46 * len(rows[:MOST]) + 12, name, content)
 
 
@@ -102,13 +93,9 @@ def jain(story: Story) -> str:
         return ""
     top, bottom = 14, 150
     up, across = Scale(0, 1, bottom, top), time_scale(story)
-    content = []
-    for value in (0, 0.25, 0.5, 0.75, 1):
-        content += [
-            tag("line", x1=LEFT, x2=WIDTH - 14, y1=up(value), y2=up(value), class_="rule"),
-            text(LEFT - 12, up(value) + 4, f"{value:g}", "end"),
-        ]
-    content += time_axis(story, bottom + 22, bottom)
+    marks = [(value, f"{value:g}") for value in (0, 0.25, 0.5, 0.75, 1)]
+    content = draw.value_axis(up, marks, LEFT, RIGHT)
+    content += draw.time_axis(across, bottom + 22, bottom)
     for moment in story.moments:
         if moment.jain_index is None:
             continue
@@ -130,13 +117,13 @@ def noisy(story: Story) -> str:
     content = []
     for place, one in enumerate(blamed):
         y = 10 + 30 * place
+        width = max(across(one.blame_ms) - LEFT, 1)
         words = f"{draw.span(one.blame_ms)}, at {draw.percent(one.share)} of releases"
         content += [
             text(LEFT - 12, y + 15, draw.shortened(one.channel), "end", "name"),
-            tag("rect", x=LEFT, y=y, width=max(across(one.blame_ms) - LEFT, 1), height=20, rx=3,
-                class_="fill series1", data_tip=f"{one.channel}: {words}"),
+            draw.bar(LEFT, y, width, 20, "fill series1", tip=f"{one.channel}: {words}", rx=3),
             text(across(one.blame_ms) + 10, y + 15, words, "start", "value"),
-        ]  # fmt: skip
+        ]
     return draw.picture(WIDTH, 30 * len(blamed) + 16, "Others' waiting that each tenant caused", content)
 
 
@@ -172,10 +159,11 @@ def neighbours(story: Story) -> str:
         tip += f"; others waited {draw.span(wait[start])}"
         y = up(share[start])
         content += [
-            tag("rect", x=x, y=y, width=width, height=middle - y, class_="fill series1", data_tip=tip),
-            tag("rect", x=x, y=middle + 14, width=width, height=down(wait[start]) - middle - 14,
-                class_="fill series0", data_tip=tip),
-        ]  # fmt: skip
-    content += time_axis(story, bottom + 24, bottom + 2)
-    keys = legend([("series1", f"share of {blamed.channel}"), ("series0", "longest wait of others (95 %)")])
+            draw.bar(x, y, width, middle - y, "fill series1", tip=tip),
+            draw.bar(x, middle + 14, width, down(wait[start]) - middle - 14, "fill series0", tip=tip),
+        ]
+    content += draw.time_axis(across, bottom + 24, bottom + 2)
+    keys = draw.legend(
+        [("series1", f"share of {blamed.channel}"), ("series0", "longest wait of others (95 %)")]
+    )
     return keys + draw.picture(WIDTH, bottom + 34, "The noisiest tenant, and how long others waited", content)

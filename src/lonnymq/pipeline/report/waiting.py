@@ -1,19 +1,21 @@
 """Who waited, why, and when."""
 
 from datetime import timedelta
-from html import escape
 
-from lonnymq.pipeline.report import draw
-from lonnymq.pipeline.report.draw import Scale, tag, text
+from lonnymq.charts import draw
+from lonnymq.charts.draw import Scale, tag, text
 from lonnymq.pipeline.report.story import REASONS, Reading, Story
 
 WIDTH = 960
 LEFT = 170
+RIGHT = WIDTH - 14
 BARS = 14
 ROWS = 24
 LINES = 6
 # Colours of the heat, from nothing to the longest.
 HEATS = 8
+# Durations that a logarithmic axis marks.
+MARKS_MS = (0, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 864_000_000)
 
 
 def reasons(story: Story) -> str:
@@ -33,22 +35,11 @@ def reasons(story: Story) -> str:
             end = x + (right - LEFT) * waited / whole
             if end - x >= 0.3:
                 tip = f"{tenant.channel}: {draw.span(waited)} because of {reason}"
-                content.append(
-                    tag(
-                        "rect",
-                        x=x,
-                        y=y,
-                        width=end - x,
-                        height=20,
-                        rx=2,
-                        class_=f"fill reason{number}",
-                        data_tip=tip,
-                    )
-                )
+                content.append(draw.bar(x, y, end - x, 20, f"fill reason{number}", tip=tip, rx=2))
             x = end
         words = f"{draw.span(tenant.wait_total_ms)} in all, {draw.span(tenant.wait_mean_ms)} each"
         content.append(text(right + 14, y + 15, words, "start", "value"))
-    return _legend([(f"reason{number}", reason) for number, reason in enumerate(REASONS)]) + draw.picture(
+    return draw.legend([(f"reason{number}", reason) for number, reason in enumerate(REASONS)]) + draw.picture(
         WIDTH, height, "What each tenant's messages waited for", content
     )
 
@@ -62,7 +53,7 @@ def heat(story: Story) -> str:
     longest = max(one.wait_p95_ms or 0 for one in readings)
     level = Scale(0, max(longest, 1), 0, HEATS - 0.001, draw.bent)
     height = 22 * len(tenants) + 32
-    across = _time_scale(story)
+    across = time_scale(story)
     step = timedelta(seconds=story.stretch_s)
     content = [
         text(LEFT - 12, 22 * place + 15, draw.shortened(channel), "end", "name")
@@ -78,18 +69,10 @@ def heat(story: Story) -> str:
             f"{one.channel}, {draw.clock(one.start)}: 95 % within {draw.span(one.wait_p95_ms)},"
             f" {draw.number(one.releases)} released"
         )
-        content.append(
-            tag(
-                "rect",
-                x=x,
-                y=22 * places[one.channel] + 1,
-                width=max(width - 0.6, 0.8),
-                height=20,
-                class_=f"heat heat{int(level(one.wait_p95_ms))}",
-                data_tip=tip,
-            )
-        )
-    content += _time_axis(story, height - 8, height - 30)
+        y = 22 * places[one.channel] + 1
+        kind = f"heat heat{int(level(one.wait_p95_ms))}"
+        content.append(draw.bar(x, y, max(width - 0.6, 0.8), 20, kind, tip=tip))
+    content += draw.time_axis(across, height - 8, height - 30)
     edges = "".join(tag("i", class_=f"key heat{place}") for place in range(HEATS))
     scale = tag("div", "0 ms", edges, draw.span(longest), class_="legend heats")
     return scale + draw.picture(WIDTH, height, "Waiting time of each tenant over time", content)
@@ -107,12 +90,10 @@ def lines(story: Story) -> str:
         return ""
     top, bottom = 14, 270
     up = Scale(0, longest, bottom, top, draw.bent)
-    across = _time_scale(story)
-    content = []
-    for value in (0, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 864_000_000):
-        if value <= longest:
-            content += [_rule(up(value)), text(LEFT - 12, up(value) + 4, draw.span(value), "end")]
-    content += _time_axis(story, bottom + 22, bottom)
+    across = time_scale(story)
+    marks = [(value, draw.span(value)) for value in MARKS_MS if value <= longest]
+    content = draw.value_axis(up, marks, LEFT, RIGHT)
+    content += draw.time_axis(across, bottom + 22, bottom)
     middle = story.stretch_s / 2
     for place, (_channel, own) in enumerate(by_channel.items()):
         points: list[tuple[float, float] | None] = []
@@ -124,36 +105,12 @@ def lines(story: Story) -> str:
                 points.append((across(one.start.timestamp() + middle), up(one.wait_p95_ms)))
                 last = one.start
         content.append(draw.line(points, f"stroke{place}"))
-    legend = _legend([(f"series{place}", channel) for place, channel in enumerate(tenants)])
+    legend = draw.legend([(f"series{place}", channel) for place, channel in enumerate(tenants)])
     return legend + draw.picture(
         WIDTH, bottom + 36, "Waiting time of the tenants that waited longest", content
     )
 
 
-def _time_scale(story: Story) -> Scale:
-    return Scale(story.begin.timestamp(), story.end.timestamp(), LEFT, WIDTH - 14)
-
-
-def _time_axis(story: Story, y: float, bottom: float) -> list[str]:
-    across = _time_scale(story)
-    marks = []
-    for moment, words in draw.time_ticks(story.begin, story.end):
-        x = across(moment.timestamp())
-        marks.append(tag("line", x1=x, x2=x, y1=bottom, y2=bottom + 5, class_="tick"))
-        marks.append(text(min(x, WIDTH - 26), y, words, "middle"))
-    return marks
-
-
-def _rule(y: float) -> str:
-    return tag("line", x1=LEFT, x2=WIDTH - 14, y1=y, y2=y, class_="rule")
-
-
-def _legend(entries: list[tuple[str, str]]) -> str:
-    keys = (
-        tag("span", tag("i", class_=f"key {kind}"), escape(draw.shortened(words, 44)))
-        for kind, words in entries
-    )
-    return tag("div", *keys, class_="legend")
-
-
-time_scale, time_axis, legend = _time_scale, _time_axis, _legend
+def time_scale(story: Story) -> Scale:
+    """Return the scale that all charts over time share."""
+    return Scale(story.begin.timestamp(), story.end.timestamp(), LEFT, RIGHT)

@@ -1,9 +1,9 @@
 """How the work went: failures and retries over time, and what becomes of the backlogs."""
 
-from lonnymq.pipeline.report import draw
-from lonnymq.pipeline.report.draw import Scale, tag, text
+from lonnymq.charts import draw
+from lonnymq.charts.draw import Scale, tag, text
 from lonnymq.pipeline.report.story import Story
-from lonnymq.pipeline.report.waiting import LEFT, WIDTH, legend, time_axis, time_scale
+from lonnymq.pipeline.report.waiting import LEFT, RIGHT, WIDTH, time_scale
 
 KINDS = (("good", "completed"), ("series2", "deferred"), ("series3", "expired"), ("bad", "buried"))
 
@@ -30,12 +30,7 @@ def _columns(story: Story, kinds: tuple[tuple[str, str], ...], name: str) -> str
     highest = max(sum(getattr(one, outcome) for _, outcome in kinds) for one in story.moments)
     marks = draw.ticks(highest)
     up, across = Scale(0, marks[-1], bottom, top), time_scale(story)
-    content = []
-    for value in marks:
-        content += [
-            tag("line", x1=LEFT, x2=WIDTH - 14, y1=up(value), y2=up(value), class_="rule"),
-            text(LEFT - 12, up(value) + 4, draw.number(value), "end"),
-        ]
+    content = draw.value_axis(up, [(value, draw.number(value)) for value in marks], LEFT, RIGHT)
     for one in story.moments:
         x = across(one.start.timestamp())
         width = max(across(one.start.timestamp() + story.stretch_s) - x - 0.8, 0.8)
@@ -46,19 +41,9 @@ def _columns(story: Story, kinds: tuple[tuple[str, str], ...], name: str) -> str
             if count:
                 y -= height
                 tip = f"{draw.clock(one.start)}: {draw.number(count)} {outcome}"
-                content.append(
-                    tag(
-                        "rect",
-                        x=x,
-                        y=y,
-                        width=width,
-                        height=max(height, 0.5),
-                        class_=f"fill {kind}",
-                        data_tip=tip,
-                    )
-                )
-    content += time_axis(story, bottom + 22, bottom)
-    return legend(list(kinds)) + draw.picture(WIDTH, bottom + 36, name, content)
+                content.append(draw.bar(x, y, width, max(height, 0.5), f"fill {kind}", tip=tip))
+    content += draw.time_axis(across, bottom + 22, bottom)
+    return draw.legend(kinds) + draw.picture(WIDTH, bottom + 36, name, content)
 
 
 def outlook(story: Story) -> str:
@@ -70,12 +55,7 @@ def outlook(story: Story) -> str:
     highest = max(max(one.backlog, one.in_1_hour, one.in_6_hours, one.in_24_hours) for one in shown)
     marks = draw.ticks(highest)
     up, across = Scale(0, marks[-1], bottom, top), Scale(0, 24, LEFT, right)
-    content = []
-    for value in marks:
-        content += [
-            tag("line", x1=LEFT, x2=right, y1=up(value), y2=up(value), class_="rule"),
-            text(LEFT - 12, up(value) + 4, draw.number(value), "end"),
-        ]
+    content = draw.value_axis(up, [(value, draw.number(value)) for value in marks], LEFT, right)
     for hour, words in ((0, "now"), (1, ""), (6, "in 6 hours"), (12, "in 12 hours"), (24, "in 24 hours")):
         content.append(text(across(hour), bottom + 22, words, "middle"))
     ends = []

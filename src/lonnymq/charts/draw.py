@@ -1,4 +1,7 @@
-"""Drawing with SVG: tags, scales, ticks, and numbers as people read them. Colours are the style's."""
+"""Drawing with SVG: tags, scales, axes, legends, and numbers as people read them.
+
+Colours are classes, which `style()` defines for light and dark pages.
+"""
 
 import math
 import unicodedata
@@ -6,9 +9,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from html import escape
+from importlib import resources
 from itertools import accumulate
 
 STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
+
+
+def style() -> str:
+    """Return the CSS that charts need."""
+    return resources.files(__package__).joinpath("style.css").read_text(encoding="utf-8")
 
 
 def tag(name: str, *content: str, **attributes: object) -> str:
@@ -27,6 +36,20 @@ def _text(value: object) -> str:
 
 def text(x: float, y: float, words: str, anchor: str = "start", class_: str = "label") -> str:
     return tag("text", escape(words), x=x, y=y, text_anchor=anchor, class_=class_)
+
+
+def bar(
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    class_: str,
+    *,
+    tip: str | None = None,
+    rx: float | None = None,
+) -> str:
+    """Return a rectangle, rounded by `rx`; `tip` is what pointing at it tells."""
+    return tag("rect", x=x, y=y, width=width, height=height, rx=rx, class_=class_, data_tip=tip)
 
 
 def picture(width: int, height: int, name: str, content: Iterable[str]) -> str:
@@ -160,3 +183,35 @@ def line(points: Sequence[tuple[float, float] | None], class_: str) -> str:
         if len(part) == 1
     ]
     return "".join(drawn + dots)
+
+
+def value_axis(up: Scale, marks: Iterable[tuple[float, str]], left: float, right: float) -> list[str]:
+    """Return a rule from left to right at each mark, with its words on the left."""
+    drawn = []
+    for value, words in marks:
+        y = up(value)
+        drawn += [
+            tag("line", x1=left, x2=right, y1=y, y2=y, class_="rule"),
+            text(left - 12, y + 4, words, "end"),
+        ]
+    return drawn
+
+
+def time_axis(across: Scale, y: float, bottom: float) -> list[str]:
+    """Return ticks below `bottom` at round times of a scale of timestamps, with words at `y`."""
+    begin, end = (datetime.fromtimestamp(edge, UTC) for edge in (across.low, across.high))
+    drawn = []
+    for moment, words in time_ticks(begin, end):
+        x = across(moment.timestamp())
+        drawn.append(tag("line", x1=x, x2=x, y1=bottom, y2=bottom + 5, class_="tick"))
+        # The last word must not stick out of the picture.
+        drawn.append(text(min(x, across.end - 12), y, words, "middle"))
+    return drawn
+
+
+def legend(entries: Iterable[tuple[str, str]]) -> str:
+    """Return a key of each class of marks, with what it stands for."""
+    keys = (
+        tag("span", tag("i", class_=f"key {kind}"), escape(shortened(words, 44))) for kind, words in entries
+    )
+    return tag("div", *keys, class_="legend")

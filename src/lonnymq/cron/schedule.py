@@ -1,8 +1,8 @@
 """When a cron ticks: the arithmetic of its expression in its time zone. All instants returned are in UTC."""
 
-import importlib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
@@ -10,7 +10,7 @@ from lonnymq.errors import LonnyError, install_advice, invalid
 from lonnymq.model import CatchUp, DueCron, Ticks
 
 if TYPE_CHECKING:
-    from lonnymq.calls.simulation import Simulation
+    from lonnymq.cron.simulation import Simulation
 
 SECOND = timedelta(seconds=1)
 END = datetime.max.replace(tzinfo=UTC) - SECOND
@@ -141,7 +141,7 @@ def _simulated(expression: Any, at: datetime, is_backward: bool = False) -> "Sim
     library = _library()
     if not isinstance(expression, str) or len(expression) > MAX_EXPRESSION:
         raise invalid("expression", expression, 'a cron expression, such as "*/5 * * * *"')
-    from lonnymq.calls.simulation import Simulation
+    from lonnymq.cron.simulation import Simulation
 
     try:
         return Simulation(expression, at, reverse=is_backward)
@@ -151,8 +151,9 @@ def _simulated(expression: Any, at: datetime, is_backward: bool = False) -> "Sim
         ) from None
 
 
-def _library() -> Any:
+def _library() -> ModuleType:
     try:
-        return importlib.import_module("cronsim")
+        import cronsim
     except ImportError:
         raise LonnyError(f"crons need a library that reads expressions: {install_advice('cron')}") from None
+    return cronsim

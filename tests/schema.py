@@ -1,0 +1,23 @@
+"""Installs and migrates on a given connection, as users do: with a Queue."""
+
+from typing import Any
+
+from psycopg import Connection
+
+from lonnymq import Queue, SchemaStatus
+
+
+def install(connection: Connection[Any], schema: str = "lonnymq") -> SchemaStatus:
+    return Queue("", schema=schema).install(connection=connection)
+
+
+def migrate(connection: Connection[Any], schema: str = "lonnymq") -> SchemaStatus:
+    return Queue("", schema=schema).migrate(connection=connection)
+
+
+def check(connection: Connection[Any], schema: str = "lonnymq") -> SchemaStatus:
+    return Queue("", schema=schema).check(connection=connection)
+
+
+def uninstall(connection: Connection[Any], schema: str = "lonnymq") -> None:
+    Queue("", schema=schema).uninstall(connection=connection)
