@@ -77,10 +77,16 @@ def test_a_closed_queue_says_so(dsn: str) -> None:
         queue.enqueue("a", 1)
 
 
-@pytest.mark.parametrize("rest", ["", "queue.queue = queue; del queue; import gc; gc.collect()"])
-def test_a_queue_that_is_never_closed_leaves_no_warning(dsn: str, rest: str) -> None:
-    program = "import sys, lonnymq; queue = lonnymq.Queue(sys.argv[1]); queue.enqueue('a', 1); queue.status()"
-    program = f"{program}; {rest}"
+@pytest.mark.parametrize("rest", ["", "queue.queue = queue", "queue.queue = queue; del queue; gc.collect()"])
+@pytest.mark.parametrize("call", ["status()", "dequeue(wait=0.5)"])
+@pytest.mark.parametrize("kind", ["Queue", "AsyncQueue"])
+def test_a_queue_that_is_never_closed_leaves_no_warning(dsn: str, kind: str, call: str, rest: str) -> None:
+    # Unlike asyncio.run(), this says nothing to what was left half done in the loop.
+    runs = {
+        "Queue": f"queue.{call}",
+        "AsyncQueue": f"loop = asyncio.new_event_loop(); loop.run_until_complete(queue.{call}); loop.close()",
+    }
+    program = f"import asyncio, gc, sys, lonnymq; queue = lonnymq.{kind}(sys.argv[1]); {runs[kind]}; {rest}"
     command = [sys.executable, "-X", "dev", "-W", "error", "-c", program, dsn]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -35,7 +35,7 @@ class AsyncSource:
         # How many connections were made here: another one may lead to another server.
         self.connected = 0
         self._settings = settings
-        self._is_closed = False
+        self.is_closed = False
         self._outage = Outage(described(target))
         self._pool: AsyncPool | AsyncCallersPool
         if isinstance(target, AsyncConnectionPool):
@@ -53,11 +53,15 @@ class AsyncSource:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {described(self.target)}>"
 
+    def require_open(self) -> None:
+        """Refuse what is asked of a client that is closed."""
+        if self.is_closed:
+            raise LonnyError("this queue is closed")
+
     @asynccontextmanager
     async def connection(self, for_s: float | None = None) -> AsyncIterator[AsyncConnection[Any]]:
         """Lend a connection of the pool; look for one for so long, `retry_for_s` if absent."""
-        if self._is_closed:
-            raise LonnyError("this queue is closed")
+        self.require_open()
         until = time.monotonic() + (self._settings.retry_for_s if for_s is None else for_s)
         if isinstance(self._pool, AsyncPool):
             member = await self._pool.take(until)
@@ -80,6 +84,7 @@ class AsyncSource:
     @asynccontextmanager
     async def dedicated(self) -> AsyncIterator[AsyncConnection[Any]]:
         """Lend a connection that may keep state, since nobody gets it afterwards; one try to connect."""
+        self.require_open()
         if isinstance(self._pool, AsyncPool):
             connection = await self._connect(time.monotonic())
             try:
@@ -98,6 +103,7 @@ class AsyncSource:
     @asynccontextmanager
     async def plain(self) -> AsyncIterator[AsyncConnection[Any]]:
         """Lend a connection with the defaults of server, database and role, as a caller's own has them."""
+        self.require_open()
         if not isinstance(self.target, str):
             async with self.connection() as connection:
                 yield connection
@@ -119,7 +125,7 @@ class AsyncSource:
 
     async def close(self) -> None:
         """Close what is ours."""
-        self._is_closed = True
+        self.is_closed = True
         if isinstance(self._pool, AsyncPool):
             await self._pool.close()
 

@@ -36,7 +36,7 @@ class Source:
         # How many connections were made here: another one may lead to another server.
         self.connected = 0
         self._settings = settings
-        self._is_closed = False
+        self.is_closed = False
         self._outage = Outage(described(target))
         self._pool: Pool | CallersPool
         if isinstance(target, ConnectionPool):
@@ -54,11 +54,15 @@ class Source:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {described(self.target)}>"
 
+    def require_open(self) -> None:
+        """Refuse what is asked of a client that is closed."""
+        if self.is_closed:
+            raise LonnyError("this queue is closed")
+
     @contextmanager
     def connection(self, for_s: float | None = None) -> Iterator[Connection[Any]]:
         """Lend a connection of the pool; look for one for so long, `retry_for_s` if absent."""
-        if self._is_closed:
-            raise LonnyError("this queue is closed")
+        self.require_open()
         until = time.monotonic() + (self._settings.retry_for_s if for_s is None else for_s)
         if isinstance(self._pool, Pool):
             member = self._pool.take(until)
@@ -81,6 +85,7 @@ class Source:
     @contextmanager
     def dedicated(self) -> Iterator[Connection[Any]]:
         """Lend a connection that may keep state, since nobody gets it afterwards; one try to connect."""
+        self.require_open()
         if isinstance(self._pool, Pool):
             connection = self._connect(time.monotonic())
             try:
@@ -99,6 +104,7 @@ class Source:
     @contextmanager
     def plain(self) -> Iterator[Connection[Any]]:
         """Lend a connection with the defaults of server, database and role, as a caller's own has them."""
+        self.require_open()
         if not isinstance(self.target, str):
             with self.connection() as connection:
                 yield connection
@@ -120,7 +126,7 @@ class Source:
 
     def close(self) -> None:
         """Close what is ours."""
-        self._is_closed = True
+        self.is_closed = True
         if isinstance(self._pool, Pool):
             self._pool.close()
 
