@@ -68,6 +68,29 @@ def test_a_callers_function_makes_the_connections(dsn: str) -> None:
     assert all(connection.closed for connection in made)
 
 
+def test_a_connection_of_a_callers_function_that_cannot_be_used_is_closed(dsn: str) -> None:
+    made: list[psycopg.Connection[Any]] = []
+
+    def make() -> psycopg.Connection[Any]:
+        made.append(psycopg.connect(dsn))
+        made[-1].execute("select 1")
+        return made[-1]
+
+    with Queue(make) as queue, pytest.raises(psycopg.ProgrammingError, match="INTRANS"):
+        queue.status()
+    assert made
+    assert all(connection.closed for connection in made)
+
+
+def test_a_callers_pool_gets_back_a_connection_that_is_still_busy(dsn: str) -> None:
+    with ConnectionPool(dsn, min_size=1, max_size=1, open=True) as pool, Queue(pool) as queue:
+        for statement in ("begin", "begin; select 1/0", "copy (select 1) to stdout"):
+            with queue.caller.source.connection() as connection:
+                connection.pgconn.exec_(statement.encode())
+            queue.enqueue("a", 1)
+        assert queue.status().waiting == 3
+
+
 def test_a_closed_queue_says_so(dsn: str) -> None:
     queue = Queue(dsn)
     queue.enqueue("a", 1)

@@ -14,7 +14,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from lonnymq.client import session
 from lonnymq.client.aio.pool import AsyncPool
 from lonnymq.client.aio.resolving import addresses
-from lonnymq.client.failure import is_stale, unreachable
+from lonnymq.client.failure import is_idle, is_stale, unreachable
 from lonnymq.client.outage import Outage
 from lonnymq.client.settings import ClientSettings, connection_options
 from lonnymq.client.target import described, dsn_or_environment
@@ -77,7 +77,9 @@ class AsyncSource:
                 await connection.set_autocommit(True)
             yield connection
         finally:
-            if not was_autocommit and not connection.closed:
+            if not is_idle(connection):
+                await connection.close()
+            elif not was_autocommit:
                 await connection.set_autocommit(False)
             await self._pool.putconn(connection)
 
@@ -153,7 +155,11 @@ class AsyncSource:
             if not isinstance(self.target, str):
                 assert not isinstance(self.target, AsyncConnectionPool)
                 connection: AsyncConnection[Any] = await self.target()
-                await connection.set_autocommit(True)
+                try:
+                    await connection.set_autocommit(True)
+                except BaseException:
+                    await connection.close()
+                    raise
             else:
                 connection = await self._connect_with_settings(self.target)
         except (psycopg.OperationalError, UnicodeError) as error:

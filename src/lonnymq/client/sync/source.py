@@ -13,7 +13,7 @@ from psycopg import Connection
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from lonnymq.client import session
-from lonnymq.client.failure import is_stale, unreachable
+from lonnymq.client.failure import is_idle, is_stale, unreachable
 from lonnymq.client.outage import Outage
 from lonnymq.client.settings import ClientSettings, connection_options
 from lonnymq.client.sync.pool import Pool
@@ -78,7 +78,9 @@ class Source:
                 connection.set_autocommit(True)
             yield connection
         finally:
-            if not was_autocommit and not connection.closed:
+            if not is_idle(connection):
+                connection.close()
+            elif not was_autocommit:
                 connection.set_autocommit(False)
             self._pool.putconn(connection)
 
@@ -154,7 +156,11 @@ class Source:
             if not isinstance(self.target, str):
                 assert not isinstance(self.target, ConnectionPool)
                 connection: Connection[Any] = self.target()
-                connection.set_autocommit(True)
+                try:
+                    connection.set_autocommit(True)
+                except BaseException:
+                    connection.close()
+                    raise
             else:
                 connection = self._connect_with_settings(self.target)
         except (psycopg.OperationalError, UnicodeError) as error:
