@@ -68,6 +68,29 @@ def test_a_callers_function_makes_the_connections(dsn: str) -> None:
     assert all(connection.closed for connection in made)
 
 
+def test_a_connection_of_a_callers_function_that_cannot_be_used_is_closed(dsn: str) -> None:
+    made: list[psycopg.Connection[Any]] = []
+
+    def make() -> psycopg.Connection[Any]:
+        made.append(psycopg.connect(dsn))
+        made[-1].execute("select 1")
+        return made[-1]
+
+    with Queue(make) as queue, pytest.raises(psycopg.ProgrammingError, match="INTRANS"):
+        queue.status()
+    assert made
+    assert all(connection.closed for connection in made)
+
+
+def test_a_callers_pool_gets_back_a_connection_that_is_still_busy(dsn: str) -> None:
+    with ConnectionPool(dsn, min_size=1, max_size=1, open=True) as pool, Queue(pool) as queue:
+        for statement in ("begin", "begin; select 1/0", "copy (select 1) to stdout"):
+            with queue.caller.source.connection() as connection:
+                connection.pgconn.exec_(statement.encode())
+            queue.enqueue("a", 1)
+        assert queue.status().waiting == 3
+
+
 def test_a_closed_queue_says_so(dsn: str) -> None:
     queue = Queue(dsn)
     queue.enqueue("a", 1)
@@ -77,10 +100,16 @@ def test_a_closed_queue_says_so(dsn: str) -> None:
         queue.enqueue("a", 1)
 
 
-@pytest.mark.parametrize("rest", ["", "queue.queue = queue; del queue; import gc; gc.collect()"])
-def test_a_queue_that_is_never_closed_leaves_no_warning(dsn: str, rest: str) -> None:
-    program = "import sys, lonnymq; queue = lonnymq.Queue(sys.argv[1]); queue.enqueue('a', 1); queue.status()"
-    program = f"{program}; {rest}"
+@pytest.mark.parametrize("rest", ["", "queue.queue = queue", "queue.queue = queue; del queue; gc.collect()"])
+@pytest.mark.parametrize("call", ["status()", "dequeue(wait=0.5)"])
+@pytest.mark.parametrize("kind", ["Queue", "AsyncQueue"])
+def test_a_queue_that_is_never_closed_leaves_no_warning(dsn: str, kind: str, call: str, rest: str) -> None:
+    # Unlike asyncio.run(), this says nothing to what was left half done in the loop.
+    runs = {
+        "Queue": f"queue.{call}",
+        "AsyncQueue": f"loop = asyncio.new_event_loop(); loop.run_until_complete(queue.{call}); loop.close()",
+    }
+    program = f"import asyncio, gc, sys, lonnymq; queue = lonnymq.{kind}(sys.argv[1]); {runs[kind]}; {rest}"
     command = [sys.executable, "-X", "dev", "-W", "error", "-c", program, dsn]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lonnymq import Batch, ClientSettings, Message, Queue
+from lonnymq import Batch, ClientSettings, LonnyError, Message, Queue, SchemaMissing
 from tests.conftest import Connect
 
 Waiting = Callable[..., Future[Batch[Message]]]
@@ -193,6 +193,45 @@ def test_a_closed_client_leaves_no_sleeper(dsn: str, connect: Connect) -> None:
         doze(queue, connect)
         assert connect().execute("select count(*) from sleeper").fetchone() == (1,)
     assert connect().execute("select count(*) from sleeper").fetchone() == (0,)
+
+
+def test_a_client_closed_while_it_waits_leaves_nothing_behind(
+    queue: Any, waiting: Waiting, until_asleep: Callable[..., None], connect: Connect
+) -> None:
+    futures = [waiting() for _ in range(2)]
+    until_asleep(2)
+    queue.close()
+    connect().execute("select message_create(c, 'x') from unnest(array['a', 'b']) c")
+    for future in futures:
+        with pytest.raises(LonnyError, match="this queue is closed"):
+            future.result(20)
+    # Nobody could acknowledge what a closed client leases.
+    assert connect().execute("select count(*) from lease").fetchone() == (0,)
+    assert connect().execute("select count(*) from sleeper").fetchone() == (0,)
+    eventually_without_sessions(connect)
+
+
+def test_waits_that_cannot_listen_keep_no_connections(dsn: str, connect: Connect) -> None:
+    connect().execute("alter function queue_event rename to queue_event_elsewhere")
+    with Queue(dsn, settings=ClientSettings(pool_min_size=0)) as queue:
+        for _ in range(3):
+            with pytest.raises(SchemaMissing):
+                queue.dequeue(wait=10)
+        # The pool's own stays, since it has just been used.
+        eventually_without_sessions(connect, but=1)
+    connect().execute("alter function queue_event_elsewhere rename to queue_event")
+
+
+def eventually_without_sessions(connect: Connect, but: int = 0) -> None:
+    """A session ends a moment after its connection was closed."""
+    count = (
+        "select count(*) from pg_stat_activity where datname = current_database()"
+        " and application_name = 'lonnymq'"
+    )
+    deadline = time.monotonic() + 10
+    while (left := connect().execute(count).fetchone()) != (but,):
+        assert time.monotonic() < deadline, f"{left} sessions are left"
+        time.sleep(0.05)
 
 
 def test_polling_is_enough_where_notifications_do_not_get_through(dsn: str, connect: Connect) -> None:

@@ -1,9 +1,9 @@
 """The reader of history, called as Spark calls it: nothing missed, nothing twice, or a clear error."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 import pytest
@@ -26,8 +26,17 @@ ROW = (
 NOW = timedelta(0)
 
 
+@pytest.fixture(autouse=True)
+def _stops_readers() -> Iterator[None]:
+    yield
+    while Query.readers:
+        Query.readers.pop().stop()
+
+
 class Query:
     """Spark's part: offsets in a log, batches read and committed, restarts with a new reader."""
+
+    readers: ClassVar[list[HistoryStreamReader]] = []
 
     def __init__(self, dsn: str, **more: str) -> None:
         self._given = {"dsn": dsn, "columns": "message_id", "rows_per_partition": "7", **more}
@@ -39,6 +48,7 @@ class Query:
     def restart(self, **more: str) -> None:
         self._given |= more
         self.reader = HistoryStreamReader(options.follow(self._given))
+        self.readers.append(self.reader)
 
     def start(self, number: int) -> dict[str, Any]:
         return self.log[number - 1] if number else self.reader.initialOffset()

@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg import conninfo
+from psycopg import AsyncConnection, conninfo
 from psycopg_pool import AsyncConnectionPool
 
 from lonnymq import (
@@ -22,6 +22,7 @@ from lonnymq import (
     NewMessage,
     Queue,
     Retry,
+    Worker,
 )
 from lonnymq.worker import patience
 from tests.conftest import Connect
@@ -259,6 +260,28 @@ def test_handlers_that_use_up_a_shared_pool_do_not_cost_leases(
                 await scenario(queue)
 
     asyncio.run(either())
+
+
+def test_a_connection_that_a_pool_could_not_configure_is_closed(dsn: str) -> None:
+    made: list[AsyncConnection[Any]] = []
+
+    async def configure(connection: AsyncConnection[Any]) -> None:
+        made.append(connection)
+        await connection.execute("set search_path to")
+
+    async def scenario() -> None:
+        pool: Any = AsyncConnectionPool(dsn, configure=configure, min_size=0, max_size=1, open=False)
+        worker = Worker(AsyncQueue(pool), ignore)
+        serving = asyncio.create_task(worker.serve())
+        await until(lambda: len(made) >= 3, "the worker tries again")
+        worker.stop()
+        await serving
+        assert all(connection.closed for connection in made)
+
+    async def ignore(message: AsyncMessage) -> None:
+        raise AssertionError
+
+    asyncio.run(scenario())
 
 
 def blocked(connect: Connect) -> int:

@@ -70,7 +70,11 @@ def _connector(target: Any) -> Any:
         connection: AsyncConnection[Any] = await target.connection_class.connect(conninfo, **(options or {}))
         configure = getattr(target, "_configure", None)
         if configure is not None:
-            await configure(connection)
+            try:
+                await configure(connection)
+            except BaseException:
+                await connection.close()
+                raise
         return connection
 
     return connect

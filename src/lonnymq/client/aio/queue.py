@@ -87,9 +87,11 @@ class AsyncQueue(AsyncAcknowledger):
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections that this client opened."""
-        await self._receiver.close()
-        await self.caller.source.close()
+        """Close the connections that this client opened; a call in progress closes its own when it ends."""
+        try:
+            await self.caller.source.close()
+        finally:
+            await self._receiver.close()
 
     # The schema.
 

@@ -53,20 +53,30 @@ class AsyncReceiver:
         if not wait_s:
             return await self._caller.perform(call, connection, self._leased)
         deadline = time.monotonic() + wait_s
-        sleeper = self._sleepers.pop() if self._sleepers else AsyncSleeper(self._caller)
+        sleeper = self._taken() or AsyncSleeper(self._caller)
         try:
             reply = await sleeper.ask(call, self._leased)
             while not reply.leases and time.monotonic() < deadline:
                 await sleeper.nap(reply, deadline)
                 reply = await sleeper.ask(call, self._leased)
-            sleeper.rest()
+            sleeper.content()
         finally:
+            sleeper.rest()
             self._sleepers.append(sleeper)
+            if self._caller.source.is_closed:
+                await self.close()
         return reply
 
     async def close(self) -> None:
-        while self._sleepers:
-            await self._sleepers.pop().close()
+        """Close the connections of those at rest now, the others when their calls end."""
+        while (sleeper := self._taken()) is not None:
+            await sleeper.close()
+
+    def _taken(self) -> AsyncSleeper | None:
+        try:
+            return self._sleepers.pop()
+        except IndexError:
+            return None
 
     async def _leased(self, call: Call[Dequeued[Leased]], connection: AsyncBorrowed) -> Dequeued[Leased]:
         return await kept(self._caller.execute(call, connection), self._give_back)

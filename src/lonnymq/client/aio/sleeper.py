@@ -4,6 +4,7 @@ import asyncio
 import random
 import time
 import uuid
+import weakref
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
@@ -40,6 +41,9 @@ class AsyncSleeper:
         self._name = f"sleeper-{uuid.uuid4().hex[:16]}"
         self._stack = AsyncExitStack()
         self._connection: AsyncConnection[Any] | None = None
+        # The same between two calls, to be closed without a word if nobody closes the client.
+        self._resting: list[AsyncConnection[Any]] = []
+        weakref.finalize(self, _finish, self._resting)
         self._registered_until = 0.0
         # Who began before this transaction may not have seen the registration; None: all those have ended.
         self._newest: int | None = None
@@ -53,6 +57,8 @@ class AsyncSleeper:
         execute: Callable[[Call[Dequeued[Leased]], AsyncBorrowed], Awaitable[Dequeued[Leased]]],
     ) -> Dequeued[Leased]:
         """Dequeue, on the sleeper's own connection if it has one."""
+        self._caller.source.require_open()
+        self._resting.clear()
         self._asked_at = time.monotonic()
         if self._connection is not None and not is_idle(self._connection):
             # The last call was cancelled half-way.
@@ -83,14 +89,20 @@ class AsyncSleeper:
             await self.close()
             await asyncio.sleep(min(longest_s, self._caller.settings.poll_s))
 
-    def rest(self) -> None:
+    def content(self) -> None:
         """A message came: the next wait starts with short pauses again."""
         self._pause_s = 0.001
         self._courtesy.rewarded()
 
+    def rest(self) -> None:
+        """The call has ended; whether there will be another is not known."""
+        if self._connection is not None:
+            self._resting.append(self._connection)
+
     async def close(self) -> None:
         """Withdraw the registration and close the connection, as far as that still works."""
         connection, self._connection = self._connection, None
+        self._resting.clear()
         try:
             if connection is not None and not connection.closed and self._is_registered():
                 await self._caller.execute(sleeper_calls.clear(self._name), connection)
@@ -137,8 +149,12 @@ class AsyncSleeper:
         if self._connection is None:
             self._registered_until = 0.0
             connection = await self._stack.enter_async_context(self._caller.source.dedicated())
-            event = await self._caller.execute(queue_calls.event(), connection)
-            await connection.execute(sql.SQL("listen {}").format(sql.Identifier(event)))
+            try:
+                event = await self._caller.execute(queue_calls.event(), connection)
+                await connection.execute(sql.SQL("listen {}").format(sql.Identifier(event)))
+            except BaseException:
+                await self._stack.aclose()
+                raise
             self._connection = connection
         return self._connection
 
@@ -160,3 +176,8 @@ class AsyncSleeper:
 
     async def _pause(self, most_s: float, deadline: float) -> None:
         await asyncio.sleep(max(0.0, min(self._next_pause_s(most_s), deadline - time.monotonic())))
+
+
+def _finish(connections: list[AsyncConnection[Any]]) -> None:
+    for connection in connections:
+        connection.pgconn.finish()

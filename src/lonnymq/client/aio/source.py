@@ -14,7 +14,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from lonnymq.client import session
 from lonnymq.client.aio.pool import AsyncPool
 from lonnymq.client.aio.resolving import addresses
-from lonnymq.client.failure import is_stale, unreachable
+from lonnymq.client.failure import is_idle, is_stale, unreachable
 from lonnymq.client.outage import Outage
 from lonnymq.client.settings import ClientSettings, connection_options
 from lonnymq.client.target import described, dsn_or_environment
@@ -35,7 +35,7 @@ class AsyncSource:
         # How many connections were made here: another one may lead to another server.
         self.connected = 0
         self._settings = settings
-        self._is_closed = False
+        self.is_closed = False
         self._outage = Outage(described(target))
         self._pool: AsyncPool | AsyncCallersPool
         if isinstance(target, AsyncConnectionPool):
@@ -53,11 +53,15 @@ class AsyncSource:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {described(self.target)}>"
 
+    def require_open(self) -> None:
+        """Refuse what is asked of a client that is closed."""
+        if self.is_closed:
+            raise LonnyError("this queue is closed")
+
     @asynccontextmanager
     async def connection(self, for_s: float | None = None) -> AsyncIterator[AsyncConnection[Any]]:
         """Lend a connection of the pool; look for one for so long, `retry_for_s` if absent."""
-        if self._is_closed:
-            raise LonnyError("this queue is closed")
+        self.require_open()
         until = time.monotonic() + (self._settings.retry_for_s if for_s is None else for_s)
         if isinstance(self._pool, AsyncPool):
             member = await self._pool.take(until)
@@ -73,13 +77,16 @@ class AsyncSource:
                 await connection.set_autocommit(True)
             yield connection
         finally:
-            if not was_autocommit and not connection.closed:
+            if not is_idle(connection):
+                await connection.close()
+            elif not was_autocommit:
                 await connection.set_autocommit(False)
             await self._pool.putconn(connection)
 
     @asynccontextmanager
     async def dedicated(self) -> AsyncIterator[AsyncConnection[Any]]:
         """Lend a connection that may keep state, since nobody gets it afterwards; one try to connect."""
+        self.require_open()
         if isinstance(self._pool, AsyncPool):
             connection = await self._connect(time.monotonic())
             try:
@@ -98,6 +105,7 @@ class AsyncSource:
     @asynccontextmanager
     async def plain(self) -> AsyncIterator[AsyncConnection[Any]]:
         """Lend a connection with the defaults of server, database and role, as a caller's own has them."""
+        self.require_open()
         if not isinstance(self.target, str):
             async with self.connection() as connection:
                 yield connection
@@ -119,7 +127,7 @@ class AsyncSource:
 
     async def close(self) -> None:
         """Close what is ours."""
-        self._is_closed = True
+        self.is_closed = True
         if isinstance(self._pool, AsyncPool):
             await self._pool.close()
 
@@ -147,7 +155,11 @@ class AsyncSource:
             if not isinstance(self.target, str):
                 assert not isinstance(self.target, AsyncConnectionPool)
                 connection: AsyncConnection[Any] = await self.target()
-                await connection.set_autocommit(True)
+                try:
+                    await connection.set_autocommit(True)
+                except BaseException:
+                    await connection.close()
+                    raise
             else:
                 connection = await self._connect_with_settings(self.target)
         except (psycopg.OperationalError, UnicodeError) as error:

@@ -89,9 +89,11 @@ class Queue(Acknowledger):
         self.close()
 
     def close(self) -> None:
-        """Close the connections that this client opened."""
-        self._receiver.close()
-        self.caller.source.close()
+        """Close the connections that this client opened; a call in progress closes its own when it ends."""
+        try:
+            self.caller.source.close()
+        finally:
+            self._receiver.close()
 
     # The schema.
 

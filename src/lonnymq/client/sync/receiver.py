@@ -55,20 +55,30 @@ class Receiver:
         if not wait_s:
             return self._caller.perform(call, connection, self._leased)
         deadline = time.monotonic() + wait_s
-        sleeper = self._sleepers.pop() if self._sleepers else Sleeper(self._caller)
+        sleeper = self._taken() or Sleeper(self._caller)
         try:
             reply = sleeper.ask(call, self._leased)
             while not reply.leases and time.monotonic() < deadline:
                 sleeper.nap(reply, deadline)
                 reply = sleeper.ask(call, self._leased)
-            sleeper.rest()
+            sleeper.content()
         finally:
+            sleeper.rest()
             self._sleepers.append(sleeper)
+            if self._caller.source.is_closed:
+                self.close()
         return reply
 
     def close(self) -> None:
-        while self._sleepers:
-            self._sleepers.pop().close()
+        """Close the connections of those at rest now, the others when their calls end."""
+        while (sleeper := self._taken()) is not None:
+            sleeper.close()
+
+    def _taken(self) -> Sleeper | None:
+        try:
+            return self._sleepers.pop()
+        except IndexError:
+            return None
 
     def _leased(self, call: Call[Dequeued[Leased]], connection: Borrowed) -> Dequeued[Leased]:
         return kept(self._caller.execute(call, connection), self._give_back)

@@ -5,6 +5,7 @@
 import random
 import time
 import uuid
+import weakref
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -41,6 +42,9 @@ class Sleeper:
         self._name = f"sleeper-{uuid.uuid4().hex[:16]}"
         self._stack = ExitStack()
         self._connection: Connection[Any] | None = None
+        # The same between two calls, to be closed without a word if nobody closes the client.
+        self._resting: list[Connection[Any]] = []
+        weakref.finalize(self, _finish, self._resting)
         self._registered_until = 0.0
         # Who began before this transaction may not have seen the registration; None: all those have ended.
         self._newest: int | None = None
@@ -54,6 +58,8 @@ class Sleeper:
         execute: Callable[[Call[Dequeued[Leased]], Borrowed], Dequeued[Leased]],
     ) -> Dequeued[Leased]:
         """Dequeue, on the sleeper's own connection if it has one."""
+        self._caller.source.require_open()
+        self._resting.clear()
         self._asked_at = time.monotonic()
         if self._connection is not None and not is_idle(self._connection):
             # The last call was cancelled half-way.
@@ -84,14 +90,20 @@ class Sleeper:
             self.close()
             time.sleep(min(longest_s, self._caller.settings.poll_s))
 
-    def rest(self) -> None:
+    def content(self) -> None:
         """A message came: the next wait starts with short pauses again."""
         self._pause_s = 0.001
         self._courtesy.rewarded()
 
+    def rest(self) -> None:
+        """The call has ended; whether there will be another is not known."""
+        if self._connection is not None:
+            self._resting.append(self._connection)
+
     def close(self) -> None:
         """Withdraw the registration and close the connection, as far as that still works."""
         connection, self._connection = self._connection, None
+        self._resting.clear()
         try:
             if connection is not None and not connection.closed and self._is_registered():
                 self._caller.execute(sleeper_calls.clear(self._name), connection)
@@ -138,8 +150,12 @@ class Sleeper:
         if self._connection is None:
             self._registered_until = 0.0
             connection = self._stack.enter_context(self._caller.source.dedicated())
-            event = self._caller.execute(queue_calls.event(), connection)
-            connection.execute(sql.SQL("listen {}").format(sql.Identifier(event)))
+            try:
+                event = self._caller.execute(queue_calls.event(), connection)
+                connection.execute(sql.SQL("listen {}").format(sql.Identifier(event)))
+            except BaseException:
+                self._stack.close()
+                raise
             self._connection = connection
         return self._connection
 
@@ -161,3 +177,8 @@ class Sleeper:
 
     def _pause(self, most_s: float, deadline: float) -> None:
         time.sleep(max(0.0, min(self._next_pause_s(most_s), deadline - time.monotonic())))
+
+
+def _finish(connections: list[Connection[Any]]) -> None:
+    for connection in connections:
+        connection.pgconn.finish()

@@ -13,7 +13,7 @@ from psycopg import Connection
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from lonnymq.client import session
-from lonnymq.client.failure import is_stale, unreachable
+from lonnymq.client.failure import is_idle, is_stale, unreachable
 from lonnymq.client.outage import Outage
 from lonnymq.client.settings import ClientSettings, connection_options
 from lonnymq.client.sync.pool import Pool
@@ -36,7 +36,7 @@ class Source:
         # How many connections were made here: another one may lead to another server.
         self.connected = 0
         self._settings = settings
-        self._is_closed = False
+        self.is_closed = False
         self._outage = Outage(described(target))
         self._pool: Pool | CallersPool
         if isinstance(target, ConnectionPool):
@@ -54,11 +54,15 @@ class Source:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {described(self.target)}>"
 
+    def require_open(self) -> None:
+        """Refuse what is asked of a client that is closed."""
+        if self.is_closed:
+            raise LonnyError("this queue is closed")
+
     @contextmanager
     def connection(self, for_s: float | None = None) -> Iterator[Connection[Any]]:
         """Lend a connection of the pool; look for one for so long, `retry_for_s` if absent."""
-        if self._is_closed:
-            raise LonnyError("this queue is closed")
+        self.require_open()
         until = time.monotonic() + (self._settings.retry_for_s if for_s is None else for_s)
         if isinstance(self._pool, Pool):
             member = self._pool.take(until)
@@ -74,13 +78,16 @@ class Source:
                 connection.set_autocommit(True)
             yield connection
         finally:
-            if not was_autocommit and not connection.closed:
+            if not is_idle(connection):
+                connection.close()
+            elif not was_autocommit:
                 connection.set_autocommit(False)
             self._pool.putconn(connection)
 
     @contextmanager
     def dedicated(self) -> Iterator[Connection[Any]]:
         """Lend a connection that may keep state, since nobody gets it afterwards; one try to connect."""
+        self.require_open()
         if isinstance(self._pool, Pool):
             connection = self._connect(time.monotonic())
             try:
@@ -99,6 +106,7 @@ class Source:
     @contextmanager
     def plain(self) -> Iterator[Connection[Any]]:
         """Lend a connection with the defaults of server, database and role, as a caller's own has them."""
+        self.require_open()
         if not isinstance(self.target, str):
             with self.connection() as connection:
                 yield connection
@@ -120,7 +128,7 @@ class Source:
 
     def close(self) -> None:
         """Close what is ours."""
-        self._is_closed = True
+        self.is_closed = True
         if isinstance(self._pool, Pool):
             self._pool.close()
 
@@ -148,7 +156,11 @@ class Source:
             if not isinstance(self.target, str):
                 assert not isinstance(self.target, ConnectionPool)
                 connection: Connection[Any] = self.target()
-                connection.set_autocommit(True)
+                try:
+                    connection.set_autocommit(True)
+                except BaseException:
+                    connection.close()
+                    raise
             else:
                 connection = self._connect_with_settings(self.target)
         except (psycopg.OperationalError, UnicodeError) as error:
