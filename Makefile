@@ -45,6 +45,7 @@ check: $(STAMP) ## lint, format, types, import law, generated files
 	$(BIN)/python -m mypy --num-workers 2
 	$(BIN)/lint-imports
 	$(BIN)/python tools/unasync.py --check
+	$(BIN)/python tools/policy.py --check
 	$(BIN)/python tools/freeze.py --check
 
 test: check ## check, then every test (PYTEST_ARGS="-k fairness" to choose)
@@ -77,8 +78,10 @@ bench-charts: $(STAMP) ## make charts and pages from what was measured
 bench-peers: $(STAMP) ## measure it beside its peers (BENCH_ARGS="--quick")
 	$(BIN)/python -m benchmarks.peers $(BENCH_ARGS)
 
-format: $(STAMP) ## regenerate the sync client, fix what can be fixed, format
+format: $(STAMP) ## regenerate what is generated, fix what can be fixed, format
 	$(BIN)/python tools/unasync.py
+	$(BIN)/python tools/policy.py
+	$(BIN)/python tools/freeze.py
 	$(BIN)/python -m ruff check --fix-only --quiet
 	$(BIN)/python -m ruff format
 

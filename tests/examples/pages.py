@@ -32,6 +32,14 @@ def blocks(page: Path, language: str) -> list[Block]:
     ]
 
 
+def with_policy(text: str) -> str:
+    """Return a page's text; if it links to the table of a channel's policy, with that table."""
+    if "settings.md#policy-of-a-channel" not in text:
+        return text
+    settings = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
+    return text + settings.partition("## Policy of a channel\n")[2].partition("\n## ")[0]
+
+
 def runs_alone(page: Path) -> bool:
     """Whether the page's program needs a process of its own."""
     return RUN_ALONE in page.read_text(encoding="utf-8")

@@ -57,7 +57,15 @@ def dated_policies_frame(spark: "SparkSession", policies: Iterable[tuple[date, P
     from lonnymq.pipeline import schemas
 
     rows = [
-        (one.channel, one.weight, one.max_concurrency, one.interval, one.burst, False, day)
+        {
+            "channel": one.channel,
+            "weight": one.weight,
+            "max_concurrency": one.max_concurrency,
+            "release_interval_ms": one.interval,
+            "release_burst": one.burst,
+            "is_paused": False,
+            "day": day,
+        }
         for day, one in policies
     ]
     return spark.createDataFrame(rows, schemas.POLICIES)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.pipeline.frames import attempts_frame
-from tests.pipeline.straightforward import DAY, Attempt
+from tests.pipeline.frames import attempts_frame, policies_frame
+from tests.pipeline.straightforward import DAY, Attempt, Policy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -114,6 +114,27 @@ def test_days_are_replaced_and_others_stay(spark: "SparkSession", lake: "Lake") 
     assert lake.attempts.replace(other, None, [Batch("r", 3)]) == 4
     assert counts(spark, lake) == {("b", FIRST): 2, ("b", SECOND): 2}
     assert lake.attempts.last_batch("r") == 3
+
+
+def test_a_table_takes_rows_that_have_a_new_field(spark: "SparkSession", lake: "Lake") -> None:
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StructType
+
+    from lonnymq.pipeline import schemas
+    from lonnymq.pipeline.lake import Batch
+
+    # As a lake that was written before policies had a max_size.
+    earlier = StructType([field for field in schemas.POLICIES if field.name != "max_size"])
+    rows = policies_frame(spark, [Policy("a")], FIRST)
+    lake.table("policies", earlier).append(rows.drop("max_size"), Batch("w", 1))
+    lake.policies.append(
+        policies_frame(spark, [Policy("b")], FIRST).withColumn("max_size", f.lit(5).cast("bigint")),
+        Batch("w", 2),
+    )
+    sizes = {row.channel: row.max_size for row in lake.policies.read(spark).collect()}
+    assert sizes == {"a": None, "b": 5}
+    lake.policies.replace(rows.withColumn("max_size", f.lit(7).cast("bigint")), [FIRST], [Batch("w", 3)])
+    assert [row.max_size for row in lake.policies.read(spark).collect()] == [7]
 
 
 def test_a_plain_commit_that_was_cut_off_is_mended_by_its_repetition(

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lonnymq.calls.argument import MAX_BIGINT, MAX_INTEGER, instant, whole
+from lonnymq.calls.argument import instant, whole
 from lonnymq.calls.statement import Call, Rows, Statement, call, function, in_utc
 from lonnymq.errors import invalid
 from lonnymq.model import (
+    POLICY_FIELDS,
     ChannelDeleteOutcome,
     ChannelPolicy,
     ChannelSetOutcome,
@@ -27,8 +28,7 @@ EXPLAIN = function(
 )
 COLUMNS = (
     "channel, reason, waiting, leased, head_id, head_dequeue_at, head_created_at, next_release_at,"
-    " last_release_at, created_at, max_concurrency, release_interval_ms, release_burst, weight, max_size,"
-    " max_attempts, is_paused"
+    f" last_release_at, created_at, {', '.join(POLICY_FIELDS)}"
 )
 STATUS = Statement(
     "channel_status",
@@ -43,24 +43,18 @@ STATUSES = Statement(
 )
 BUSIEST = function("channel_busiest", COLUMNS, p_limit="integer")
 
-LIMITS = {
-    "max_concurrency": (1, MAX_INTEGER),
-    "release_interval_ms": (1, 86_400_000),
-    "release_burst": (1, 10_000),
-    "weight": (1, 1000),
-    "max_size": (0, MAX_BIGINT),
-    "max_attempts": (1, MAX_INTEGER),
-}
 
-
-def set(channel: str, policy: Mapping[str, Any]) -> Call[ChannelSetOutcome]:  # noqa: A001
-    for name, value in policy.items():
-        if name == "is_paused":
+def set(channel: str, changes: Mapping[str, Any]) -> Call[ChannelSetOutcome]:  # noqa: A001
+    for name, value in changes.items():
+        field = POLICY_FIELDS.get(name)
+        if field is None:
+            raise TypeError(f"a policy has no field {name!r}; its fields are {', '.join(POLICY_FIELDS)}")
+        if field.is_flag:
             if not isinstance(value, bool | None):
                 raise invalid(name, value, "True, False or None")
         elif value is not None:
-            whole(name, value, *LIMITS[name])
-    return call(SET, channel, dict(policy), decode=_set)
+            whole(name, value, field.low, field.high)
+    return call(SET, channel, dict(changes), decode=_set)
 
 
 def pause(channel: str) -> Call[ChannelSetOutcome]:
@@ -113,13 +107,5 @@ def _status(row: tuple[Any, ...]) -> ChannelStatus:
         next_release_at=row[7],
         last_release_at=row[8],
         created_at=row[9],
-        policy=ChannelPolicy(
-            max_concurrency=row[10],
-            release_interval_ms=row[11],
-            release_burst=row[12],
-            weight=row[13],
-            max_size=row[14],
-            max_attempts=row[15],
-            is_paused=row[16],
-        ),
+        policy=ChannelPolicy(**dict(zip(POLICY_FIELDS, row[10:], strict=True))),
     )

@@ -1,5 +1,6 @@
 """channel: one tenant's policy, and why it waits."""
 
+import inspect
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +12,7 @@ from lonnymq.cli.connect import opened
 from lonnymq.cli.exits import Exit
 from lonnymq.cli.options import DEFAULT_SCHEMA, ChannelName, Dsn, Json, Schema, Yes
 from lonnymq.cli.show import Cell, emit, say, show_record, warn
+from lonnymq.model import POLICY_FIELDS, PolicyField
 
 app = typer.Typer(help="A channel's policy, and why it waits.", no_args_is_help=True)
 
@@ -27,47 +29,57 @@ def _number(text: str) -> int | str:
         raise typer.BadParameter(f"{text!r} is neither a whole number nor {NONE!r}") from None
 
 
-def _limit(name: str, help: str) -> Any:  # noqa: A002
-    return typer.Option(name, parser=_number, metavar=METAVAR, help=help, show_default=False)
+def _with_policy_options(command: Any) -> Any:
+    """Replace a command's `**changes` by an option for each number of a policy.
+
+    A flag has commands of its own instead, like pause and resume.
+    """
+    signature = inspect.signature(command)
+    name, *others, _ = signature.parameters.values()
+    options = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[Any, _option(field)],
+        )
+        for field in POLICY_FIELDS.values()
+        if not field.is_flag
+    ]
+    command.__signature__ = signature.replace(parameters=[name, *options, *others])
+    return command
+
+
+def _option(field: PolicyField) -> Any:
+    return typer.Option(
+        f"--{field.name.replace('_', '-')}",
+        parser=_number,
+        metavar=METAVAR,
+        help=f"{field.meaning[0].upper()}{field.meaning[1:]}.",
+        show_default=False,
+    )
 
 
 @app.command("set")
+@_with_policy_options
 def set_(
     name: ChannelName,
-    max_concurrency: Annotated[
-        Any, _limit("--max-concurrency", "Maximum number of messages leased at once.")
-    ] = None,
-    release_interval_ms: Annotated[
-        Any, _limit("--release-interval-ms", "Minimum milliseconds between two releases.")
-    ] = None,
-    release_burst: Annotated[
-        Any, _limit("--release-burst", "Number of releases that may come at once.")
-    ] = None,
-    weight: Annotated[Any, _limit("--weight", "Messages per turn.")] = None,
-    max_size: Annotated[
-        Any, _limit("--max-size", "Maximum number of waiting messages; further ones are dropped.")
-    ] = None,
-    max_attempts: Annotated[Any, _limit("--max-attempts", "Attempts before a message is buried.")] = None,
+    *,
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
     as_json: Json = False,
+    **changes: Any,
 ) -> None:
     """Change a channel's policy: what is given, the rest stays; 'none' takes a limit away.
 
     Makes the channel if there is none. Takes effect on the next dequeue.
     """
-    given = {
-        "max_concurrency": max_concurrency,
-        "release_interval_ms": release_interval_ms,
-        "release_burst": release_burst,
-        "weight": weight,
-        "max_size": max_size,
-        "max_attempts": max_attempts,
+    given: Any = {
+        key: None if value == NONE else value for key, value in changes.items() if value is not None
     }
-    changes = {key: None if value == NONE else value for key, value in given.items() if value is not None}
     with opened(dsn, schema) as queue:
         channel = queue.channel(name)
-        channel.set(**changes)
+        channel.set(**given)
         status = channel.status()
     assert status is not None
     if as_json:
@@ -144,11 +156,13 @@ def _head(found: Explanation) -> str | None:
 
 
 def _policy(policy: ChannelPolicy) -> dict[str, Cell]:
-    return {
-        "cap": policy.max_concurrency,
-        "rate": words.limit(policy.release_interval_ms, policy.release_burst),
-        "weight": policy.weight,
-        "max size": policy.max_size,
-        "max attempts": policy.max_attempts,
-        "paused": "yes" if policy.is_paused else "no",
+    fields = vars(policy).copy()
+    cap = fields.pop("max_concurrency")
+    rate = words.limit(fields.pop("release_interval_ms"), fields.pop("release_burst"))
+    others = {
+        name.removeprefix("is_").replace("_", " "): ("yes" if value else "no")
+        if POLICY_FIELDS[name].is_flag
+        else value
+        for name, value in fields.items()
     }
+    return {"cap": cap, "rate": rate, **others}

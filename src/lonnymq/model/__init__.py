@@ -9,7 +9,6 @@ from lonnymq.model.acknowledge import (
 )
 from lonnymq.model.channel import (
     ChannelDeleteOutcome,
-    ChannelPolicy,
     ChannelSetOutcome,
     ChannelStatus,
     Explanation,
@@ -38,9 +37,11 @@ from lonnymq.model.history import (
 )
 from lonnymq.model.lease import Batch, Claim, Content, Dequeued, DequeueOutcome, Lease, LeasedMessage
 from lonnymq.model.live import CancelOutcome, LiveMessage, MessageStatus
+from lonnymq.model.policy import POLICY_FIELDS, ChannelPolicy, PolicyChanges, PolicyField
 from lonnymq.model.queue import Horizon, Problem, QueueActivity, QueueSettings, QueueStatus, RoleKind
 
 __all__ = [
+    "POLICY_FIELDS",
     "Batch",
     "BuryOutcome",
     "CancelOutcome",
@@ -80,6 +81,8 @@ __all__ = [
     "LiveMessage",
     "MessageStatus",
     "NewMessage",
+    "PolicyChanges",
+    "PolicyField",
     "Problem",
     "PublishOutcome",
     "Published",

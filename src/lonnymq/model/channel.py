@@ -1,8 +1,10 @@
-"""The channel it waits in: what that is allowed, and why it waits."""
+"""The channel it waits in, and why it waits."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+from lonnymq.model.policy import ChannelPolicy
 
 
 class ChannelSetOutcome(StrEnum):
@@ -27,19 +29,6 @@ class Reason(StrEnum):
     THROTTLED = "throttled"
     SCHEDULED = "scheduled"
     READY = "ready"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChannelPolicy:
-    """What a channel is allowed; None means no limit."""
-
-    max_concurrency: int | None = None
-    release_interval_ms: int | None = None
-    release_burst: int = 1
-    weight: int = 1
-    max_size: int | None = None
-    max_attempts: int | None = None
-    is_paused: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from pyspark.sql import functions as f
 
 from lonnymq.client.sync.queue import Queue
 from lonnymq.errors import LonnyError
+from lonnymq.model import POLICY_FIELDS
 from lonnymq.pipeline import schemas
 from lonnymq.pipeline.lake import Batch, Lake
 from lonnymq.pipeline.policies import LAST_DAY, in_force
@@ -23,7 +24,7 @@ from lonnymq.pipeline.source import Say, Source, silent
 WRITER = "archive"
 # Which stream has written: another one would begin at its own beginning, and bring rows twice.
 STREAM = "archive stream"
-RULES = ("channel", "weight", "max_concurrency", "release_interval_ms", "release_burst", "is_paused")
+RULES = ("channel", *POLICY_FIELDS)
 
 # Spark gives the process that reads ten seconds to start, which a busy machine may exceed; a run may be
 # repeated.

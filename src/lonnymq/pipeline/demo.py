@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from lonnymq.errors import invalid
+from lonnymq.model import ChannelPolicy
 from lonnymq.pipeline import schemas
 
 CAP = 4
@@ -104,12 +105,13 @@ def generate(spark: SparkSession, synthetic: Synthetic) -> DataFrame:
 def policies(spark: SparkSession, synthetic: Synthetic) -> DataFrame:
     """Return what the channels of that history were allowed."""
     day = synthetic.start.astimezone(UTC).date()
-    rows = [
-        *((name, 1, None, None, 1, False, day) for name in ("noisy", "rival", "failing")),
-        ("capped", 1, CAP, None, 1, False, day),
-        ("throttled", 1, None, synthetic.release_interval_ms, 1, False, day),
-        *((_tenant(n), 3 if n == 0 else 1, None, None, 1, False, day) for n in range(synthetic.tenants)),
-    ]
+    allowed = {
+        **dict.fromkeys(("noisy", "rival", "failing"), ChannelPolicy()),
+        "capped": ChannelPolicy(max_concurrency=CAP),
+        "throttled": ChannelPolicy(release_interval_ms=synthetic.release_interval_ms),
+        **{_tenant(n): ChannelPolicy(weight=3 if n == 0 else 1) for n in range(synthetic.tenants)},
+    }
+    rows = [{"channel": name, **vars(policy), "day": day} for name, policy in allowed.items()]
     return spark.createDataFrame(rows, schemas.POLICIES)
 
 

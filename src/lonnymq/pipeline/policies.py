@@ -3,7 +3,11 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
+from lonnymq.model import POLICY_FIELDS
+
 FIRST_DAY, LAST_DAY = "0001-01-01", "9999-12-31"
+# The fields by which windows are judged.
+JUDGED_BY = ("weight", "max_concurrency", "release_interval_ms", "release_burst")
 
 
 def in_force(policies: DataFrame) -> DataFrame:
@@ -15,10 +19,7 @@ def in_force(policies: DataFrame) -> DataFrame:
     before = f.lag("day").over(seen)
     return policies.select(
         "channel",
-        "weight",
-        "max_concurrency",
-        "release_interval_ms",
-        "release_burst",
+        *POLICY_FIELDS,
         f.when(before.isNull(), f.lit(FIRST_DAY).cast("date")).otherwise(f.col("day")).alias("from_day"),
         f.coalesce(f.lead("day").over(seen), f.lit(LAST_DAY).cast("date")).alias("until_day"),
     )
@@ -35,7 +36,7 @@ def limits(policies: DataFrame) -> DataFrame:
 
 def allowed(frame: DataFrame, policies: DataFrame) -> DataFrame:
     """A frame of channels and days, with what each was allowed on that day."""
-    rules = in_force(policies).withColumnRenamed("channel", "ruled")
+    rules = in_force(policies).select(f.col("channel").alias("ruled"), *JUDGED_BY, "from_day", "until_day")
     is_ruled = (
         (f.col("channel") == f.col("ruled"))
         & (f.col("day") >= f.col("from_day"))

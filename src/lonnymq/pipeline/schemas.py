@@ -16,6 +16,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from lonnymq.model import POLICY_FIELDS
+
 DAY_MS = 86_400_000
 
 Columns = tuple[tuple[str, DataType], ...]
@@ -48,13 +50,10 @@ ATTEMPTS = _struct(
 )
 
 # What a channel was allowed, as it was last seen on that day.
+_POLICY_TYPES = {"integer": IntegerType(), "bigint": _LONG, "boolean": BooleanType()}
 POLICIES = _struct(
     ("channel", _TEXT),
-    ("weight", IntegerType()),
-    ("max_concurrency", IntegerType()),
-    ("release_interval_ms", _LONG),
-    ("release_burst", IntegerType()),
-    ("is_paused", BooleanType()),
+    *((field.name, _POLICY_TYPES[field.sql_type]) for field in POLICY_FIELDS.values()),
     ("day", DateType()),
 )
 

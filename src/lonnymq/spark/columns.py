@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lonnymq.errors import invalid
+from lonnymq.model import POLICY_FIELDS
 
 # Spark's timestamps are between the years 1 and 9999; a dequeue_at may be any number.
 EARLIEST_MS = -62_135_596_800_000
@@ -61,14 +62,14 @@ MESSAGE = (
     *_plain("int", "content_bytes"),
     *_plain("binary", "content", "state"),
 )
+# Spark calls SQL's integer "int"; bigint and boolean have the same names in both.
+POLICY = tuple(
+    Column(field.name, field.sql_type.replace("integer", "int"), f"h.{field.name}")
+    for field in POLICY_FIELDS.values()
+)
 CHANNEL = (
     *_plain("string", "channel"),
-    *_plain("int", "max_concurrency"),
-    *_plain("bigint", "release_interval_ms"),
-    *_plain("int", "release_burst", "weight"),
-    *_plain("bigint", "max_size"),
-    *_plain("int", "max_attempts"),
-    *_plain("boolean", "is_paused"),
+    *POLICY,
     Column("waiting", "bigint", "h.waiting::bigint"),
     Column("leased", "bigint", "h.leased::bigint"),
     *_plain("string", "reason"),

@@ -1,8 +1,7 @@
 """A tenant's channel: its policy, and why it waits."""
 
 from datetime import datetime, timedelta
-from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from lonnymq.calls import argument
 from lonnymq.calls import channel as calls
@@ -15,19 +14,11 @@ from lonnymq.model import (
     ChannelStatus,
     Created,
     Explanation,
+    PolicyChanges,
 )
 
 if TYPE_CHECKING:
     from lonnymq.client.aio.queue import AsyncQueue
-
-
-class Unchanged(Enum):
-    """Tells "leave it as it is" from None, which takes a limit away."""
-
-    UNCHANGED = "unchanged"
-
-
-UNCHANGED = Unchanged.UNCHANGED
 
 
 class AsyncChannel:
@@ -41,29 +32,13 @@ class AsyncChannel:
         return f"<{type(self).__name__} {self.name!r} of {self.queue!r}>"
 
     async def set(
-        self,
-        *,
-        max_concurrency: int | Unchanged | None = UNCHANGED,
-        release_interval_ms: int | Unchanged | None = UNCHANGED,
-        release_burst: int | Unchanged | None = UNCHANGED,
-        weight: int | Unchanged | None = UNCHANGED,
-        max_size: int | Unchanged | None = UNCHANGED,
-        max_attempts: int | Unchanged | None = UNCHANGED,
-        is_paused: bool | Unchanged | None = UNCHANGED,
-        connection: AsyncLentConnection | None = None,
+        self, *, connection: AsyncLentConnection | None = None, **changes: Unpack[PolicyChanges]
     ) -> None:
-        """Change what is given, leave the rest; None takes a limit away. Takes effect on the next dequeue."""
-        policy = {
-            "max_concurrency": max_concurrency,
-            "release_interval_ms": release_interval_ms,
-            "release_burst": release_burst,
-            "weight": weight,
-            "max_size": max_size,
-            "max_attempts": max_attempts,
-            "is_paused": is_paused,
-        }
-        given = {name: value for name, value in policy.items() if value is not UNCHANGED}
-        self._require_set(await self.queue.caller.perform_one(calls.set(self.name, given), connection))
+        """Change these fields of the channel's policy (see `ChannelPolicy`), and leave the others.
+
+        None restores a field's default. Takes effect on the next dequeue.
+        """
+        self._require_set(await self.queue.caller.perform_one(calls.set(self.name, changes), connection))
 
     async def set_policy(
         self, policy: ChannelPolicy, *, connection: AsyncLentConnection | None = None

@@ -3,8 +3,7 @@
 """A tenant's channel: its policy, and why it waits."""
 
 from datetime import datetime, timedelta
-from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from lonnymq.calls import argument
 from lonnymq.calls import channel as calls
@@ -17,19 +16,11 @@ from lonnymq.model import (
     ChannelStatus,
     Created,
     Explanation,
+    PolicyChanges,
 )
 
 if TYPE_CHECKING:
     from lonnymq.client.sync.queue import Queue
-
-
-class Unchanged(Enum):
-    """Tells "leave it as it is" from None, which takes a limit away."""
-
-    UNCHANGED = "unchanged"
-
-
-UNCHANGED = Unchanged.UNCHANGED
 
 
 class Channel:
@@ -42,30 +33,12 @@ class Channel:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r} of {self.queue!r}>"
 
-    def set(
-        self,
-        *,
-        max_concurrency: int | Unchanged | None = UNCHANGED,
-        release_interval_ms: int | Unchanged | None = UNCHANGED,
-        release_burst: int | Unchanged | None = UNCHANGED,
-        weight: int | Unchanged | None = UNCHANGED,
-        max_size: int | Unchanged | None = UNCHANGED,
-        max_attempts: int | Unchanged | None = UNCHANGED,
-        is_paused: bool | Unchanged | None = UNCHANGED,
-        connection: LentConnection | None = None,
-    ) -> None:
-        """Change what is given, leave the rest; None takes a limit away. Takes effect on the next dequeue."""
-        policy = {
-            "max_concurrency": max_concurrency,
-            "release_interval_ms": release_interval_ms,
-            "release_burst": release_burst,
-            "weight": weight,
-            "max_size": max_size,
-            "max_attempts": max_attempts,
-            "is_paused": is_paused,
-        }
-        given = {name: value for name, value in policy.items() if value is not UNCHANGED}
-        self._require_set(self.queue.caller.perform_one(calls.set(self.name, given), connection))
+    def set(self, *, connection: LentConnection | None = None, **changes: Unpack[PolicyChanges]) -> None:
+        """Change these fields of the channel's policy (see `ChannelPolicy`), and leave the others.
+
+        None restores a field's default. Takes effect on the next dequeue.
+        """
+        self._require_set(self.queue.caller.perform_one(calls.set(self.name, changes), connection))
 
     def set_policy(self, policy: ChannelPolicy, *, connection: LentConnection | None = None) -> None:
         """Make a whole policy the channel's."""

@@ -1,6 +1,5 @@
--- channel_set: change a channel's policy, and make the channel if there is none. p_policy holds what is to change:
--- max_concurrency, release_interval_ms, release_burst, weight, max_size, max_attempts, is_paused; null puts one back to
--- its default. Takes effect on the next dequeue.
+-- channel_set: change a channel's policy, and make the channel if there is none. p_policy holds the fields to change;
+-- null restores a field's default. Takes effect on the next dequeue.
 -- Returns 'set', or 'busy' if another transaction is changing the channel (ask again).
 -- Locks:  the channel's row, or the right to make it; does not wait.
 -- Writes: channel, wake (insert).
@@ -9,11 +8,23 @@ language plpgsql security definer
 set search_path from current
 as $$
 declare
+  -- policy ranges: written by tools/policy.py from model/policy.py
+  v_ranges constant jsonb := '{
+    "max_concurrency": [1, 2147483647],
+    "release_interval_ms": [1, 86400000],
+    "release_burst": [1, 10000],
+    "weight": [1, 1000],
+    "max_size": [0, 9223372036854775807],
+    "max_attempts": [1, 2147483647],
+    "is_paused": [false, true]
+  }';
+  -- end of policy ranges
   v_id bigint;
   v_name text;
   v_key text;
   v_value jsonb;
-  v_limit record;
+  v_range jsonb;
+  v_changes text;
 begin
   perform require_channel(p_channel);
   perform require_read_committed('channel_set');
@@ -21,20 +32,17 @@ begin
     perform reject('policy', p_policy::text, 'a JSON object');
   end if;
   for v_key, v_value in select * from jsonb_each(p_policy) loop
-    select * into v_limit from (values
-      ('max_concurrency', 1::bigint, 2147483647::bigint), ('release_interval_ms', 1, 86400000), ('release_burst', 1, 10000),
-      ('weight', 1, 1000), ('max_size', 0, 9223372036854775807), ('max_attempts', 1, 2147483647), ('is_paused', null, null)
-    ) l(key, low, high) where l.key = v_key;
-    if not found then
-      perform reject('policy', v_key, 'made of max_concurrency, release_interval_ms, release_burst, weight, max_size, '
-        'max_attempts and is_paused');
-    elsif v_key = 'is_paused' then
+    v_range := v_ranges -> v_key;
+    if v_range is null then
+      perform reject('policy', v_key, format('made of %s',
+        (select string_agg(f, ', ' order by f) from jsonb_object_keys(v_ranges) f)));
+    elsif jsonb_typeof(v_range -> 0) = 'boolean' then
       if jsonb_typeof(v_value) not in ('boolean', 'null') then
         perform reject(v_key, v_value::text, 'true, false or null');
       end if;
     elsif jsonb_typeof(v_value) <> 'null' and (jsonb_typeof(v_value) <> 'number' or v_value::numeric % 1 <> 0
-        or v_value::numeric not between v_limit.low and v_limit.high) then
-      perform reject(v_key, v_value::text, format('a whole number between %s and %s, or null', v_limit.low, v_limit.high));
+        or v_value::numeric not between (v_range -> 0)::numeric and (v_range -> 1)::numeric) then
+      perform reject(v_key, v_value::text, format('a whole number between %s and %s, or null', v_range -> 0, v_range -> 1));
     end if;
   end loop;
 
@@ -55,19 +63,13 @@ begin
       message = format('channel %L has the same id as channel %L and shares its policy', p_channel, v_name),
       hint = 'Use another name for one of them.';
   end if;
-  update channel c set
-    max_concurrency = case when p_policy ? 'max_concurrency' then (p_policy ->> 'max_concurrency')::integer
-      else c.max_concurrency end,
-    release_interval_ms = case when p_policy ? 'release_interval_ms' then (p_policy ->> 'release_interval_ms')::bigint
-      else c.release_interval_ms end,
-    release_burst = case when p_policy ? 'release_burst' then coalesce((p_policy ->> 'release_burst')::integer, 1)
-      else c.release_burst end,
-    weight = case when p_policy ? 'weight' then coalesce((p_policy ->> 'weight')::integer, 1) else c.weight end,
-    max_size = case when p_policy ? 'max_size' then (p_policy ->> 'max_size')::bigint else c.max_size end,
-    max_attempts = case when p_policy ? 'max_attempts' then (p_policy ->> 'max_attempts')::integer else c.max_attempts end,
-    is_paused = case when p_policy ? 'is_paused' then coalesce((p_policy ->> 'is_paused')::boolean, false)
-      else c.is_paused end
-  where c.id = v_id;
+  -- The names and values have been checked: each value is now a whole number, true, false or null.
+  select string_agg(format('%I = %s', f.key, case jsonb_typeof(f.value) when 'null' then 'default'
+    when 'number' then f.value::bigint::text else f.value::text end), ', ')
+  into v_changes from jsonb_each(p_policy) f;
+  if v_changes is not null then
+    execute format('update channel set %s where id = $1', v_changes) using v_id;
+  end if;
   insert into wake (channel_id, channel_name) values (v_id, p_channel);
   perform sleepers_notify();
   return 'set';

@@ -3,13 +3,15 @@
 create table channel (
   id bigint primary key,
   name text not null,
+  created_at timestamptz not null default now(),
+  -- policy columns: written by tools/policy.py from model/policy.py. They are last because later ones are added last.
   max_concurrency integer check (max_concurrency >= 1),
   release_interval_ms bigint check (release_interval_ms between 1 and 86400000),
   release_burst integer not null default 1 check (release_burst between 1 and 10000),
   weight integer not null default 1 check (weight between 1 and 1000),
   max_size bigint check (max_size >= 0),
   max_attempts integer check (max_attempts >= 1),
-  is_paused boolean not null default false,
-  created_at timestamptz not null default now()
+  is_paused boolean not null default false
+  -- end of policy columns
 ) with (fillfactor = 90);
 create index channel_name_ix on channel (name);

@@ -1,8 +1,7 @@
 -- channel_status: each channel with its policy, its numbers, its next message, and why that one waits. A channel that no
 -- worker has seen yet is known by its wakes only.
 create or replace view channel_status as
-select c.name as channel, c.max_concurrency, c.release_interval_ms, c.release_burst, c.weight, c.max_size, c.max_attempts,
-  c.is_paused, greatest(n.waiting, 0) as waiting, n.leased, h.id as head_id, h.dequeue_at as head_dequeue_at,
+select c.name as channel, greatest(n.waiting, 0) as waiting, n.leased, h.id as head_id, h.dequeue_at as head_dequeue_at,
   h.created_at as head_created_at,
   case when c.release_interval_ms is not null and n.release_at > n.now then from_epoch(n.release_at / 1000) end as next_release_at,
   from_epoch(nullif(t.last_at, 0) / 1000) as last_release_at,
@@ -15,13 +14,17 @@ select c.name as channel, c.max_concurrency, c.release_interval_ms, c.release_bu
     when c.release_interval_ms is not null and n.release_at > n.now then 'throttled'
     else 'ready'
   end as reason,
-  c.created_at
+  c.created_at,
+  -- policy columns: written by tools/policy.py from model/policy.py. Last, so that a view can be replaced by one with more.
+  c.max_concurrency, c.release_interval_ms, c.release_burst, c.weight, c.max_size, c.max_attempts, c.is_paused
+  -- end of policy columns
 from (
-  select c.id, c.name, c.max_concurrency, c.release_interval_ms, c.release_burst, c.weight, c.max_size, c.max_attempts,
-    c.is_paused, c.created_at
-  from channel c
+  select c.* from channel c
   union all
-  select w.channel_id, min(w.channel_name), null, null, 1, 1, null, null, false, null
+  select w.channel_id, min(w.channel_name), null,
+    -- policy defaults: written by tools/policy.py from model/policy.py
+    null, null, 1, 1, null, null, false
+    -- end of policy defaults
   from wake w
   where w.channel_name is not null and not exists (select from channel c where c.id = w.channel_id)
   group by w.channel_id

@@ -1,0 +1,82 @@
+"""A channel's policy. Each field's type, range, default and meaning are stated here, and only here.
+
+The calls, the command line and Spark's schemas read `POLICY_FIELDS`; `tools/policy.py` writes the SQL and the
+reference page from it.
+"""
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypedDict
+
+LARGEST = {"integer": 2_147_483_647, "bigint": 9_223_372_036_854_775_807}
+
+
+def _number(
+    default: int | None,
+    meaning: str,
+    *,
+    sql_type: Literal["integer", "bigint"] = "integer",
+    low: int = 1,
+    high: int | None = None,
+) -> Any:
+    return _field(default, meaning, sql_type, low, LARGEST[sql_type] if high is None else high)
+
+
+def _flag(meaning: str) -> Any:
+    return _field(False, meaning, "boolean", 0, 1)
+
+
+def _field(default: int | None, meaning: str, sql_type: str, low: int, high: int) -> Any:
+    facts = {"default": default, "meaning": meaning, "sql_type": sql_type, "low": low, "high": high}
+    return field(default=default, metadata=facts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChannelPolicy:
+    """What a channel is allowed; None means no limit."""
+
+    max_concurrency: int | None = _number(None, "maximum number of messages leased at once")
+    release_interval_ms: int | None = _number(
+        None, "minimum milliseconds between two releases", sql_type="bigint", high=86_400_000
+    )
+    release_burst: int = _number(
+        1, "number of releases that may come at once after a quiet time", high=10_000
+    )
+    weight: int = _number(1, "messages per turn", high=1000)
+    max_size: int | None = _number(
+        None, "maximum number of waiting messages; further ones are dropped", sql_type="bigint", low=0
+    )
+    max_attempts: int | None = _number(
+        None, "attempts before a message is buried, unless the message has its own limit"
+    )
+    is_paused: bool = _flag("no message is released while this is true")
+
+
+class PolicyChanges(TypedDict, total=False):
+    """The fields of a policy that a call changes; None restores a field's default."""
+
+    max_concurrency: int | None
+    release_interval_ms: int | None
+    release_burst: int | None
+    weight: int | None
+    max_size: int | None
+    max_attempts: int | None
+    is_paused: bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyField:
+    """What is known of one field. A number is between `low` and `high`; durations are in milliseconds."""
+
+    name: str
+    sql_type: Literal["integer", "bigint", "boolean"]
+    low: int
+    high: int
+    default: int | None
+    meaning: str
+
+    @property
+    def is_flag(self) -> bool:
+        return self.sql_type == "boolean"
+
+
+POLICY_FIELDS = {one.name: PolicyField(name=one.name, **one.metadata) for one in fields(ChannelPolicy)}

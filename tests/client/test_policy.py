@@ -1,0 +1,108 @@
+"""A channel's policy is stated once: SQL, the clients and the reference follow it."""
+
+import inspect
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import psycopg
+import pytest
+
+from lonnymq import Channel, ChannelPolicy, InvalidArgument
+from lonnymq.model import POLICY_FIELDS, PolicyChanges, PolicyField
+from tests.conftest import Connect
+from tools import policy as tool
+
+FIELDS = list(POLICY_FIELDS.values())
+COLUMNS = """
+  select a.attname::text, format_type(a.atttypid, null), a.attnotnull, pg_get_expr(d.adbin, d.adrelid)
+  from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+  where a.attrelid = 'lonnymq.channel'::regclass and a.attnum > 0
+    and a.attname not in ('id', 'name', 'created_at')
+  order by a.attnum
+"""
+
+
+def values_of(field: PolicyField) -> tuple[Any, ...]:
+    return (True, False) if field.is_flag else (field.low, field.high)
+
+
+@pytest.mark.parametrize("name", POLICY_FIELDS)
+def test_a_field_takes_its_range_and_none_restores_its_default(queue: Any, name: str) -> None:
+    channel = queue.channel("acme")
+    for value in values_of(POLICY_FIELDS[name]):
+        channel.set(**{name: value})
+        assert channel.status().policy == ChannelPolicy(**{name: value})
+        channel.set(**{name: None})
+        assert channel.status().policy == ChannelPolicy()
+
+
+def test_a_channel_that_no_worker_has_seen_shows_the_defaults(queue: Any) -> None:
+    queue.enqueue("acme", 1)
+    assert queue.channel("acme").status().policy == ChannelPolicy()
+
+
+@pytest.mark.parametrize("name", POLICY_FIELDS)
+def test_a_value_outside_its_range_is_refused_before_any_call(queue: Any, name: str) -> None:
+    field = POLICY_FIELDS[name]
+    wrong = (0, 1, "yes") if field.is_flag else (field.low - 1, field.high + 1, 1.5, "1", True)
+    for value in wrong:
+        with pytest.raises(InvalidArgument, match=rf"^{name} must be .*, got "):
+            queue.channel("acme").set(**{name: value})
+    assert queue.channel("acme").status() is None
+
+
+def test_an_unknown_field_is_refused_and_the_fields_are_named(queue: Any) -> None:
+    with pytest.raises(TypeError, match=r"no field 'wieght'; its fields are .*weight"):
+        queue.channel("acme").set(wieght=2)
+    assert queue.channel("acme").status() is None
+
+
+def test_the_table_has_the_types_and_defaults_of_the_policy(queue: Any, connect: Connect) -> None:
+    expected = [
+        (
+            one.name,
+            one.sql_type,
+            one.default is not None,
+            None if one.default is None else str(one.default).lower(),
+        )
+        for one in FIELDS
+    ]
+    assert connect().execute(COLUMNS).fetchall() == expected
+
+
+def test_the_table_itself_refuses_numbers_outside_their_range(queue: Any, connect: Connect) -> None:
+    queue.channel("acme").set()
+    session = connect()
+    for field in FIELDS:
+        for value in () if field.is_flag else (field.low - 1, field.high + 1):
+            with pytest.raises((psycopg.errors.CheckViolation, psycopg.errors.NumericValueOutOfRange)):
+                session.execute(f"update lonnymq.channel set {field.name} = {value}")
+
+
+def test_whole_numbers_with_a_decimal_point_are_taken_as_such(queue: Any, connect: Connect) -> None:
+    connect().execute("""select lonnymq.channel_set('acme', '{"weight": 3.0, "max_size": 1e3}')""")
+    assert queue.channel("acme").status().policy == ChannelPolicy(weight=3, max_size=1000)
+
+
+def test_the_changes_that_set_takes_are_the_fields_of_the_policy() -> None:
+    policy = get_type_hints(ChannelPolicy)
+    assert {name: kind | None for name, kind in policy.items()} == get_type_hints(PolicyChanges)
+    assert PolicyChanges.__required_keys__ == frozenset()
+    assert "changes" in inspect.signature(Channel.set).parameters
+
+
+def test_what_is_written_from_the_policy_is_current() -> None:
+    assert tool.main(["--check"]) == 0
+
+
+def test_a_block_that_differs_is_found_and_written_again(tmp_path: Path) -> None:
+    page = tmp_path / "page.sql"
+    page.write_text("a\n  -- policy x: written by hand\n  old\n  -- end of policy x\nb\n")
+    targets = {page: {"x": lambda: "new\nlines"}}
+    assert tool.main(["--check"], targets) == 1
+    assert "old" in page.read_text()
+    assert tool.main([], targets) == tool.main(["--check"], targets) == 0
+    assert page.read_text() == "a\n  -- policy x: written by hand\n  new\n  lines\n  -- end of policy x\nb\n"
+    page.write_text("a\n")
+    with pytest.raises(ValueError, match="one block 'policy x'"):
+        tool.main([], targets)

@@ -1,0 +1,121 @@
+"""Write what follows from a channel's policy into SQL and the reference: `python tools/policy.py [--check]`.
+
+The policy is stated in model/policy.py. Each target has blocks between two comment lines, the first with
+`policy <name>: written by tools/policy.py`, the second with `end of policy <name>`; only these are written.
+"""
+
+import argparse
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from lonnymq.model.policy import LARGEST, POLICY_FIELDS, PolicyField
+
+ROOT = Path(__file__).resolve().parent.parent
+SQL = ROOT / "src" / "lonnymq" / "sql"
+FIELDS = tuple(POLICY_FIELDS.values())
+
+Blocks = Mapping[str, Callable[[], str]]
+
+
+def columns() -> str:
+    """The columns of the table, with their checks."""
+    return ",\n".join(_column(field) for field in FIELDS)
+
+
+def _column(field: PolicyField) -> str:
+    words = [field.name, field.sql_type]
+    if field.default is not None:
+        words.append(f"not null default {_literal(field.default)}")
+    if not field.is_flag:
+        is_bounded = field.high < LARGEST[field.sql_type]
+        span = f"between {field.low} and {field.high}" if is_bounded else f">= {field.low}"
+        words.append(f"check ({field.name} {span})")
+    return " ".join(words)
+
+
+def ranges() -> str:
+    """The variable by which channel_set judges what it is given."""
+    spans = (
+        f'"{field.name}": ' + ("[false, true]" if field.is_flag else f"[{field.low}, {field.high}]")
+        for field in FIELDS
+    )
+    return "v_ranges constant jsonb := '{\n" + textwrap.indent(",\n".join(spans), "  ") + "\n}';"
+
+
+def selected() -> str:
+    """The columns as a view selects them."""
+    return textwrap.fill(", ".join(f"c.{field.name}" for field in FIELDS), 116)
+
+
+def defaults() -> str:
+    """The values of a channel that has no row yet, in the order of the columns."""
+    return ", ".join(_literal(field.default) for field in FIELDS)
+
+
+def reference() -> str:
+    """The table of the reference page."""
+    rows = [f"| `{field.name}` | {_span(field)} | {_shown(field)} | {field.meaning} |" for field in FIELDS]
+    return "\n".join(["| name | range | default | means |", "|---|---|---|---|", *rows])
+
+
+def _span(field: PolicyField) -> str:
+    if field.is_flag:
+        return "true, false"
+    is_bounded = field.high < LARGEST[field.sql_type]
+    return f"{field.low:,} to {field.high:,}" if is_bounded else f"{field.low:,} or more"
+
+
+def _shown(field: PolicyField) -> str:
+    return "none" if field.default is None else _literal(field.default)
+
+
+def _literal(value: int | None) -> str:
+    return "null" if value is None else str(value).lower()
+
+
+TARGETS: Mapping[Path, Blocks] = {
+    SQL / "tables" / "channel.sql": {"columns": columns},
+    SQL / "functions" / "channel_set.sql": {"ranges": ranges},
+    SQL / "views" / "channel_status.sql": {"columns": selected, "defaults": defaults},
+    ROOT / "docs" / "reference" / "settings.md": {"reference": reference},
+}
+
+
+def filled(text: str, blocks: Blocks) -> str:
+    """Return a file's text with its blocks as they should be; raise ValueError if one is not there once."""
+    for name, write in blocks.items():
+        block = re.compile(
+            rf"^( *)(\S+ policy {name}: written by .*\n)(?:.*\n)*?( *\S+ end of policy {name}\b)",
+            re.MULTILINE,
+        )
+        if len(block.findall(text)) != 1:
+            raise ValueError(f"there must be one block 'policy {name}'")
+        indent, begin, end = block.findall(text)[0]
+        body = textwrap.indent(write() + "\n", indent)
+        text = block.sub(lambda _, whole=indent + begin + body + end: whole, text)  # type: ignore[misc]
+    return text
+
+
+def main(arguments: list[str] | None = None, targets: Mapping[Path, Blocks] = TARGETS) -> int:
+    parser = argparse.ArgumentParser(description="Write what follows from a channel's policy.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
+    is_check = parser.parse_args(arguments).check
+    is_current = True
+    for path, blocks in targets.items():
+        present = path.read_text(encoding="utf-8")
+        expected = filled(present, blocks)
+        if present == expected:
+            continue
+        is_current = False
+        if is_check:
+            print(f"{path.name} differs from model/policy.py; run: make format", file=sys.stderr)
+        else:
+            path.write_text(expected, encoding="utf-8")
+    return 1 if is_check and not is_current else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
