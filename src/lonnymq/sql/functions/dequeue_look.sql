@@ -1,5 +1,5 @@
--- dequeue_look: begin a full look: forget the hints, end leases whose time is over, and look for stamps from the future.
--- Part of message_dequeue.
+-- dequeue_look: begin a full look: forget the hints, end leases whose time is over, and look for stamps from the
+-- future. Part of message_dequeue.
 -- Returns
 --   h           the hints to look by
 --   looked_at   when looking began: ending leases is work, and no part of what a look costs
@@ -33,7 +33,9 @@ begin
   -- Also if the clock was set back since the last look.
   is_swept := (h.sweep_at > p_now and h.full_at <= p_now) is not true;
   if is_swept then
-    select s.sweep_at, s.cursor into h.sweep_at, h.rewind from turn_sweep(p_now, h.rewind) s;
+    select s.sweep_at, s.cursor[1], s.cursor[2], s.cursor[3]
+    into h.sweep_at, h.rewind_channel_id, h.rewind_at, h.rewind_id
+    from turn_sweep(p_now, array[h.rewind_channel_id, h.rewind_at, h.rewind_id]) s;
   end if;
   h.full_at := p_now;
   h.turn_at := -9223372036854775808;

@@ -44,7 +44,7 @@ declare
   c_setting constant text := 'lonnymq.hints_2_' || 'turn'::regclass::oid;
   v_setting text := current_setting(c_setting, true);
   h dequeue_hints := (case when v_setting like '%,' || pg_backend_pid() || ')' then v_setting
-    else '(,,,,,"(0,,)","(0,,)",' || pg_backend_pid() || ')' end)::dequeue_hints;
+    else '(,,,,,,,"(0,,)","(0,,)",' || pg_backend_pid() || ')' end)::dequeue_hints;
   v_now bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
   v_next_full_at bigint := h.full_at + least(greatest(40 * h.full_cost, 2000), 5000000);
   v_is_first boolean := h.full_at is null;

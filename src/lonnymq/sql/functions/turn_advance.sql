@@ -2,6 +2,8 @@
 -- statements that call it.
 -- p_given messages of the turn are leased. p_ids and p_ats are theirs, and those of the message that comes next; the first
 -- p_late_count are from the late range. If the turn had no share (null or 0), nobody has looked for messages.
+-- Locks:  nothing.
+-- Writes: nothing.
 create or replace function turn_advance(
   s turn_plan, p_ids bigint[], p_ats bigint[], p_late_count bigint, p_given integer, p_now bigint
 ) returns turn

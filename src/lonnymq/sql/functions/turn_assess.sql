@@ -5,6 +5,8 @@
 --   free    how many more messages its cap allows; null without a cap
 --   room    how many its cap and its rate limit allow now
 -- p_uncapped: how many leases of the channel do not count towards its cap, because they are older than the cap.
+-- Locks:  nothing.
+-- Writes: nothing.
 create or replace function turn_assess(p_tid tid, t turn, c channel, k wake_total, p_uncapped bigint, p_now bigint)
 returns turn_state
 language sql immutable

@@ -1,6 +1,8 @@
 -- turn_share: divide p_limit messages among turns that are ready, in the order of the arrays: whole rounds by weight for
 -- every turn that wants more, then the rest in order of waiting. Pure.
 -- Returns for each turn its share, its place in the rotation from now on, and what it has taken of a turn that was cut.
+-- Locks:  nothing.
+-- Writes: nothing.
 create or replace function turn_share(
   p_limit integer, p_now bigint, p_ready integer, p_total_weight bigint, p_wants bigint[], p_weights integer[],
   p_taken integer[], p_intervals bigint[], p_due_at bigint[],

@@ -372,7 +372,7 @@ create type dequeue_hints as (
   full_cost bigint,       -- and how long that took
   turn_at bigint,         -- no turn that is due has a lower next_at
   sweep_at bigint,        -- when to look for stamps from the future again,
-  rewind bigint[],        -- and where message_rewind goes on
+  rewind_channel_id bigint, rewind_at bigint, rewind_id bigint,  -- and where message_rewind goes on
   soon lane_pass,         -- its pass over the wakes of lane 0,
   bulk lane_pass,         -- and of lane 1
   pid integer             -- the session's process
