@@ -7,24 +7,37 @@ PYTEST_ARGS ?= -n 5 --dist loadgroup
 
 BIN := .venv/bin
 STAMP := .venv/.installed
+LOCKS := tools/locks
+# Only Spark comes as sources. Nothing else may be built: its build requirements would not be locked.
+WHEELS := --only-binary :all: --no-binary pyspark
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes $(WHEELS) \
+	--no-annotate --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help venv check test chaos demo bench-core bench-peers bench-designs bench-scale bench-spark bench-charts simulate format clean
+.PHONY: help venv lock check test chaos demo bench-core bench-peers bench-designs bench-scale bench-spark bench-charts simulate format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-venv: $(STAMP) ## create .venv with the pinned development tools
+venv: $(STAMP) ## create .venv with the locked development tools
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml $(LOCKS)/build.txt $(LOCKS)/dev.txt
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "error: '$(PYTHON)' is not Python 3.11 or newer; set PYTHON=/path/to/python3" >&2; exit 1; }
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || \
 		{ echo "error: '$(PYTHON)' cannot create virtual environments; on Debian or Ubuntu: apt install python3-venv" >&2; exit 1; }
 	"$(PYTHON)" -m venv .venv
+	$(INSTALL) --require-hashes $(WHEELS) -r $(LOCKS)/build.txt
 	DIST_EXTRA_CONFIG="$$PWD/tools/wheels.cfg" \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+		$(INSTALL) --require-hashes $(WHEELS) --use-pep517 -r $(LOCKS)/dev.txt
+	$(INSTALL) --no-deps -e .
 	@touch $(STAMP)
+
+lock: ## lock versions and hashes of the development tools; needs uv (LOCK_ARGS="--upgrade-package ruff")
+	@command -v uv >/dev/null || { echo "error: uv is not on the PATH; to install it: pip install uv" >&2; exit 1; }
+	$(LOCK) $(LOCK_ARGS) --extra dev -o $(LOCKS)/dev.txt pyproject.toml
+	$(LOCK) $(LOCK_ARGS) --group build -o $(LOCKS)/build.txt -c $(LOCKS)/dev.txt
 
 check: $(STAMP) ## lint, format, types, import law, generated files
 	$(BIN)/python -m ruff check

@@ -8,6 +8,9 @@ language sql
 set search_path from current
 as $$
   select coalesce((
-    select true from creation_lock l where l.id = hashtextextended(p_kind, p_id) & 16383 for update skip locked
+    select true from creation_lock l
+    -- Ids are hashes already. Each kind has rows of its own.
+    where l.id = case p_kind when 'turn' then p_id & 8191 when 'channel' then 8192 | p_id & 4095 else 12288 | p_id & 4095 end
+    for update skip locked
   ), false)
 $$;

@@ -77,8 +77,8 @@ create index turn_next_ix on turn (next_at) where next_at is not null;
 alter table turn replica identity full;
 
 -- creation_lock: rows to lock for what has no row yet. Advisory locks would do, and nothing would share one, but any role
--- that may connect can take those. With this many rows, a transaction that is left open after it made a channel holds up
--- one in 16,384 of the channels that are new.
+-- that may connect can take those. With this many rows, a transaction that is left open after it made a channel's turn
+-- holds up one in 8,192 of the channels that are new.
 create table creation_lock (
   id bigint primary key
 ) with (fillfactor = 100);
