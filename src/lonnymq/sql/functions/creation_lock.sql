@@ -10,7 +10,8 @@ as $$
   select coalesce((
     select true from creation_lock l
     -- Ids are hashes already. Each kind has rows of its own.
-    where l.id = case p_kind when 'turn' then p_id & 8191 when 'channel' then 8192 | p_id & 4095 else 12288 | p_id & 4095 end
+    where l.id = case p_kind when 'turn' then p_id & 8191 when 'channel' then 8192 + (p_id & 4095)
+      else 12288 + (p_id & 4095) end
     for update skip locked
   ), false)
 $$;
