@@ -10,6 +10,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from psycopg.types.json import Jsonb
 
 from benchmarks.charts import simulation as charts
 from benchmarks.simulation import __main__ as runner
@@ -131,6 +134,81 @@ def test_the_real_queue_releases_as_much_of_each_tenant_in_each_reply(
             queue.complete(batch)
             for tenant, _ in released:
                 simulated.complete(tenant)
+
+
+@pytest.fixture
+def session(connect: Callable[..., Any]) -> Any:
+    return connect()
+
+
+@st.composite
+def turns(draw: st.DrawFn) -> list[Turn]:
+    ready = []
+    for tenant in range(draw(st.integers(1, 6))):
+        policy = Policy(
+            weight=draw(st.sampled_from([1, 2, 5])),
+            release_interval_ms=draw(st.sampled_from([None, None, 10])),
+        )
+        taken = draw(st.integers(0, policy.weight - 1))
+        ready.append(Turn(tenant, policy, tenant, draw(st.integers(1, 30)), taken))
+    return ready
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(limit=st.integers(1, 40), ready=turns())
+def test_the_simulation_shares_as_turn_share_does(session: Any, limit: int, ready: list[Turn]) -> None:
+    ready = ready[:limit]
+    weights = [turn.policy.weight for turn in ready]
+    wants = [turn.want for turn in ready]
+    takens = [turn.taken for turn in ready]
+    intervals = [turn.policy.interval or None for turn in ready]
+    dues = [turn.due_at for turn in ready]
+    shared = session.execute(
+        "select shares, served_at, taken from turn_share(%s::integer, 1000, %s::integer, %s::bigint,"
+        " %s::bigint[], %s::integer[], %s::integer[], %s::bigint[], %s::bigint[])",
+        [limit, len(ready), sum(weights), wants, weights, takens, intervals, dues],
+    )
+    shares, served_at, taken = shared.fetchone()
+    share(limit, ready)
+    assert [turn.given for turn in ready] == shares
+    if sum(weights) != limit or len(ready) != limit:
+        # In the short cut of one message each nobody's turn is cut, and what it had is not asked for.
+        assert [turn.taken for turn in ready] == taken
+        assert [turn.is_cut for turn in ready] == [at == due for at, due in zip(served_at, dues, strict=True)]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    cap=st.none() | st.integers(1, 5),
+    interval_ms=st.none() | st.integers(1, 50),
+    burst=st.integers(1, 4),
+    in_flight=st.integers(0, 6),
+    behind_us=st.integers(-100_000, 300_000),
+)
+def test_the_simulation_knows_the_room_that_turn_assess_finds(
+    session: Any,
+    cap: int | None,
+    interval_ms: int | None,
+    burst: int,
+    in_flight: int,
+    behind_us: int,
+) -> None:
+    now = 10 * SECOND
+    policy = Policy(max_concurrency=cap, release_interval_ms=interval_ms, release_burst=burst)
+    # The last release is now: nothing is further ahead than a burst after it.
+    release_at = min(now + behind_us, now + burst * policy.interval)
+    found = session.execute(
+        "select (turn_assess('(0,1)', t, c, k, 0, %(now)s)).room from"
+        " jsonb_populate_record(null::turn, %(turn)s) t, jsonb_populate_record(null::channel, %(channel)s) c,"
+        ' jsonb_populate_record(null::wake_total, \'{"done": 0, "waiting": 0}\') k',
+        {
+            "now": now,
+            "turn": Jsonb({"last_at": now, "release_at": release_at, "in_flight": in_flight}),
+            "channel": Jsonb({**vars(policy), "is_paused": False}),
+        },
+    )
+    (room,) = found.fetchone()
+    assert policy.room(in_flight, release_at, now) == (None if room == 2**31 - 1 else room)
 
 
 def pass_two_hours(connection: Any) -> None:

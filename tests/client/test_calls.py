@@ -30,6 +30,9 @@ INTERNAL = {
     *("sleepers_notify", "history_rows", "history_record", "dead_insert", "lease_expire", "lease_hold"),
     *("history_origin", "history_require", "history_require_past"),
     *("turn_birth", "turn_refund", "turn_sweep", "message_rewind", "queue_outlook", "message_settle"),
+    *("dequeue_look", "dequeue_outlook", "turn_lock_woken", "turn_read", "turn_assess", "turn_share"),
+    *("turn_advance", "turn_release_at", "wake_total", "lease_uncapped", "message_next"),
+    "message_late_and_next",
     *("caller_role", "kind_rights", "queue_seal", "relation_seal"),
 }
 

@@ -145,12 +145,11 @@ def test_our_own_transactions_have_no_time_limit_of_the_databases(
     [
         "garbage",
         "1,2",
-        "-",
-        ",".join(["9223372036854775807"] * 13),
-        ",".join(["9" * 30] * 13),
-        ",".join(["9" * 16] * 14),
-        ",".join(["0"] * 14),
-        "0,0" + ",-9223372036854775808" * 11,
+        "()",
+        '(1,1,1,1,1,1,1,"(0,,)","(0,,)",1)',
+        '(9,9,9,9,9,9,9,"(9223372036854775807,9,9)","(9,9,9)",0)',
+        f"({'9' * 30},0,0,0,,,,,,1)",
+        '(0,0,-9223372036854775808,9999999999999999,,,,"(0,,)","(0,,)",)',
     ],
 )
 def test_a_default_for_what_a_session_remembers_stops_no_dequeue(
@@ -158,7 +157,7 @@ def test_a_default_for_what_a_session_remembers_stops_no_dequeue(
 ) -> None:
     with psycopg.connect(dsn) as connection:
         (oid,) = connection.execute("select 'lonnymq.turn'::regclass::oid").fetchone() or ("",)
-    set_default(f"lonnymq.hints_1_{oid}", hints)
+    set_default(f"lonnymq.hints_2_{oid}", hints)
     use_everything(open_queue())
 
 

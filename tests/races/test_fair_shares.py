@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from tests.conftest import Connect
-from tests.races.hints import look_was_dear
+from tests.races.hints import look_was_expensive
 from tests.races.sessions import Leased, Session, complete, create, create_in, dequeue, drain, value
 
 pytestmark = pytest.mark.race
@@ -139,7 +139,7 @@ def test_capped_channels_that_come_back_together_take_their_turns(connect: Conne
     create_in(producer, [*capped, "x", "y"] * 30)
     first = [one for _ in range(10) for one in dequeue(worker)]
     assert len({one.channel for one in first}) == 10
-    look_was_dear(worker, 0.125)
+    look_was_expensive(worker, 0.125)
     complete(producer, [one for one in first if one.channel in capped])
     served: list[str] = []
     for _ in range(30):

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from tests.conftest import Connect
-from tests.races.hints import look_was_dear
+from tests.races.hints import look_was_expensive
 from tests.races.sessions import (
     Session,
     ask,
@@ -179,7 +179,7 @@ def test_turns_that_are_early_do_not_hide_what_is_due(connect: Connect) -> None:
         pass
     producer.execute("select * from message_cancel(%s)", [ids[:-1]])
     time.sleep(3.1)
-    look_was_dear(worker, 0.125)
+    look_was_expensive(worker, 0.125)
     for _ in range(10):
         answer = ask(worker)
         assert answer.outcome != "empty"

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.conftest import Connect
-from tests.races.hints import look_was_dear
+from tests.races.hints import look_was_expensive
 from tests.races.sessions import Leased, Session, ask, complete, create, dequeue, drain, end, value
 from tests.races.sleeper import Sleeper
 
@@ -175,17 +175,21 @@ def in_background(target: Callable[[], None]) -> Iterator[None]:
     thread.join()
 
 
-def test_a_worker_whose_last_look_was_dear_does_not_sleep_through_what_is_scheduled(connect: Connect) -> None:
+def test_an_expensive_look_lets_no_worker_sleep_through_what_is_scheduled(
+    connect: Connect,
+) -> None:
     session = connect()
     create(session, "a")
     assert dequeue(session)
     create(session, "scheduled", at=value(session, "select to_epoch(clock_timestamp())") + 400)
-    look_was_dear(session, 1)
+    look_was_expensive(session, 1)
     answer = ask(session)
     assert answer.outcome == "busy" or (answer.wait_ms or 0) <= 500
 
 
-def test_a_worker_whose_last_look_was_dear_comes_back_soon_for_what_another_left(connect: Connect) -> None:
+def test_after_an_expensive_look_a_worker_comes_back_soon_for_what_was_left(
+    connect: Connect,
+) -> None:
     """Nobody notifies it of a channel that another held at that look and then moved on."""
     worker, other = connect(), connect()
     create(worker, "a")
@@ -194,7 +198,7 @@ def test_a_worker_whose_last_look_was_dear_comes_back_soon_for_what_another_left
     assert len(dequeue(other, 1)) == 1
     assert ask(worker).outcome == "busy"
     other.execute("commit")
-    look_was_dear(worker, 0.5)
+    look_was_expensive(worker, 0.5)
     answer = ask(worker)
     assert answer.outcome == "leased" or (answer.wait_ms or 0) <= 1_000
     time.sleep((answer.wait_ms or 0) / 1_000)

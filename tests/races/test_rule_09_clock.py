@@ -1,5 +1,6 @@
 """Rules 9 and 14: stamps from before the clock stepped back count as now, and our clock does not leap."""
 
+import re
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -28,11 +29,13 @@ def step_back(session: Session, by_s: int) -> None:
     name = "lonnymq.hints" + prefix + value(session, "select 'turn'::regclass::oid::text")
     hints = value(session, "select coalesce(current_setting(%s, true), '')", name)
     now = time.time() * SECOND_US
-    moved = [
-        str(int(hint) + by) if hint.isdigit() and abs(int(hint) - now) < 60 * SECOND_US else hint
-        for hint in hints.split(",")
-    ]
-    session.execute("select set_config(%s, %s, false)", [name, ",".join(moved)])
+
+    def move(found: re.Match[str]) -> str:
+        at = int(found[0])
+        return str(at + by) if abs(at - now) < 60 * SECOND_US else found[0]
+
+    moved = re.sub(r"\d+", move, hints)
+    session.execute("select set_config(%s, %s, false)", [name, moved])
 
 
 @pytest.mark.parametrize("is_warm", [False, True], ids=["fresh session", "warm session"])

@@ -10,7 +10,8 @@ from importlib.resources import files
 ROOT = files("lonnymq") / "sql"
 INCLUDE = re.compile(r"^\\ir\s+(\S+)\s*$", re.MULTILINE)
 CREATED = re.compile(
-    r"^create (?:or replace |unlogged )*(?P<kind>table|sequence|function|view) (?P<name>\w+)", re.MULTILINE
+    r"^create (?:or replace |unlogged )*(?P<kind>table|type|sequence|function|view) (?P<name>\w+)",
+    re.MULTILINE,
 )
 MIGRATION = re.compile(r"(?P<version>\d{4})_(?P<name>\w+)\.sql")
 
@@ -62,7 +63,7 @@ def latest_version() -> int:
 
 @cache
 def created(kind: str) -> tuple[str, ...]:
-    """Return the names of the tables, sequences, functions or views that install.sql creates."""
+    """Return the names of the tables, types, sequences, functions or views that install.sql creates."""
     return tuple(
         match["name"] for file in contents() for match in CREATED.finditer(file.text) if match["kind"] == kind
     )

@@ -205,7 +205,7 @@ def _closing(known: str) -> Steps[None]:
 
 
 def _our_names() -> set[str]:
-    kinds = ("table", "sequence", "function", "view")
+    kinds = ("table", "type", "sequence", "function", "view")
     return {name for kind in kinds for name in files.created(kind)}
 
 

@@ -16,6 +16,7 @@
 \ir tables/sleeper.sql
 \ir tables/cron.sql
 \ir tables/claim.sql
+\ir tables/dequeue_types.sql
 
 -- Words and checks.
 \ir functions/reject.sql
@@ -52,13 +53,25 @@
 \ir functions/channel_birth.sql
 \ir functions/channel_keep.sql
 \ir functions/turn_birth.sql
-\ir functions/turn_refund.sql
 \ir functions/message_rewind.sql
 \ir functions/turn_sweep.sql
-\ir functions/queue_outlook.sql
+\ir functions/dequeue_look.sql
+\ir functions/turn_lock_woken.sql
+\ir functions/wake_total.sql
+\ir functions/lease_uncapped.sql
+\ir functions/turn_release_at.sql
+\ir functions/turn_assess.sql
+\ir functions/turn_read.sql
+\ir functions/turn_share.sql
+\ir functions/message_next.sql
 \ir functions/message_late.sql
+\ir functions/message_late_and_next.sql
+\ir functions/turn_advance.sql
 \ir functions/message_settle_one.sql
 \ir functions/message_settle.sql
+\ir functions/turn_refund.sql
+\ir functions/queue_outlook.sql
+\ir functions/dequeue_outlook.sql
 \ir functions/message_dequeue.sql
 \ir functions/message_read.sql
 
