@@ -8,7 +8,7 @@ import pytest
 
 import lonnymq
 from tests.client.conftest import Driven
-from tests.connections.lenders import ASYNCIO, BLOCKING, Loan, OpenLoan
+from tests.connections.libraries import ASYNCIO, BLOCKING, Loan, OpenLoan
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from psycopg import conninfo
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
-from tests.connections.lenders_of_django import django_connection_of
+from tests.connections.library_of_django import django_connection_of
 
 Rows = list[tuple[Any, ...]]
 

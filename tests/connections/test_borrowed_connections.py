@@ -17,7 +17,7 @@ from lonnymq import (
 )
 from tests.client.conftest import Driven
 from tests.conftest import Connect
-from tests.connections.lenders import OpenLoan
+from tests.connections.libraries import OpenLoan
 
 ODD_SCHEMA = 'odd %s; "$1'
 

@@ -4,6 +4,7 @@ import inspect
 import subprocess
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -66,6 +67,8 @@ def test_every_method_says_what_it_does() -> None:
                     assert inspect.getdoc(value), f"{kind.__name__}.{name} says nothing"
 
 
-def test_every_file_of_the_blocking_client_has_its_source() -> None:
-    sources = {path.name for path in (unasync.CLIENT / "aio").glob("*.py")}
-    assert {path.name for path in (unasync.CLIENT / "sync").glob("*.py")} == sources
+@pytest.mark.parametrize("package", unasync.PACKAGES, ids=lambda package: package.name)
+def test_every_file_of_the_blocking_client_has_its_source(package: Path) -> None:
+    sources = {path.name for path in (package / "aio").glob("*.py")}
+    assert sources
+    assert {path.name for path in (package / "sync").glob("*.py")} == sources

@@ -11,7 +11,7 @@ LOST = frozenset({"lease_lost", "cancelled"})
 ENDED = frozenset({"completed", "deferred", "buried", "given_back"})
 
 
-class Watch:
+class AttemptState:
     """What is known of an attempt in progress. Handlers write from threads, one word at a time."""
 
     __slots__ = ("acknowledging", "is_lent", "is_lost", "outcome")
@@ -43,7 +43,7 @@ def watched(
     messages: Sequence[Any], connection: object
 ) -> Iterator[Callable[[list[Outcome]], list[Outcome]]]:
     """Tell the watches of these messages, where they have one, what is asked and what was answered."""
-    watches: list[Watch | None] = [getattr(message, "watch", None) for message in messages]
+    watches: list[AttemptState | None] = [getattr(message, "watch", None) for message in messages]
 
     def note(outcomes: list[Outcome]) -> list[Outcome]:
         for watch, outcome in zip(watches, outcomes, strict=True):

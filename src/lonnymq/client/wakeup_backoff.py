@@ -1,32 +1,36 @@
-"""Letting others go first: one message wakes all that sleep, and one of them is enough."""
+"""Which sleeper asks first: one message wakes all sleepers, and one of them is enough."""
+
+from lonnymq.connections.backoff import Backoff
 
 FIRST_S = 0.0005
 MOST_S = 0.003
 
 
-class Courtesy:
-    """Who was woken in vain lets others go first the next time, until something comes.
+class WakeupBackoff:
+    """A sleeper that was woken in vain lets the others ask first, until it gets a message.
 
-    Each kind of wake-up counts for itself: an idle worker looks by the clock, too, and finds nothing.
+    Notifications and timers count separately: an idle worker also wakes by the clock, and finds nothing.
     """
 
     def __init__(self) -> None:
+        self._backoffs: dict[bool, Backoff] = {}
         self._pauses_s: dict[bool, float] = {}
         self._was_notified: bool | None = None
 
-    def woken(self, was_notified: bool) -> float:
-        """Note a wake-up, by a notification or by the clock, and return how long to let others go first."""
+    def wake(self, was_notified: bool) -> float:
+        """Note a wake-up, by a notification or by the clock; return how long to let others ask first."""
         self._was_notified = was_notified
         return self._pauses_s.get(was_notified, 0.0)
 
-    def in_vain(self) -> None:
-        """The last wake-up, if there was one, has brought nothing."""
+    def fail(self) -> None:
+        """The last wake-up, if there was one, brought nothing."""
         if self._was_notified is not None:
-            pause_s = self._pauses_s.get(self._was_notified, 0.0)
-            self._pauses_s[self._was_notified] = min(max(2 * pause_s, FIRST_S), MOST_S)
+            backoff = self._backoffs.setdefault(self._was_notified, Backoff(first_s=FIRST_S, most_s=MOST_S))
+            self._pauses_s[self._was_notified] = backoff.next_s()
             self._was_notified = None
 
-    def rewarded(self) -> None:
-        """Something came: whoever gets messages goes on doing so at once."""
+    def succeed(self) -> None:
+        """A message came: a sleeper that gets messages asks at once."""
+        self._backoffs.clear()
         self._pauses_s.clear()
         self._was_notified = None

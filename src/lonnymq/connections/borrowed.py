@@ -1,6 +1,6 @@
-"""Connections that callers already hold: which library they are of, told by their types' names.
+"""Borrowed connections: which library a caller's own connection belongs to, by the name of its type.
 
-None of these libraries is imported here: whoever lends a connection has imported its library already.
+None of these libraries is imported here: a caller that has a connection has imported its library already.
 """
 
 from collections.abc import Awaitable
@@ -12,32 +12,32 @@ from lonnymq.calls.statement import Style
 from lonnymq.errors import InvalidArgument
 
 
-class Origin(Enum):
-    """What a lent connection is, if it is not psycopg's own."""
+class Kind(Enum):
+    """What a borrowed connection is, if it is not psycopg's own."""
 
-    ALCHEMY = "a SQLAlchemy Connection"
-    ALCHEMY_SESSION = "a SQLAlchemy Session"
-    ASYNC_ALCHEMY = "a SQLAlchemy AsyncConnection"
-    ASYNC_ALCHEMY_SESSION = "a SQLAlchemy AsyncSession"
+    SQLALCHEMY_CONNECTION = "a SQLAlchemy Connection"
+    SQLALCHEMY_SESSION = "a SQLAlchemy Session"
+    ASYNC_SQLALCHEMY_CONNECTION = "a SQLAlchemy AsyncConnection"
+    ASYNC_SQLALCHEMY_SESSION = "a SQLAlchemy AsyncSession"
     DJANGO = "Django's connection"
     ASYNCPG = "an asyncpg connection"
 
 
-ORIGINS = {
-    "sqlalchemy.engine.base.Connection": Origin.ALCHEMY,
-    "sqlalchemy.orm.session.Session": Origin.ALCHEMY_SESSION,
-    "sqlalchemy.orm.scoping.scoped_session": Origin.ALCHEMY_SESSION,
-    "sqlalchemy.ext.asyncio.engine.AsyncConnection": Origin.ASYNC_ALCHEMY,
-    "sqlalchemy.ext.asyncio.session.AsyncSession": Origin.ASYNC_ALCHEMY_SESSION,
-    "sqlalchemy.ext.asyncio.scoping.async_scoped_session": Origin.ASYNC_ALCHEMY_SESSION,
-    "django.db.backends.base.base.BaseDatabaseWrapper": Origin.DJANGO,
-    "django.utils.connection.ConnectionProxy": Origin.DJANGO,
-    "asyncpg.connection.Connection": Origin.ASYNCPG,
-    "asyncpg.pool.PoolConnectionProxy": Origin.ASYNCPG,
+KINDS = {
+    "sqlalchemy.engine.base.Connection": Kind.SQLALCHEMY_CONNECTION,
+    "sqlalchemy.orm.session.Session": Kind.SQLALCHEMY_SESSION,
+    "sqlalchemy.orm.scoping.scoped_session": Kind.SQLALCHEMY_SESSION,
+    "sqlalchemy.ext.asyncio.engine.AsyncConnection": Kind.ASYNC_SQLALCHEMY_CONNECTION,
+    "sqlalchemy.ext.asyncio.session.AsyncSession": Kind.ASYNC_SQLALCHEMY_SESSION,
+    "sqlalchemy.ext.asyncio.scoping.async_scoped_session": Kind.ASYNC_SQLALCHEMY_SESSION,
+    "django.db.backends.base.base.BaseDatabaseWrapper": Kind.DJANGO,
+    "django.utils.connection.ConnectionProxy": Kind.DJANGO,
+    "asyncpg.connection.Connection": Kind.ASYNCPG,
+    "asyncpg.pool.PoolConnectionProxy": Kind.ASYNCPG,
 }
 
-# SQLAlchemy's names of the drivers that calls were tried with.
-ALCHEMY_STYLES = {
+# SQLAlchemy's names of the drivers that calls are tested with.
+SQLALCHEMY_STYLES = {
     "psycopg": Style.FORMAT,
     "psycopg_async": Style.FORMAT,
     "psycopg2": Style.FORMAT,
@@ -82,23 +82,23 @@ class DjangoConnection(Protocol):
 
 
 class AsyncpgConnection(Protocol):
-    """An `asyncpg.Connection`, or what an asyncpg pool lends."""
+    """An `asyncpg.Connection`, or one of an asyncpg pool."""
 
     def fetch(self, query: str, /) -> Awaitable[Any]: ...
     def is_in_transaction(self) -> bool: ...
 
 
-def origin(connection: object) -> Origin | None:
-    """Return what this connection is; None if it is nothing that is known here."""
-    return next((ORIGINS[name] for name in names(type(connection)) if name in ORIGINS), None)
+def kind_of(connection: object) -> Kind | None:
+    """Return what this connection is; None if it is of no supported library."""
+    return next((KINDS[name] for name in type_names(type(connection)) if name in KINDS), None)
 
 
-def names(kind: type[object]) -> list[str]:
+def type_names(kind: type[object]) -> list[str]:
     """Return a type's full name, and those of the types it inherits from."""
     return [f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__]
 
 
 def refusal(connection: object, expected: str) -> InvalidArgument:
-    """Return the error for what is no connection; shows its kind, since its text may hold secrets."""
-    shown = names(type(connection))[0].removeprefix("builtins.")
+    """Return the error for an unsupported connection; shows its type only, as its text may hold secrets."""
+    shown = type_names(type(connection))[0].removeprefix("builtins.")
     return InvalidArgument(f"connection must be {expected}, got a {shown}")

@@ -10,8 +10,8 @@ import psycopg
 
 from lonnymq.calls import schedule
 from lonnymq.calls.cron import LATEST
-from lonnymq.client import outage
 from lonnymq.client.aio import AsyncQueue
+from lonnymq.connections import outage
 from lonnymq.errors import Busy, ConnectionLost, NotPermitted, SchemaError
 from lonnymq.model import Cron, CronTickOutcome, DueCron, LeasedMessage, Ticks
 from lonnymq.texts import line

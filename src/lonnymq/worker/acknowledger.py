@@ -8,8 +8,9 @@ import psycopg
 from lonnymq.calls import argument
 from lonnymq.calls import message as calls
 from lonnymq.client.aio.caller import MAX_BATCH
+from lonnymq.connections.backoff import Backoff
 from lonnymq.errors import Busy, ConnectionLost, LonnyError
-from lonnymq.worker.patience import Pauses, answered, slowest_s
+from lonnymq.worker.patience import answered, slowest_s
 from lonnymq.worker.verdict import GIVEN_BACK, Verdict, Word
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Acknowledger:
         self._patience_s = patience_s
         # Where large states go, so that nothing else waits behind them.
         self._heavy = heavy
-        self._pauses = Pauses()
+        self._pauses = Backoff()
         self._pending: list[Ended] = []
         self._signal: asyncio.Future[None] | None = None
 

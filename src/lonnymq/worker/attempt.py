@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lonnymq.client.watch import Watch
+from lonnymq.client.attempt_state import AttemptState
 
 if TYPE_CHECKING:
     from lonnymq.client.aio import AsyncMessage
@@ -36,7 +36,7 @@ class Attempt:
         self.message = message
         # What the handler's own calls tell of it. The message refers to this, not to the attempt: without a
         # cycle, a large content is freed at once.
-        self.watch = Watch()
+        self.watch = AttemptState()
         # By the monotonic clock: until then the lease is ours, whatever becomes of the connection.
         self.kept_until = kept_until
         self.waiting_since = now

@@ -9,8 +9,8 @@ from psycopg_pool import AsyncConnectionPool
 
 from lonnymq.calls.codec import JSON, Codec
 from lonnymq.client.aio import AsyncQueue
-from lonnymq.client.settings import ClientSettings
 from lonnymq.client.sync import Queue
+from lonnymq.connections.settings import ClientSettings
 from lonnymq.errors import LonnyError, invalid_kind
 
 EXPECTED = "a connection string, an AsyncQueue, or a Queue that was made from a connection string"

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from lonnymq.calls import message as calls
 from lonnymq.calls.statement import picked
 from lonnymq.client.aio.caller import MAX_BATCH
+from lonnymq.connections.backoff import Backoff
 from lonnymq.model import HeartbeatOutcome
-from lonnymq.worker.patience import Pauses, answered
+from lonnymq.worker.patience import answered
 from lonnymq.worker.report import LOG
 from lonnymq.worker.verdict import GIVEN_BACK, Interruption
 
@@ -42,7 +43,7 @@ class LeaseKeeper:
         self._report = report
         self._lease_ms = lease_ms
         self._interval_s = lease_ms / 1000 / BEATS_PER_LEASE
-        self._pauses = Pauses(most_s=self._interval_s / 2)
+        self._backoff = Backoff(most_s=self._interval_s / 2)
 
     async def run(self) -> None:
         """Beat for ever."""
@@ -61,10 +62,10 @@ class LeaseKeeper:
             if attempts:
                 await self._beat(attempts)
                 self._report.recovered("heartbeat")
-                self._pauses.reset()
+                self._backoff.reset()
         except Exception as error:  # noqa: BLE001 - the worker outlives it
             self._report.trouble("heartbeat", error)
-            pause_s = self._pauses.next_s()
+            pause_s = self._backoff.next_s()
         self._lose_the_unkept()
         return pause_s
 

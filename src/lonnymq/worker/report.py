@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from lonnymq.calls.argument import error_text
-from lonnymq.client import outage
+from lonnymq.connections import outage
 from lonnymq.errors import ConnectionLost
 from lonnymq.texts import MAX_LINE, cut, line
 from lonnymq.worker.verdict import Interruption, Verdict, Word

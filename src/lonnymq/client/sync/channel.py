@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lonnymq.calls import argument
 from lonnymq.calls import channel as calls
-from lonnymq.client.sync.lent import LentConnection
+from lonnymq.connections.sync.borrowed import BorrowedConnection
 from lonnymq.errors import Busy
 from lonnymq.model import (
     ChannelDeleteOutcome,
@@ -52,7 +52,7 @@ class Channel:
         max_size: int | Unchanged | None = UNCHANGED,
         max_attempts: int | Unchanged | None = UNCHANGED,
         is_paused: bool | Unchanged | None = UNCHANGED,
-        connection: LentConnection | None = None,
+        connection: BorrowedConnection | None = None,
     ) -> None:
         """Change what is given, leave the rest; None takes a limit away. Takes effect on the next dequeue."""
         policy = {
@@ -67,28 +67,28 @@ class Channel:
         given = {name: value for name, value in policy.items() if value is not UNCHANGED}
         self._require_set(self.queue.caller.perform_one(calls.set(self.name, given), connection))
 
-    def set_policy(self, policy: ChannelPolicy, *, connection: LentConnection | None = None) -> None:
+    def set_policy(self, policy: ChannelPolicy, *, connection: BorrowedConnection | None = None) -> None:
         """Make a whole policy the channel's."""
         call = calls.set(self.name, vars(policy))
         self._require_set(self.queue.caller.perform_one(call, connection))
 
-    def pause(self, *, connection: LentConnection | None = None) -> None:
+    def pause(self, *, connection: BorrowedConnection | None = None) -> None:
         """Release nothing until `resume()`; leased messages go on."""
         self._require_set(self.queue.caller.perform_one(calls.pause(self.name), connection))
 
-    def resume(self, *, connection: LentConnection | None = None) -> None:
+    def resume(self, *, connection: BorrowedConnection | None = None) -> None:
         """End a pause."""
         self._require_set(self.queue.caller.perform_one(calls.resume(self.name), connection))
 
-    def delete(self, *, connection: LentConnection | None = None) -> ChannelDeleteOutcome:
+    def delete(self, *, connection: BorrowedConnection | None = None) -> ChannelDeleteOutcome:
         """Forget the channel and its policy, if it has no message."""
         return self.queue.caller.perform_one(calls.delete(self.name), connection)
 
-    def explain(self, *, connection: LentConnection | None = None) -> Explanation:
+    def explain(self, *, connection: BorrowedConnection | None = None) -> Explanation:
         """Say why the channel's next message is not being worked."""
         return self.queue.caller.perform(calls.explain(self.name), connection)
 
-    def status(self, *, connection: LentConnection | None = None) -> ChannelStatus | None:
+    def status(self, *, connection: BorrowedConnection | None = None) -> ChannelStatus | None:
         """Return policy and figures; None if nobody has used or set the channel."""
         return self.queue.caller.perform(calls.status(self.name), connection)
 
@@ -102,7 +102,7 @@ class Channel:
         key: str | None = None,
         max_attempts: int | None = None,
         raise_if_dropped: bool = False,
-        connection: LentConnection | None = None,
+        connection: BorrowedConnection | None = None,
     ) -> Created:
         """Put a message into this channel; see `Queue.enqueue`."""
         return self.queue.enqueue(

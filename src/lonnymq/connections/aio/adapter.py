@@ -1,4 +1,4 @@
-"""A lent connection of a library other than psycopg: what a call, an installation and a load need of it."""
+"""A borrowed connection of a library other than psycopg: what a call, an installation and a load need."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
@@ -6,19 +6,19 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from typing import Any, TypeVar
 
 from lonnymq.calls.statement import Call, Rows, Style
-from lonnymq.client import failure
+from lonnymq.connections import failure
 from lonnymq.errors import InvalidArgument
 
 Result = TypeVar("Result")
 
 
-class AsyncForeign(ABC):
+class AsyncAdapter(ABC):
     """Goes through the library's own methods, so that its idea of the transaction stays right."""
 
     async def execute(self, call: Call[Result], schema: str) -> Result:
         """Execute a call once."""
         with self._translating(schema, commits=False):
-            style = await self.opened()
+            style = await self.open()
             commits = self.commits()
         with self._translating(schema, commits=commits):
             rows = await self.fetch(call.statement.styled(schema, style), call.values)
@@ -30,7 +30,7 @@ class AsyncForeign(ABC):
             return await self.run(text, parameters)
 
     async def native(self, schema: str) -> object | None:
-        """Return the driver's connection, in the caller's transaction; None if there is none to be lent."""
+        """Return the driver's connection, in the caller's transaction; None if it cannot be borrowed."""
         with self._translating(schema, commits=False):
             return await self.driver()
 
@@ -47,7 +47,7 @@ class AsyncForeign(ABC):
             await self.copy_in(schema, chunks)
 
     @abstractmethod
-    async def opened(self) -> Style:
+    async def open(self) -> Style:
         """Make sure that there is a connection to PostgreSQL; return how it wants its placeholders."""
 
     @abstractmethod
@@ -71,14 +71,14 @@ class AsyncForeign(ABC):
         """The library's own, to be entered; where no transaction has begun, a transaction."""
 
     async def driver(self) -> object | None:
-        """Begin the caller's transaction, and return the connection below, if it is of a kind to be lent."""
+        """Begin the caller's transaction, and return the connection below, if it can be borrowed."""
         return None
 
     async def copy_in(self, schema: str, chunks: Iterator[bytes]) -> None:
         """Copy rows, in PostgreSQL's binary format, into the stage."""
         raise InvalidArgument(
-            "connection must be one over psycopg or asyncpg for copy_in(), this one's driver is another;"
-            " enqueue_many() takes 100,000 messages over any"
+            "connection must use psycopg or asyncpg for copy_in(), this one uses another driver;"
+            " enqueue_many() takes up to 100,000 messages with any driver"
         )
 
     @contextmanager
@@ -86,7 +86,7 @@ class AsyncForeign(ABC):
         try:
             yield
         except Exception as error:
-            ours = failure.of_foreign(error, schema, is_lost=self.is_lost(), commits=commits)
+            ours = failure.translate_other(error, schema, is_lost=self.is_lost(), commits=commits)
             if ours is error:
                 raise
             raise ours from error

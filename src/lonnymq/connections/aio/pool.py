@@ -1,4 +1,4 @@
-"""A client's own connections. Each is made by the call that needs it, which then also gets the error."""
+"""A client's own connections. The call that needs a connection makes it, and gets the error if it fails."""
 
 import random
 import time
@@ -10,9 +10,9 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from lonnymq.client.aio.places import AsyncPlaces
-from lonnymq.client.failure import is_idle, is_stale
-from lonnymq.client.settings import ClientSettings
+from lonnymq.connections.aio.semaphore import AsyncSemaphore
+from lonnymq.connections.failure import is_idle, is_stale
+from lonnymq.connections.settings import ClientSettings
 from lonnymq.errors import ConnectionLost
 
 # A connection is replaced after this long, because its session's memory grows.
@@ -32,7 +32,7 @@ class AsyncMember:
 
 
 class AsyncPool:
-    """Keeps connections that are not in use for those who come next; the last one returned goes first."""
+    """Keeps idle connections for the next calls; the one returned last is used first."""
 
     def __init__(
         self, connect: Callable[[float], Awaitable[AsyncConnection[Any]]], settings: ClientSettings
@@ -40,18 +40,18 @@ class AsyncPool:
         # Takes until when, by the monotonic clock, to go on trying.
         self._connect = connect
         self._settings = settings
-        self._places = AsyncPlaces(settings.pool_max_size)
+        self._places = AsyncSemaphore(settings.pool_max_size)
         self._idle: deque[AsyncMember] = deque()
         self._trusted_since = 0.0
         self._is_closed = False
-        # Of a client that nobody has closed: without a word, as the program ends or forgets it. Not by
-        # __del__, which in a cycle of references may come after that of the connections.
+        # If nobody closes the client, its connections are closed silently when it is collected, or when the
+        # program ends. Not by __del__: in a cycle of references it may run after that of the connections.
         weakref.finalize(self, _finish, self._idle)
 
     async def take(self, until: float) -> AsyncMember:
         """Return a connection that works as far as can be seen, one that was idle or a new one."""
         began_at = time.monotonic()
-        if not await self._places.take(until - began_at):
+        if not await self._places.acquire(until - began_at):
             raise ConnectionLost(
                 f"all {self._settings.pool_max_size} connections of this client were in use for"
                 f" {time.monotonic() - began_at:.1f} s: nothing was sent; allow more with"
@@ -59,13 +59,13 @@ class AsyncPool:
                 may_have_happened=False,
             )
         try:
-            while (member := self._taken()) is not None:
+            while (member := self._pop()) is not None:
                 if self._is_trusted(member) and not is_stale(member.connection):
                     return member
                 await member.connection.close()
             connection = await self._connect(until)
         except BaseException:
-            self._places.give_back()
+            self._places.release()
             raise
         now = time.monotonic()
         return AsyncMember(connection, now, now + MAX_LIFETIME_S * random.uniform(0.95, 1.0))
@@ -80,7 +80,7 @@ class AsyncPool:
                 self._idle.append(member)
                 await self._close_spare()
         finally:
-            self._places.give_back()
+            self._places.release()
         if self._is_closed:
             await self.close()
 
@@ -94,7 +94,7 @@ class AsyncPool:
         self._is_closed = True
         await self._close_idle()
 
-    def _taken(self) -> AsyncMember | None:
+    def _pop(self) -> AsyncMember | None:
         try:
             return self._idle.pop()
         except IndexError:
@@ -116,7 +116,7 @@ class AsyncPool:
             await oldest.connection.close()
 
     async def _close_idle(self) -> None:
-        while (member := self._taken()) is not None:
+        while (member := self._pop()) is not None:
             await member.connection.close()
 
 

@@ -1,21 +1,22 @@
-"""Places in a pool. The blocking twin is written by hand too: there a wait has a time limit of its own."""
+"""A semaphore whose wait has a time limit. sync/semaphore.py is by hand too: threading has such a limit."""
 
 import asyncio
 
 
-class AsyncPlaces:
-    """A number of places; callers that wait for one are served in turn."""
+class AsyncSemaphore:
+    """Callers that wait are served in turn."""
 
     def __init__(self, count: int) -> None:
-        self._free = asyncio.Semaphore(count)
+        self._semaphore = asyncio.Semaphore(count)
 
-    async def take(self, for_s: float) -> bool:
-        """Take one, waiting for it at most so long; return whether there was one."""
+    async def acquire(self, timeout_s: float) -> bool:
+        """Return whether the semaphore was acquired in time."""
         try:
-            async with asyncio.timeout(for_s):
-                return await self._free.acquire()
+            async with asyncio.timeout(timeout_s):
+                return await self._semaphore.acquire()
         except TimeoutError:
             return False
 
-    def give_back(self) -> None:
-        self._free.release()
+    def release(self) -> None:
+        """Let the next caller in."""
+        self._semaphore.release()

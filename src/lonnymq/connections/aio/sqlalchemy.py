@@ -4,28 +4,28 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, cast
 
 from lonnymq.calls.statement import Rows, Style
-from lonnymq.client.aio.foreign import AsyncForeign
-from lonnymq.client.lending import ALCHEMY_STYLES
+from lonnymq.connections.aio.adapter import AsyncAdapter
+from lonnymq.connections.borrowed import SQLALCHEMY_STYLES
 from lonnymq.errors import InvalidArgument
 
 
-class AsyncAlchemy(AsyncForeign):
+class AsyncSQLAlchemy(AsyncAdapter):
     """Executes by `exec_driver_sql`, which begins the transaction as any other statement would."""
 
-    def __init__(self, lent: Any, *, is_session: bool) -> None:
-        self._lent = lent
+    def __init__(self, borrowed: Any, *, is_session: bool) -> None:
+        self._borrowed = borrowed
         self._is_session = is_session
         self._connection: Any = None
 
-    async def opened(self) -> Style:
-        self._connection = (await self._lent.connection()) if self._is_session else self._lent
+    async def open(self) -> Style:
+        self._connection = (await self._borrowed.connection()) if self._is_session else self._borrowed
         dialect = self._connection.dialect
-        if dialect.name != "postgresql" or dialect.driver not in ALCHEMY_STYLES:
+        if dialect.name != "postgresql" or dialect.driver not in SQLALCHEMY_STYLES:
             raise InvalidArgument(
                 "connection must be one to PostgreSQL over psycopg, psycopg2 or asyncpg,"
                 f" this one of SQLAlchemy is {dialect.name}+{dialect.driver}"
             )
-        return ALCHEMY_STYLES[dialect.driver]
+        return SQLALCHEMY_STYLES[dialect.driver]
 
     def commits(self) -> bool:
         connection = self._inner()
@@ -46,7 +46,7 @@ class AsyncAlchemy(AsyncForeign):
         return cast("AbstractAsyncContextManager[object]", self._connection.begin_nested())
 
     async def driver(self) -> object | None:
-        await self.opened()
+        await self.open()
         # SQLAlchemy begins with the first statement it is given.
         await self.fetch("select 1", ())
         driver: object = self._inner().connection.driver_connection

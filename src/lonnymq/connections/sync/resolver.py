@@ -1,7 +1,8 @@
-"""The blocking twin of aio/resolving.py, by hand: here the driver resolves names in the caller's thread."""
+"""The blocking version of aio/resolver.py, by hand: the driver resolves names in the caller's thread."""
 
 from typing import Any
 
 
-def addresses(dsn: str) -> dict[str, Any]:
+def resolve(dsn: str) -> dict[str, Any]:
+    """Return nothing: the driver resolves the name itself."""
     return {}

@@ -1,17 +1,18 @@
-"""The blocking twin of aio/places.py, by hand."""
+"""A semaphore whose wait has a time limit, as aio/semaphore.py; by hand."""
 
 import threading
 
 
-class Places:
-    """A number of places; callers wait for a free one."""
+class Semaphore:
+    """Callers that wait are served in any order."""
 
     def __init__(self, count: int) -> None:
-        self._free = threading.Semaphore(count)
+        self._semaphore = threading.Semaphore(count)
 
-    def take(self, for_s: float) -> bool:
-        """Take one, waiting for it at most that long; return whether there was one."""
-        return self._free.acquire(timeout=max(0.0, for_s))
+    def acquire(self, timeout_s: float) -> bool:
+        """Return whether the semaphore was acquired in time."""
+        return self._semaphore.acquire(timeout=max(0.0, timeout_s))
 
-    def give_back(self) -> None:
-        self._free.release()
+    def release(self) -> None:
+        """Let the next caller in."""
+        self._semaphore.release()
