@@ -1,4 +1,4 @@
-"""One face for all libraries that lend connections: execute, commit, roll back, close; begin is implied."""
+"""One interface to the connections of all libraries: execute, commit, roll back, close; begin is implied."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -314,9 +314,9 @@ def test_a_blocking_connection_is_refused_by_the_async_queue(dsn: str) -> None:
         async with AsyncQueue(dsn) as queue:
             with psycopg.connect(dsn) as blocking, Session(engine) as session:
                 for connection in (blocking, blocking.cursor(), session, django_connection(dsn)):
-                    lent: Any = connection
+                    borrowed: Any = connection
                     with pytest.raises(InvalidArgument, match="a blocking one is for Queue"):
-                        await queue.enqueue("a", 1, connection=lent)
+                        await queue.enqueue("a", 1, connection=borrowed)
         engine.dispose()
 
     asyncio.run(main())
