@@ -1,6 +1,7 @@
 """What the package offers, and that both clients offer the same."""
 
 import inspect
+import re
 import subprocess
 import sys
 from enum import StrEnum
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 
 import lonnymq
+from lonnymq import Queue
+from lonnymq.client.aio.caller import AsyncCaller
 from tools import unasync
 
 TWINS = [
@@ -65,6 +68,19 @@ def test_every_method_says_what_it_does() -> None:
             for name, value in public(kind).items():
                 if inspect.isfunction(value):
                     assert inspect.getdoc(value), f"{kind.__name__}.{name} says nothing"
+
+
+def test_other_packages_use_only_what_the_caller_offers_them() -> None:
+    documented = set(re.findall(r"`(\w+)", str(AsyncCaller.__doc__))) - {"queue", "lonnymq"}
+    package = Path(lonnymq.__file__).parent
+    found = {
+        name
+        for path in package.rglob("*.py")
+        if not path.is_relative_to(package / "client")
+        for name in re.findall(r"caller\.(\w+)", path.read_text(encoding="utf-8"))
+    }
+    assert found <= documented
+    assert documented <= set(dir(AsyncCaller)) | vars(Queue("").caller).keys()
 
 
 @pytest.mark.parametrize("package", unasync.PACKAGES, ids=lambda package: package.name)
