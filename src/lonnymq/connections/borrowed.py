@@ -1,40 +1,17 @@
-"""Borrowed connections: which library a caller's own connection belongs to, by the name of its type.
+"""Borrowed connections of other libraries: their types, for annotations, and how they are recognised.
 
-None of these libraries is imported here: a caller that has a connection has imported its library already.
+None of these libraries is imported: a caller that has a connection has imported its library already. So a
+connection is recognised by the name of its type.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
-from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from lonnymq.calls.statement import Style
 from lonnymq.errors import InvalidArgument
 
-
-class Kind(Enum):
-    """What a borrowed connection is, if it is not psycopg's own."""
-
-    SQLALCHEMY_CONNECTION = "a SQLAlchemy Connection"
-    SQLALCHEMY_SESSION = "a SQLAlchemy Session"
-    ASYNC_SQLALCHEMY_CONNECTION = "a SQLAlchemy AsyncConnection"
-    ASYNC_SQLALCHEMY_SESSION = "a SQLAlchemy AsyncSession"
-    DJANGO = "Django's connection"
-    ASYNCPG = "an asyncpg connection"
-
-
-KINDS = {
-    "sqlalchemy.engine.base.Connection": Kind.SQLALCHEMY_CONNECTION,
-    "sqlalchemy.orm.session.Session": Kind.SQLALCHEMY_SESSION,
-    "sqlalchemy.orm.scoping.scoped_session": Kind.SQLALCHEMY_SESSION,
-    "sqlalchemy.ext.asyncio.engine.AsyncConnection": Kind.ASYNC_SQLALCHEMY_CONNECTION,
-    "sqlalchemy.ext.asyncio.session.AsyncSession": Kind.ASYNC_SQLALCHEMY_SESSION,
-    "sqlalchemy.ext.asyncio.scoping.async_scoped_session": Kind.ASYNC_SQLALCHEMY_SESSION,
-    "django.db.backends.base.base.BaseDatabaseWrapper": Kind.DJANGO,
-    "django.utils.connection.ConnectionProxy": Kind.DJANGO,
-    "asyncpg.connection.Connection": Kind.ASYNCPG,
-    "asyncpg.pool.PoolConnectionProxy": Kind.ASYNCPG,
-}
+Adapter = TypeVar("Adapter")
 
 # SQLAlchemy's names of the drivers that calls are tested with.
 SQLALCHEMY_STYLES = {
@@ -88,17 +65,16 @@ class AsyncpgConnection(Protocol):
     def is_in_transaction(self) -> bool: ...
 
 
-def kind_of(connection: object) -> Kind | None:
-    """Return what this connection is; None if it is of no supported library."""
-    return next((KINDS[name] for name in type_names(type(connection)) if name in KINDS), None)
+def adapt(connection: object, adapters: Mapping[str, Callable[[Any], Adapter]], expected: str) -> Adapter:
+    """Return an adapter of a connection, by the names of its types; refuse one that is not supported."""
+    for name in type_names(type(connection)):
+        if name in adapters:
+            return adapters[name](connection)
+    # Only the type is shown: a connection's text may hold secrets.
+    shown = type_names(type(connection))[0].removeprefix("builtins.")
+    raise InvalidArgument(f"connection must be {expected}, got a {shown}")
 
 
 def type_names(kind: type[object]) -> list[str]:
     """Return a type's full name, and those of the types it inherits from."""
     return [f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__]
-
-
-def refusal(connection: object, expected: str) -> InvalidArgument:
-    """Return the error for an unsupported connection; shows its type only, as its text may hold secrets."""
-    shown = type_names(type(connection))[0].removeprefix("builtins.")
-    return InvalidArgument(f"connection must be {expected}, got a {shown}")

@@ -1,6 +1,6 @@
 """The connections that an AsyncQueue can borrow. sync/borrowed.py is by hand too: the libraries differ."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeAlias, cast
 
@@ -14,9 +14,7 @@ from lonnymq.connections.borrowed import (
     AsyncpgConnection,
     AsyncSQLAlchemyConnection,
     AsyncSQLAlchemySession,
-    Kind,
-    kind_of,
-    refusal,
+    adapt,
 )
 
 AsyncBorrowedConnection: TypeAlias = (
@@ -42,15 +40,7 @@ def borrow(connection: Any) -> AsyncAnyConnection:
     if isinstance(connection, AsyncCursor):
         # A cursor of our own on the same connection: what the caller has yet to fetch stays.
         return connection.connection
-    match kind_of(connection):
-        case Kind.ASYNC_SQLALCHEMY_CONNECTION:
-            return AsyncSQLAlchemy(connection, is_session=False)
-        case Kind.ASYNC_SQLALCHEMY_SESSION:
-            return AsyncSQLAlchemy(connection, is_session=True)
-        case Kind.ASYNCPG:
-            return Asyncpg(connection)
-        case _:
-            raise refusal(connection, EXPECTED)
+    return adapt(connection, ADAPTERS, EXPECTED)
 
 
 async def borrow_driver(connection: Any, schema: str) -> AsyncAnyConnection:
@@ -103,3 +93,12 @@ class Asyncpg(AsyncAdapter):
 async def _iterate(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
     for chunk in chunks:
         yield chunk
+
+
+ADAPTERS: dict[str, Callable[[Any], AsyncAdapter]] = {
+    "sqlalchemy.ext.asyncio.engine.AsyncConnection": AsyncSQLAlchemy,
+    "sqlalchemy.ext.asyncio.session.AsyncSession": AsyncSQLAlchemy.of_session,
+    "sqlalchemy.ext.asyncio.scoping.async_scoped_session": AsyncSQLAlchemy.of_session,
+    "asyncpg.connection.Connection": Asyncpg,
+    "asyncpg.pool.PoolConnectionProxy": Asyncpg,
+}

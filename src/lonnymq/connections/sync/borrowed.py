@@ -1,6 +1,7 @@
 """The connections that a Queue can borrow. By hand, as aio/borrowed.py is: the libraries differ."""
 
 import importlib
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, TypeAlias, cast
@@ -11,11 +12,9 @@ from psycopg import Connection, Cursor
 from lonnymq.calls.statement import Rows, Style
 from lonnymq.connections.borrowed import (
     DjangoConnection,
-    Kind,
     SQLAlchemyConnection,
     SQLAlchemySession,
-    kind_of,
-    refusal,
+    adapt,
 )
 from lonnymq.connections.sync.adapter import Adapter
 from lonnymq.connections.sync.sqlalchemy import SQLAlchemy
@@ -40,15 +39,7 @@ def borrow(connection: Any) -> AnyConnection:
     if isinstance(connection, Cursor):
         # A cursor of our own on the same connection: what the caller has yet to fetch stays.
         return connection.connection
-    match kind_of(connection):
-        case Kind.SQLALCHEMY_CONNECTION:
-            return SQLAlchemy(connection, is_session=False)
-        case Kind.SQLALCHEMY_SESSION:
-            return SQLAlchemy(connection, is_session=True)
-        case Kind.DJANGO:
-            return Django(connection)
-        case _:
-            raise refusal(connection, EXPECTED)
+    return adapt(connection, ADAPTERS, EXPECTED)
 
 
 def borrow_driver(connection: Any, schema: str) -> AnyConnection:
@@ -104,3 +95,12 @@ class Django(Adapter):
             # Without USE_TZ, Django takes the zone away that PostgreSQL has converted to.
             return value.replace(tzinfo=ZoneInfo(self._connection.timezone_name))
         return value
+
+
+ADAPTERS: dict[str, Callable[[Any], Adapter]] = {
+    "sqlalchemy.engine.base.Connection": SQLAlchemy,
+    "sqlalchemy.orm.session.Session": SQLAlchemy.of_session,
+    "sqlalchemy.orm.scoping.scoped_session": SQLAlchemy.of_session,
+    "django.db.backends.base.base.BaseDatabaseWrapper": Django,
+    "django.utils.connection.ConnectionProxy": Django,
+}

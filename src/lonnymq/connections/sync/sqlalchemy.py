@@ -3,7 +3,7 @@
 """Connections and sessions of SQLAlchemy, over psycopg, psycopg2 or asyncpg."""
 
 from contextlib import AbstractContextManager
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from lonnymq.calls.statement import Rows, Style
 from lonnymq.connections.borrowed import SQLALCHEMY_STYLES
@@ -14,13 +14,18 @@ from lonnymq.errors import InvalidArgument
 class SQLAlchemy(Adapter):
     """Executes by `exec_driver_sql`, which begins the transaction as any other statement would."""
 
-    def __init__(self, borrowed: Any, *, is_session: bool) -> None:
-        self._borrowed = borrowed
-        self._is_session = is_session
-        self._connection: Any = None
+    def __init__(self, connection: Any, session: Any = None) -> None:
+        self._connection = connection
+        self._session = session
+
+    @classmethod
+    def of_session(cls, session: Any) -> Self:
+        """Return the adapter of a session, whose connection is asked for when it is needed."""
+        return cls(None, session)
 
     def open(self) -> Style:
-        self._connection = self._borrowed.connection() if self._is_session else self._borrowed
+        if self._session is not None:
+            self._connection = self._session.connection()
         dialect = self._connection.dialect
         if dialect.name != "postgresql" or dialect.driver not in SQLALCHEMY_STYLES:
             raise InvalidArgument(
