@@ -1,4 +1,4 @@
-"""How a worker learns what was said about a message it holds, whoever said it, and to whichever client."""
+"""How a worker learns that a message it holds was acknowledged, by whichever handler and client."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,9 +12,9 @@ ENDED = frozenset({"completed", "deferred", "buried", "given_back"})
 
 
 class AttemptState:
-    """What is known of an attempt in progress. Handlers write from threads, one word at a time."""
+    """What is known of an attempt in a worker. Handlers write from threads, one attribute at a time."""
 
-    __slots__ = ("acknowledging", "is_lent", "is_lost", "outcome")
+    __slots__ = ("acknowledging", "is_borrowed", "is_lost", "outcome")
 
     def __init__(self) -> None:
         # The lease is no longer this attempt's.
@@ -23,40 +23,41 @@ class AttemptState:
         self.acknowledging = 0
         # How the handler itself has ended the attempt.
         self.outcome: str | None = None
-        # That was on a lent connection: its transaction may yet be rolled back.
-        self.is_lent = False
+        # That was on a borrowed connection: its transaction may yet be rolled back.
+        self.is_borrowed = False
 
     @property
-    def is_told(self) -> bool:
+    def is_acknowledged(self) -> bool:
         """Whether the queue knows for good that the attempt has ended."""
-        return self.outcome is not None and not self.is_lent
+        return self.outcome is not None and not self.is_borrowed
 
-    def note(self, outcome: str, is_lent: bool) -> None:
+    def note(self, outcome: str, is_borrowed: bool) -> None:
+        """Keep what the queue has answered to an acknowledgement."""
         if outcome in LOST:
             self.is_lost = True
         elif outcome in ENDED:
-            self.outcome, self.is_lent = outcome, is_lent
+            self.outcome, self.is_borrowed = outcome, is_borrowed
 
 
 @contextmanager
-def watched(
+def observe(
     messages: Sequence[Any], connection: object
 ) -> Iterator[Callable[[list[Outcome]], list[Outcome]]]:
-    """Tell the watches of these messages, where they have one, what is asked and what was answered."""
-    watches: list[AttemptState | None] = [getattr(message, "watch", None) for message in messages]
+    """Note an acknowledgement and its answers in the states of these messages, where a worker keeps one."""
+    states: list[AttemptState | None] = [getattr(message, "attempt_state", None) for message in messages]
 
     def note(outcomes: list[Outcome]) -> list[Outcome]:
-        for watch, outcome in zip(watches, outcomes, strict=True):
-            if watch is not None:
-                watch.note(outcome, connection is not None)
+        for state, outcome in zip(states, outcomes, strict=True):
+            if state is not None:
+                state.note(outcome, connection is not None)
         return outcomes
 
-    for watch in watches:
-        if watch is not None:
-            watch.acknowledging += 1
+    for state in states:
+        if state is not None:
+            state.acknowledging += 1
     try:
         yield note
     finally:
-        for watch in watches:
-            if watch is not None:
-                watch.acknowledging -= 1
+        for state in states:
+            if state is not None:
+                state.acknowledging -= 1

@@ -65,10 +65,10 @@ class Acknowledger:
         if attempt not in self._inventory.held:
             return  # lost, and reported when that was known
         has_failed = verdict.word is not Word.COMPLETE
-        if attempt.watch.outcome is not None and not (attempt.watch.is_lent and has_failed):
-            # The handler has told the queue itself. On a lent connection an error may have rolled that back.
-            self._done(attempt, verdict, attempt.watch.outcome)
-        elif verdict.word is Word.NOTHING or (attempt.watch.is_lost and verdict.word is not Word.GIVE_BACK):
+        if attempt.state.outcome is not None and not (attempt.state.is_borrowed and has_failed):
+            # The handler has told the queue itself. An error may have rolled back a borrowed connection.
+            self._done(attempt, verdict, attempt.state.outcome)
+        elif verdict.word is Word.NOTHING or (attempt.state.is_lost and verdict.word is not Word.GIVE_BACK):
             self._done(attempt, verdict, "lease_lost")
         else:
             if verdict.state is not None:

@@ -41,7 +41,7 @@ async def fetch(
                 # not acknowledged yet.
                 is_shared=True,
                 kind=AsyncMessage,
-                more={"queue": queue, "watch": None},
+                more={"queue": queue, "attempt_state": None},
             )
             leasing = receiver.lease(call, wait_s)
             try:

@@ -12,7 +12,7 @@ from lonnymq.calls import message as calls
 from lonnymq.calls.codec import Codec, encoded
 from lonnymq.calls.statement import picked
 from lonnymq.client.aio.caller import AsyncCaller
-from lonnymq.client.attempt_state import watched
+from lonnymq.client.attempt_state import observe
 from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
 from lonnymq.errors import invalid
 from lonnymq.model import (
@@ -36,7 +36,7 @@ class AsyncAcknowledger:
     ) -> list[CompleteOutcome]:
         """End the life of messages whose work is done."""
         ids, tokens = _fences(messages)
-        with watched(messages, connection) as note:
+        with observe(messages, connection) as note:
             answers = await self.caller.perform_each(
                 lambda places: calls.complete(picked(ids, places), picked(tokens, places)),
                 len(ids),
@@ -66,7 +66,7 @@ class AsyncAcknowledger:
             for one in argument.spread("state", state, states, len(ids))
         ]
         texts = [argument.error_text(one) for one in argument.spread("error", error, errors, len(ids))]
-        with watched(messages, connection) as note:
+        with observe(messages, connection) as note:
             answers = await self.caller.perform_each(
                 lambda places: calls.defer(
                     picked(ids, places),
@@ -91,7 +91,7 @@ class AsyncAcknowledger:
         """Make dead letters of them, with one `error` for all, or `errors`, one each."""
         ids, tokens = _fences(messages)
         texts = [argument.error_text(one) for one in argument.spread("error", error, errors, len(ids))]
-        with watched(messages, connection) as note:
+        with observe(messages, connection) as note:
             answers = await self.caller.perform_each(
                 lambda places: calls.bury(picked(ids, places), picked(tokens, places), picked(texts, places)),
                 len(ids),
@@ -104,7 +104,7 @@ class AsyncAcknowledger:
     ) -> list[GiveBackOutcome]:
         """Return them unworked, without spending an attempt."""
         ids, tokens = _fences(messages)
-        with watched(messages, connection) as note:
+        with observe(messages, connection) as note:
             answers = await self.caller.perform_each(
                 lambda places: calls.give_back(picked(ids, places), picked(tokens, places)),
                 len(ids),
@@ -122,7 +122,7 @@ class AsyncAcknowledger:
         """Keep them for another `lease_s` seconds from now."""
         lease_ms = argument.lease_ms(lease_s)
         ids, tokens = _fences(messages)
-        with watched(messages, connection) as note:
+        with observe(messages, connection) as note:
             answers = await self.caller.perform_each(
                 lambda places: calls.heartbeat(
                     picked(ids, places),

@@ -27,12 +27,12 @@ class AsyncMessage(LeasedMessage):
 
     queue: "AsyncQueue" = field(repr=False, compare=False)
     # Of the worker that holds it, if one does.
-    watch: AttemptState | None = field(default=None, repr=False, compare=False)
+    attempt_state: AttemptState | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_lost(self) -> bool:
         """Whether the worker knows that this lease has ended: stop, nothing of it will count."""
-        return self.watch is not None and self.watch.is_lost
+        return self.attempt_state is not None and self.attempt_state.is_lost
 
     @cached_property
     def payload(self) -> Any:

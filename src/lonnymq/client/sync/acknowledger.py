@@ -13,7 +13,7 @@ from lonnymq.calls import argument
 from lonnymq.calls import message as calls
 from lonnymq.calls.codec import Codec, encoded
 from lonnymq.calls.statement import picked
-from lonnymq.client.attempt_state import watched
+from lonnymq.client.attempt_state import observe
 from lonnymq.client.sync.caller import Caller
 from lonnymq.connections.sync.borrowed import BorrowedConnection
 from lonnymq.errors import invalid
@@ -38,7 +38,7 @@ class Acknowledger:
     ) -> list[CompleteOutcome]:
         """End the life of messages whose work is done."""
         ids, tokens = _fences(messages)
-        with watched(messages, connection) as note:
+        with observe(messages, connection) as note:
             answers = self.caller.perform_each(
                 lambda places: calls.complete(picked(ids, places), picked(tokens, places)),
                 len(ids),
@@ -68,7 +68,7 @@ class Acknowledger:
             for one in argument.spread("state", state, states, len(ids))
         ]
         texts = [argument.error_text(one) for one in argument.spread("error", error, errors, len(ids))]
-        with watched(messages, connection) as note:
+        with observe(messages, connection) as note:
             answers = self.caller.perform_each(
                 lambda places: calls.defer(
                     picked(ids, places),
@@ -93,7 +93,7 @@ class Acknowledger:
         """Make dead letters of them, with one `error` for all, or `errors`, one each."""
         ids, tokens = _fences(messages)
         texts = [argument.error_text(one) for one in argument.spread("error", error, errors, len(ids))]
-        with watched(messages, connection) as note:
+        with observe(messages, connection) as note:
             answers = self.caller.perform_each(
                 lambda places: calls.bury(picked(ids, places), picked(tokens, places), picked(texts, places)),
                 len(ids),
@@ -106,7 +106,7 @@ class Acknowledger:
     ) -> list[GiveBackOutcome]:
         """Return them unworked, without spending an attempt."""
         ids, tokens = _fences(messages)
-        with watched(messages, connection) as note:
+        with observe(messages, connection) as note:
             answers = self.caller.perform_each(
                 lambda places: calls.give_back(picked(ids, places), picked(tokens, places)),
                 len(ids),
@@ -124,7 +124,7 @@ class Acknowledger:
         """Keep them for another `lease_s` seconds from now."""
         lease_ms = argument.lease_ms(lease_s)
         ids, tokens = _fences(messages)
-        with watched(messages, connection) as note:
+        with observe(messages, connection) as note:
             answers = self.caller.perform_each(
                 lambda places: calls.heartbeat(
                     picked(ids, places),

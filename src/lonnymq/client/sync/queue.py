@@ -226,7 +226,7 @@ class Queue(Acknowledger):
             is_durable=connection is not None,
             is_shared=False,
             kind=Message,
-            more={"queue": self, "watch": None},
+            more={"queue": self, "attempt_state": None},
         )
         wait_s = 0.0 if wait is None else argument.seconds("wait", wait)
         if wait_s and connection is not None:
