@@ -16,15 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CLIENT = ROOT / "src" / "lonnymq" / "client"
+# The packages that have an aio/, which is written by hand, and a sync/, which is generated from it.
+PACKAGES = [ROOT / "src" / "lonnymq" / name for name in ("client", "connections")]
 
-# Twins that are both written by hand: what they do has no counterpart in the other world.
-BY_HAND = {"cancellation.py", "lent.py", "places.py", "resolving.py"}
+# Modules of which both versions are written by hand: what they do differs between the two worlds.
+BY_HAND = {"borrowed.py", "cancellation.py", "resolver.py", "semaphore.py"}
 
-# (source, target): each source is written by hand, each target is generated from it.
+# (source, target): each target is generated from its source.
 PAIRS: list[tuple[Path, Path]] = [
-    (source, CLIENT / "sync" / source.name)
-    for source in sorted((CLIENT / "aio").glob("*.py"))
+    (source, package / "sync" / source.name)
+    for package in PACKAGES
+    for source in sorted((package / "aio").glob("*.py"))
     if source.name not in BY_HAND
 ]
 

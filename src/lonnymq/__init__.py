@@ -12,10 +12,10 @@ from lonnymq.client.aio import (
     AsyncMessage,
     AsyncQueue,
 )
-from lonnymq.client.aio.lent import AsyncLentConnection
-from lonnymq.client.settings import ClientSettings
 from lonnymq.client.sync import Channel, Crons, DeadLetters, History, Message, Queue
-from lonnymq.client.sync.lent import LentConnection
+from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
+from lonnymq.connections.settings import ClientSettings
+from lonnymq.connections.sync.borrowed import BorrowedConnection
 from lonnymq.errors import (
     Busy,
     ChannelCollision,
@@ -112,14 +112,15 @@ __version__ = "0.1.0"
 __all__ = [
     "JSON",
     "App",
+    "AsyncBorrowedConnection",
     "AsyncChannel",
     "AsyncCrons",
     "AsyncDeadLetters",
     "AsyncHistory",
-    "AsyncLentConnection",
     "AsyncMessage",
     "AsyncQueue",
     "Batch",
+    "BorrowedConnection",
     "Bury",
     "BuryOutcome",
     "Busy",
@@ -168,7 +169,6 @@ __all__ = [
     "JsonCodec",
     "Lease",
     "LeasedMessage",
-    "LentConnection",
     "LiveMessage",
     "LoginRefused",
     "LonnyError",

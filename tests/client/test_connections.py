@@ -335,7 +335,7 @@ def test_a_completion_whose_reply_is_lost_is_not_reported_as_a_lost_lease(line: 
         message = queue.dequeue()[0]
         # What was completed is not named.
         line.swallow = b"SELECT 0"
-        with pytest.raises(ConnectionLost, match="the first try may have taken effect") as caught:
+        with pytest.raises(ConnectionLost, match="the first attempt may have taken effect") as caught:
             message.complete()
         assert caught.value.may_have_happened
 

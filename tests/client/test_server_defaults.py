@@ -64,7 +64,7 @@ def set_default(dsn: str) -> Iterator[SetDefault]:
 
 def use_everything(queue: Any, connection: Any = None) -> None:
     """The life of messages, with all that may be absent now there and now not."""
-    lent = {} if connection is None else {"connection": connection}
+    on = {} if connection is None else {"connection": connection}
     made = queue.enqueue_many(
         [
             NewMessage(channel="a", payload="ä\\x'", key="NULL"),
@@ -72,29 +72,29 @@ def use_everything(queue: Any, connection: Any = None) -> None:
             NewMessage(channel="b", payload=3, delay=0.0),
             NewMessage(channel="b", payload=None),
         ],
-        **lent,
+        **on,
     )
     assert [one.outcome for one in made] == ["created"] * 4
-    assert queue.enqueue("a", 1, key="NULL", **lent).outcome == "duplicate"
-    leased = {message.id: message for message in queue.dequeue(10, **lent)}
+    assert queue.enqueue("a", 1, key="NULL", **on).outcome == "duplicate"
+    leased = {message.id: message for message in queue.dequeue(10, **on)}
     first, second, third, fourth = (leased[one.id] for one in made)
     assert (first.key, second.key, third.key) == ("NULL", None, None)
     assert (first.payload, second.content, fourth.payload) == ("ä\\x'", b"\x00\\\xff", None)
     assert (first.max_attempts, second.max_attempts) == (None, 3)
     assert queue.defer(
-        [first, second], delays=[0.0, None], states=[None, {"n": 1}], errors=[None, "NULL"], **lent
+        [first, second], delays=[0.0, None], states=[None, {"n": 1}], errors=[None, "NULL"], **on
     ) == ["deferred", "deferred"]
-    assert queue.bury([third], errors=[None], **lent) == ["buried"]
-    assert queue.complete([fourth], **lent) == ["completed"]
-    again = {message.id: message for message in queue.dequeue(10, **lent)}
+    assert queue.bury([third], errors=[None], **on) == ["buried"]
+    assert queue.complete([fourth], **on) == ["completed"]
+    again = {message.id: message for message in queue.dequeue(10, **on)}
     assert (again[first.id].state, again[second.id].state) == (None, {"n": 1})
-    assert queue.complete(list(again.values()), **lent) == ["completed"] * 2
-    queue.channel("a").set(max_concurrency=1, is_paused=None, **lent)
-    assert queue.dead("b").list(**lent)[0].error is None
-    assert queue.cancel([queue.enqueue("c", 1, delay=60, **lent).id], **lent) == ["cancelled"]
-    loaded = queue.copy_in([NewMessage(channel="d", payload=n) for n in range(3)], **lent)
+    assert queue.complete(list(again.values()), **on) == ["completed"] * 2
+    queue.channel("a").set(max_concurrency=1, is_paused=None, **on)
+    assert queue.dead("b").list(**on)[0].error is None
+    assert queue.cancel([queue.enqueue("c", 1, delay=60, **on).id], **on) == ["cancelled"]
+    loaded = queue.copy_in([NewMessage(channel="d", payload=n) for n in range(3)], **on)
     assert loaded.created == 3
-    assert queue.status(**lent).waiting == 3
+    assert queue.status(**on).waiting == 3
 
 
 @pytest.mark.parametrize(("name", "value"), DEFAULTS.items(), ids=DEFAULTS)

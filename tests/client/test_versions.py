@@ -26,12 +26,12 @@ def mended(connect: Connect) -> Any:
 
 
 CALLS: dict[str, Callable[..., Any]] = {
-    "enqueue": lambda queue, **lent: queue.enqueue("a", 1, **lent),
-    "enqueue_many": lambda queue, **lent: queue.enqueue_many([NewMessage(channel="a", payload=1)], **lent),
-    "copy_in": lambda queue, **lent: queue.copy_in([NewMessage(channel="a", payload=1)], **lent),
-    "dequeue": lambda queue, **lent: queue.dequeue(**lent),
-    "status": lambda queue, **lent: queue.status(**lent),
-    "set": lambda queue, **lent: queue.channel("a").set(weight=2, **lent),
+    "enqueue": lambda queue, **on: queue.enqueue("a", 1, **on),
+    "enqueue_many": lambda queue, **on: queue.enqueue_many([NewMessage(channel="a", payload=1)], **on),
+    "copy_in": lambda queue, **on: queue.copy_in([NewMessage(channel="a", payload=1)], **on),
+    "dequeue": lambda queue, **on: queue.dequeue(**on),
+    "status": lambda queue, **on: queue.status(**on),
+    "set": lambda queue, **on: queue.channel("a").set(weight=2, **on),
 }
 
 

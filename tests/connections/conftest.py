@@ -1,4 +1,4 @@
-"""Each library's connections, lent to the client that takes them; tests are written once."""
+"""Connections of each library, borrowed by the client that supports them; tests are written once."""
 
 import asyncio
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import pytest
 
 import lonnymq
 from tests.client.conftest import Driven
-from tests.connections.lenders import ASYNCIO, BLOCKING, Loan, OpenLoan
+from tests.connections.libraries import ASYNCIO, BLOCKING, Loan, OpenLoan
 
 
 @pytest.fixture
@@ -18,32 +18,32 @@ def runner() -> Iterator[asyncio.Runner]:
 
 
 @pytest.fixture(params=[*BLOCKING, *ASYNCIO])
-def lender(request: pytest.FixtureRequest) -> str:
-    lender: str = request.param
-    return lender
+def library(request: pytest.FixtureRequest) -> str:
+    library: str = request.param
+    return library
 
 
 @pytest.fixture
-def lend(lender: str, dsn: str, runner: asyncio.Runner) -> Iterator[OpenLoan]:
+def borrow(library: str, dsn: str, runner: asyncio.Runner) -> Iterator[OpenLoan]:
     """A factory of loans."""
     opened: list[Loan] = []
 
-    def lend(**options: Any) -> Loan:
-        is_blocking = lender in BLOCKING
-        loan = BLOCKING[lender](dsn, **options) if is_blocking else ASYNCIO[lender](dsn, runner, **options)
+    def borrow(**options: Any) -> Loan:
+        is_blocking = library in BLOCKING
+        loan = BLOCKING[library](dsn, **options) if is_blocking else ASYNCIO[library](dsn, runner, **options)
         opened.append(loan)
         return loan
 
-    yield lend
+    yield borrow
     for loan in opened:
         loan.close()
 
 
 @pytest.fixture
-def lent_queue(lender: str, dsn: str, runner: asyncio.Runner) -> Iterator[Any]:
+def borrowing_queue(library: str, dsn: str, runner: asyncio.Runner) -> Iterator[Any]:
     """The client that takes these loans: the blocking one, or the asyncio one behind a blocking face."""
     queue: Any = lonnymq.Queue(dsn)
-    if lender in ASYNCIO:
+    if library in ASYNCIO:
         queue = Driven(lonnymq.AsyncQueue(dsn), runner)
     yield queue
     queue.close()

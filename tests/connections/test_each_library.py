@@ -22,8 +22,8 @@ from sqlalchemy.ext.asyncio import (
 )
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
-from lonnymq import AsyncQueue, ConnectionLost, InvalidArgument, LentConnection, Queue, TransactionAborted
-from tests.connections.lenders import alchemy_url, asyncpg_options, django_connection
+from lonnymq import AsyncQueue, BorrowedConnection, ConnectionLost, InvalidArgument, Queue, TransactionAborted
+from tests.connections.libraries import alchemy_url, asyncpg_options, django_connection
 
 
 def test_a_cursor_keeps_what_the_caller_has_yet_to_fetch(queue: Queue, dsn: str) -> None:
@@ -245,7 +245,7 @@ DJANGO_ON_PSYCOPG2 = """
     options = psycopg.conninfo.conninfo_to_dict(sys.argv[1])
     kept = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "psycopg"}
     sys.modules["psycopg"] = None
-    from tests.connections.lenders_of_django import django_connection_of
+    from tests.connections.library_of_django import django_connection_of
     connection = django_connection_of(options)
     connection.ensure_connection()
     sys.modules.pop("psycopg"); sys.modules.update(kept)
@@ -314,9 +314,9 @@ def test_a_blocking_connection_is_refused_by_the_async_queue(dsn: str) -> None:
         async with AsyncQueue(dsn) as queue:
             with psycopg.connect(dsn) as blocking, Session(engine) as session:
                 for connection in (blocking, blocking.cursor(), session, django_connection(dsn)):
-                    lent: Any = connection
+                    borrowed: Any = connection
                     with pytest.raises(InvalidArgument, match="a blocking one is for Queue"):
-                        await queue.enqueue("a", 1, connection=lent)
+                        await queue.enqueue("a", 1, connection=borrowed)
         engine.dispose()
 
     asyncio.run(main())
@@ -345,7 +345,7 @@ def test_none_of_the_libraries_is_imported_by_us(dsn: str) -> None:
     assert ended.stdout == "[]\n"
 
 
-def pass_on(queue: Queue, connection: LentConnection | None) -> None:
+def pass_on(queue: Queue, connection: BorrowedConnection | None) -> None:
     """Here for the type checker: what callers write around the queue."""
     queue.enqueue("a", 1, connection=connection)
 

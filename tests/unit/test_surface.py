@@ -1,14 +1,18 @@
 """What the package offers, and that both clients offer the same."""
 
 import inspect
+import re
 import subprocess
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import lonnymq
+from lonnymq import Queue
+from lonnymq.client.aio.caller import AsyncCaller
 from tools import unasync
 
 TWINS = [
@@ -66,6 +70,21 @@ def test_every_method_says_what_it_does() -> None:
                     assert inspect.getdoc(value), f"{kind.__name__}.{name} says nothing"
 
 
-def test_every_file_of_the_blocking_client_has_its_source() -> None:
-    sources = {path.name for path in (unasync.CLIENT / "aio").glob("*.py")}
-    assert {path.name for path in (unasync.CLIENT / "sync").glob("*.py")} == sources
+def test_other_packages_use_only_what_the_caller_offers_them() -> None:
+    documented = set(re.findall(r"`(\w+)", str(AsyncCaller.__doc__))) - {"queue", "lonnymq"}
+    package = Path(lonnymq.__file__).parent
+    found = {
+        name
+        for path in package.rglob("*.py")
+        if not path.is_relative_to(package / "client")
+        for name in re.findall(r"caller\.(\w+)", path.read_text(encoding="utf-8"))
+    }
+    assert found <= documented
+    assert documented <= set(dir(AsyncCaller)) | vars(Queue("").caller).keys()
+
+
+@pytest.mark.parametrize("package", unasync.PACKAGES, ids=lambda package: package.name)
+def test_every_file_of_the_blocking_client_has_its_source(package: Path) -> None:
+    sources = {path.name for path in (package / "aio").glob("*.py")}
+    assert sources
+    assert {path.name for path in (package / "sync").glob("*.py")} == sources

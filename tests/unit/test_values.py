@@ -1,6 +1,5 @@
-"""Arguments, codecs, drafts and pauses: pure functions."""
+"""Arguments, codecs and drafts: pure functions."""
 
-import time
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from uuid import UUID
@@ -14,7 +13,6 @@ from lonnymq.calls import argument, stage
 from lonnymq.calls.codec import JSON, encoded
 from lonnymq.calls.draft import Draft, draft
 from lonnymq.calls.statement import array, dump
-from lonnymq.client.backoff import pauses
 from lonnymq.errors import invalid
 
 JSON_VALUES = st.recursive(
@@ -98,18 +96,6 @@ def test_a_staged_row_has_as_many_fields_as_it_says() -> None:
         length = int.from_bytes(row[place : place + 4], signed=True)
         place += 4 + max(length, 0)
     assert place == len(row)
-
-
-def test_pauses_grow_and_end() -> None:
-    began = time.monotonic()
-    taken = []
-    for pause_s in pauses(0.001, 0.004, 0.02):
-        taken.append(pause_s)
-        time.sleep(pause_s)
-    assert 0.0005 <= taken[0] <= 0.001
-    assert all(pause_s <= 0.004 for pause_s in taken)
-    assert time.monotonic() - began < 5
-    assert len(list(pauses(1, 1, 0))) == 1
 
 
 @pytest.mark.parametrize("dsn", ["postgresql+psycopg://me:s3cret@db/x", "me:s3cret@db"])

@@ -56,8 +56,10 @@ class Call(Generic[Result]):
     values: tuple[Any, ...]
     decode: Callable[[Rows], Result]
     is_repeatable: bool = True
-    # Whether this answer, if it is that to a repetition, may be due to the first try.
+    # Whether this answer, on a retry, may be the effect of the first attempt.
     is_unsure: Callable[[Result], bool] = lambda result: False
+    # Returns the call that takes the effect back, for a caller that was cancelled and never saw the result.
+    undo: "Callable[[Result], Call[Any] | None] | None" = None
 
 
 def function(name: str, returns: str = "*", where: str = "", **parameters: str) -> Statement:

@@ -1,5 +1,1 @@
 """How messages enter and leave: aio/ is written by hand, sync/ is generated from it."""
-
-from lonnymq.client.settings import ClientSettings
-
-__all__ = ["ClientSettings"]

@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from lonnymq.calls import claim as calls
-from lonnymq.client.backoff import pauses
+from lonnymq.connections.backoff import Backoff
 from lonnymq.errors import Busy, LonnyError
 from lonnymq.spark import columns
 from lonnymq.spark.database import arrow_schema, client, opened
@@ -122,7 +122,7 @@ class ConsumeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._opened.close()
 
     def _complete(self, claim: str) -> None:
-        for pause_s in pauses(0.01, 0.5, BUSY_FOR_S):
+        for pause_s in Backoff(first_s=0.01, most_s=0.5).pauses(for_s=BUSY_FOR_S):
             outcome, lost = self._queue.caller.perform(calls.complete(claim))
             if outcome == "done":
                 break

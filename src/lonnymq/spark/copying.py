@@ -9,9 +9,9 @@ from uuid import UUID
 import psycopg
 
 from lonnymq.calls import stage
-from lonnymq.client import failure
 from lonnymq.client.staging import copying
 from lonnymq.client.sync.bulk import send
+from lonnymq.connections import failure
 from lonnymq.errors import InvalidArgument
 from lonnymq.spark.encode import Encoder
 
@@ -88,4 +88,4 @@ class Copying:
     def _translated(self, error: psycopg.Error) -> Exception:
         if isinstance(error, psycopg.errors.CharacterNotInRepertoire):
             return InvalidArgument("column channel or key has a character that no text may have: NUL")
-        return failure.translated(error, self._connection, self._queue.schema, commits=False)
+        return failure.translate(error, self._connection, self._queue.schema, commits=False)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from psycopg.conninfo import make_conninfo
 
 from lonnymq.calls.statement import Statement
-from lonnymq.client import failure
-from lonnymq.client.settings import CONNECTION_DEFAULTS, ClientSettings
 from lonnymq.client.sync.queue import Queue
+from lonnymq.connections import failure
+from lonnymq.connections.settings import CONNECTION_DEFAULTS, ClientSettings
 from lonnymq.spark.columns import Column
 from lonnymq.spark.options import Connect
 
@@ -53,7 +53,7 @@ def batches(connect: Connect, statement: Statement, columns: Sequence[Column]) -
                     ]
                     yield pa.record_batch(cast, schema=schema)
     except adbc.Error as error:
-        ours = failure.of_foreign(error, connect.schema, is_lost=False, commits=False)
+        ours = failure.translate_other(error, connect.schema, is_lost=False, commits=False)
         raise ours from (None if ours is error else error)
 
 

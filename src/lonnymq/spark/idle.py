@@ -2,6 +2,8 @@
 
 import time
 
+from lonnymq.connections.backoff import Backoff
+
 FIRST_S = 0.01
 MOST_S = 0.2
 # Questions further apart than this are spaced by a trigger already.
@@ -13,13 +15,12 @@ class Idle:
 
     def __init__(self) -> None:
         self._asked_at = 0.0
-        self._pause_s = FIRST_S
+        self._backoff = Backoff(first_s=FIRST_S, most_s=MOST_S)
 
     def rest(self) -> None:
         now = time.monotonic()
         if now - self._asked_at > APART_S:
-            self._pause_s = FIRST_S
+            self._backoff.reset()
         else:
-            time.sleep(self._pause_s)
-            self._pause_s = min(2 * self._pause_s, MOST_S)
+            time.sleep(self._backoff.next_s())
         self._asked_at = time.monotonic()

@@ -8,7 +8,7 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from lonnymq.calls import argument
-from lonnymq.client.settings import ClientSettings, connection_options
+from lonnymq.connections.settings import ClientSettings, connection_options
 from lonnymq.errors import InvalidArgument, invalid
 from lonnymq.schema import require_schema
 from lonnymq.spark import columns

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 import psycopg
 
 from lonnymq.calls.cron import LATEST
-from lonnymq.client import outage
 from lonnymq.client.aio import AsyncQueue
+from lonnymq.connections import outage
 from lonnymq.cron import schedule
 from lonnymq.errors import Busy, ConnectionLost, NotPermitted, SchemaError
 from lonnymq.model import Cron, CronTickOutcome, DueCron, LeasedMessage, Ticks

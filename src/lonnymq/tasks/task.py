@@ -19,9 +19,9 @@ from lonnymq.worker.threads import awaitable
 
 if TYPE_CHECKING:
     from lonnymq.client.aio import AsyncMessage
-    from lonnymq.client.aio.lent import AsyncLentConnection
     from lonnymq.client.sync import Message
-    from lonnymq.client.sync.lent import LentConnection
+    from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
+    from lonnymq.connections.sync.borrowed import BorrowedConnection
     from lonnymq.tasks.app import App
 
 P = ParamSpec("P")
@@ -47,7 +47,7 @@ class EnqueueOptions:
     key: str | None = None
     max_attempts: int | None = None
     raise_if_dropped: bool = False
-    connection: "LentConnection | AsyncLentConnection | None" = None
+    connection: "BorrowedConnection | AsyncBorrowedConnection | None" = None
 
 
 class Default(Enum):
@@ -118,7 +118,7 @@ class Task(Generic[P, Returned, Answer]):
         key: str | None = None,
         max_attempts: int | None = None,
         raise_if_dropped: bool = False,
-        connection: "LentConnection | AsyncLentConnection | None" = None,
+        connection: "BorrowedConnection | AsyncBorrowedConnection | None" = None,
     ) -> "PreparedTask[P, Returned, Answer]":
         """Say when and how, then `.enqueue(...)`: `resize.options(delay=60).enqueue("acme", 7)`."""
         return PreparedTask(

@@ -29,7 +29,7 @@ class Bench:
     """Works what it is given, and records how that ended."""
 
     def __init__(
-        self, queue: "AsyncQueue", twin: "Queue", handler: Any, middleware: Sequence[Middleware]
+        self, queue: "AsyncQueue", blocking_queue: "Queue", handler: Any, middleware: Sequence[Middleware]
     ) -> None:
         news = asyncio.Event()
         judge = Judge(queue.codec)
@@ -40,7 +40,7 @@ class Bench:
         self._outside = Outside(news)
         self._inventory = Inventory(SETTINGS, router.is_batch, self._give_back)
         self._acknowledger = Acknowledger(queue.caller, self._inventory, self.record, SETTINGS.patience_s)
-        pipeline = Pipeline([self.record.around, *middleware], self._outside, twin)
+        pipeline = Pipeline([self.record.around, *middleware], self._outside, blocking_queue)
         self._slot = Slot(self._inventory, router, pipeline, judge, self._acknowledger.add, self._prepare)
         self._acknowledging = asyncio.create_task(self._acknowledger.run())
 
@@ -68,9 +68,9 @@ class Bench:
 
 @asynccontextmanager
 async def bench(
-    queue: "AsyncQueue", twin: "Queue", handler: Any, middleware: Sequence[Middleware]
+    queue: "AsyncQueue", blocking_queue: "Queue", handler: Any, middleware: Sequence[Middleware]
 ) -> AsyncIterator[Bench]:
-    one = Bench(queue, twin, handler, middleware)
+    one = Bench(queue, blocking_queue, handler, middleware)
     try:
         yield one
     finally:

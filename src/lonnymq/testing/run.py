@@ -162,9 +162,9 @@ async def _closed(jobs: AsyncGenerator[Job, None]) -> None:
 
 async def _worked(plan: Plan, attempts: list[WorkedAttempt]) -> AsyncGenerator[Job, None]:
     """The loop; what blocks is yielded."""
-    queue, twin = plan.clients.queue(), plan.clients.twin()
+    queue, blocking_queue = plan.clients.queue(), plan.clients.blocking_queue()
     try:
-        async with bench(queue, twin, plan.handler, plan.middleware) as one:
+        async with bench(queue, blocking_queue, plan.handler, plan.middleware) as one:
             one.record.attempts = attempts
             time = Standing() if plan.clock is None else await passing(queue, plan.handler, plan.until)
             while True:
@@ -180,8 +180,8 @@ async def _worked(plan: Plan, attempts: list[WorkedAttempt]) -> AsyncGenerator[J
     finally:
         if queue is not plan.clients.given:
             await queue.close()
-        if twin is not plan.clients.given:
-            twin.close()
+        if blocking_queue is not plan.clients.given:
+            blocking_queue.close()
 
 
 def _raise_failure(plan: Plan, one: Bench) -> None:

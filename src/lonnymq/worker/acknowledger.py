@@ -8,8 +8,9 @@ import psycopg
 from lonnymq.calls import argument
 from lonnymq.calls import message as calls
 from lonnymq.client.aio.caller import MAX_BATCH
+from lonnymq.connections.backoff import Backoff
 from lonnymq.errors import Busy, ConnectionLost, LonnyError
-from lonnymq.worker.patience import Pauses, answered, slowest_s
+from lonnymq.worker.patience import answered, slowest_s
 from lonnymq.worker.verdict import GIVEN_BACK, Verdict, Word
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Acknowledger:
         self._patience_s = patience_s
         # Where large states go, so that nothing else waits behind them.
         self._heavy = heavy
-        self._pauses = Pauses()
+        self._pauses = Backoff()
         self._pending: list[Ended] = []
         self._signal: asyncio.Future[None] | None = None
 
@@ -64,10 +65,10 @@ class Acknowledger:
         if attempt not in self._inventory.held:
             return  # lost, and reported when that was known
         has_failed = verdict.word is not Word.COMPLETE
-        if attempt.watch.outcome is not None and not (attempt.watch.is_lent and has_failed):
-            # The handler has told the queue itself. On a lent connection an error may have rolled that back.
-            self._done(attempt, verdict, attempt.watch.outcome)
-        elif verdict.word is Word.NOTHING or (attempt.watch.is_lost and verdict.word is not Word.GIVE_BACK):
+        if attempt.state.outcome is not None and not (attempt.state.is_borrowed and has_failed):
+            # The handler has told the queue itself. An error may have rolled back a borrowed connection.
+            self._done(attempt, verdict, attempt.state.outcome)
+        elif verdict.word is Word.NOTHING or (attempt.state.is_lost and verdict.word is not Word.GIVE_BACK):
             self._done(attempt, verdict, "lease_lost")
         else:
             if verdict.state is not None:

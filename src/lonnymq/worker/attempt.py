@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lonnymq.client.watch import Watch
+from lonnymq.client.attempt_state import AttemptState
 
 if TYPE_CHECKING:
     from lonnymq.client.aio import AsyncMessage
@@ -27,16 +27,16 @@ class Attempt:
         "message",
         "reserved_bytes",
         "slot",
+        "state",
         "unread_bytes",
         "waiting_since",
-        "watch",
     )
 
     def __init__(self, message: "AsyncMessage", now: float, kept_until: float) -> None:
         self.message = message
         # What the handler's own calls tell of it. The message refers to this, not to the attempt: without a
         # cycle, a large content is freed at once.
-        self.watch = Watch()
+        self.state = AttemptState()
         # By the monotonic clock: until then the lease is ours, whatever becomes of the connection.
         self.kept_until = kept_until
         self.waiting_since = now
@@ -51,7 +51,7 @@ class Attempt:
         self.ended_at = 0.0
         # An acknowledgement was sent and its answer was lost: it may have taken effect.
         self.is_doubtful = False
-        object.__setattr__(message, "watch", self.watch)
+        object.__setattr__(message, "attempt_state", self.state)
 
     @property
     def is_suspect(self) -> bool:

@@ -9,8 +9,8 @@ from psycopg_pool import AsyncConnectionPool
 
 from lonnymq.calls.codec import JSON, Codec
 from lonnymq.client.aio import AsyncQueue
-from lonnymq.client.settings import ClientSettings
 from lonnymq.client.sync import Queue
+from lonnymq.connections.settings import ClientSettings
 from lonnymq.errors import LonnyError, invalid_kind
 
 EXPECTED = "a connection string, an AsyncQueue, or a Queue that was made from a connection string"
@@ -49,7 +49,7 @@ class Clients:
         settings = replace(self.settings or ClientSettings(), pool_min_size=1, pool_max_size=connections)
         return self._made(_connector(self.target), settings)
 
-    def twin(self) -> Queue:
+    def blocking_queue(self) -> Queue:
         """The blocking client; it connects only if a handler in a thread uses it without a connection."""
         if isinstance(self.given, Queue):
             return self.given

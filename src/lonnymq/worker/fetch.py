@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 from lonnymq.calls import message as calls
 from lonnymq.client.aio import AsyncMessage
 from lonnymq.client.aio.receiver import AsyncReceiver
+from lonnymq.connections.backoff import Backoff
 from lonnymq.errors import is_hopeless
-from lonnymq.worker.patience import Pauses, answered, close_quietly
+from lonnymq.worker.patience import answered, close_quietly
 
 if TYPE_CHECKING:
     from lonnymq.client.aio import AsyncQueue
@@ -26,7 +27,7 @@ async def fetch(
 ) -> None:
     """Fetch for ever. `queue` is what the handlers' messages speak to."""
     receiver = AsyncReceiver(caller)
-    pauses = Pauses()
+    backoff = Backoff()
     # An idle call ends after a while, so that one which hangs can be told from one which sleeps.
     wait_s = settings.patience_s
     try:
@@ -40,7 +41,7 @@ async def fetch(
                 # not acknowledged yet.
                 is_shared=True,
                 kind=AsyncMessage,
-                more={"queue": queue, "watch": None},
+                more={"queue": queue, "attempt_state": None},
             )
             leasing = receiver.lease(call, wait_s)
             try:
@@ -51,9 +52,9 @@ async def fetch(
                 if is_hopeless(error):
                     raise
                 report.trouble("dequeue", error)
-                await asyncio.sleep(pauses.next_s())
+                await asyncio.sleep(backoff.next_s())
             else:
-                pauses.reset()
+                backoff.reset()
                 report.recovered("dequeue")
     finally:
         await close_quietly(receiver.close())

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from lonnymq.calls import message as calls
 from lonnymq.calls.statement import picked
 from lonnymq.client.aio.caller import MAX_BATCH
+from lonnymq.connections.backoff import Backoff
 from lonnymq.model import HeartbeatOutcome
-from lonnymq.worker.patience import Pauses, answered
+from lonnymq.worker.patience import answered
 from lonnymq.worker.report import LOG
 from lonnymq.worker.verdict import GIVEN_BACK, Interruption
 
@@ -42,7 +43,7 @@ class LeaseKeeper:
         self._report = report
         self._lease_ms = lease_ms
         self._interval_s = lease_ms / 1000 / BEATS_PER_LEASE
-        self._pauses = Pauses(most_s=self._interval_s / 2)
+        self._backoff = Backoff(most_s=self._interval_s / 2)
 
     async def run(self) -> None:
         """Beat for ever."""
@@ -55,16 +56,18 @@ class LeaseKeeper:
 
     async def _keep_all(self) -> float:
         """Send a heartbeat for everything that is held; return the pause until the next."""
-        attempts = [one for one in self._inventory.held if not (one.watch.is_told or one.watch.acknowledging)]
+        attempts = [
+            one for one in self._inventory.held if not (one.state.is_acknowledged or one.state.acknowledging)
+        ]
         pause_s = self._interval_s
         try:
             if attempts:
                 await self._beat(attempts)
                 self._report.recovered("heartbeat")
-                self._pauses.reset()
+                self._backoff.reset()
         except Exception as error:  # noqa: BLE001 - the worker outlives it
             self._report.trouble("heartbeat", error)
-            pause_s = self._pauses.next_s()
+            pause_s = self._backoff.next_s()
         self._lose_the_unkept()
         return pause_s
 
@@ -81,7 +84,7 @@ class LeaseKeeper:
 
     async def _beat(self, attempts: "list[Attempt]") -> None:
         asked_at = time.monotonic()
-        soonest = min((one.kept_until for one in attempts if not one.watch.outcome), default=math.inf)
+        soonest = min((one.kept_until for one in attempts if not one.state.outcome), default=math.inf)
         patience_s = min(self._interval_s, max(soonest - asked_at, self._interval_s / 10))
         ids = [attempt.message.id for attempt in attempts]
         tokens = [attempt.message.token for attempt in attempts]
@@ -115,12 +118,12 @@ class LeaseKeeper:
 
     def _lose(self, attempt: "Attempt", why: Interruption) -> None:
         is_past = (
-            attempt.ended_at or attempt.watch.outcome or attempt.watch.acknowledging or attempt.interruption
+            attempt.ended_at or attempt.state.outcome or attempt.state.acknowledging or attempt.interruption
         )
         if is_past or attempt not in self._inventory.held:
             # Whoever speaks to the queue about it hears the same, or has told.
             return
-        attempt.watch.is_lost, attempt.interruption, attempt.kept_until = True, why, 0.0
+        attempt.state.is_lost, attempt.interruption, attempt.kept_until = True, why, 0.0
         self._report.lost(attempt, why)
         slot = attempt.slot
         if why is Interruption.LOST:

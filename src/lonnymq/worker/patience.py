@@ -2,11 +2,10 @@
 
 import asyncio
 import contextlib
-import random
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from lonnymq.client.aio.source import AsyncSource
+from lonnymq.connections.aio.source import AsyncSource
 
 Result = TypeVar("Result")
 
@@ -22,21 +21,6 @@ CLOSE_S = 3.0
 def slowest_s(patience_s: float, size: int) -> float:
     """Return how long a call may take that carries this many bytes."""
     return patience_s + size / SLOWEST_BYTES_PER_S
-
-
-class Pauses:
-    """Pauses between tries while something does not pass: growing, with jitter, for as long as it takes."""
-
-    def __init__(self, first_s: float = 0.05, most_s: float = 2.0) -> None:
-        self._first_s = self._pause_s = first_s
-        self._most_s = most_s
-
-    def next_s(self) -> float:
-        pause_s, self._pause_s = self._pause_s, min(self._pause_s * 2, self._most_s)
-        return pause_s * random.uniform(0.5, 1.0)
-
-    def reset(self) -> None:
-        self._pause_s = self._first_s
 
 
 async def answered(

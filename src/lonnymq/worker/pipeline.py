@@ -20,12 +20,12 @@ FIELDS = tuple(field.name for field in fields(Message))
 
 
 class Pipeline:
-    """`twin` is the blocking client, for handlers in threads."""
+    """`blocking_queue` is the client of handlers in threads."""
 
-    def __init__(self, middleware: Sequence[Middleware], threads: Threads, twin: Queue) -> None:
+    def __init__(self, middleware: Sequence[Middleware], threads: Threads, blocking_queue: Queue) -> None:
         self._middleware = tuple(reversed(middleware))
         self._threads = threads
-        self._twin = twin
+        self._blocking_queue = blocking_queue
 
     def run(self, handler: Handler, messages: list[AsyncMessage]) -> Awaitable[object]:
         """Have the messages worked, in a context of their own."""
@@ -57,4 +57,4 @@ class Pipeline:
     def _blocking(self, message: AsyncMessage) -> Message:
         # Its fields only: whoever routed it may have decoded the payload, which is kept beside them.
         given = {name: getattr(message, name) for name in FIELDS}
-        return Message(**{**given, "queue": self._twin})
+        return Message(**{**given, "queue": self._blocking_queue})

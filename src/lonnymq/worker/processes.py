@@ -15,9 +15,9 @@ from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from lonnymq.connections.backoff import Backoff
 from lonnymq.errors import InvalidArgument
 from lonnymq.worker import child
-from lonnymq.worker.patience import Pauses
 from lonnymq.worker.report import LOG
 from lonnymq.worker.settings import ExitCode
 from lonnymq.worker.shutdown import END_S, SIGNALS
@@ -86,7 +86,7 @@ class Supervisor:
         self._has_worked = False
         self._kill_at = float("inf")
         self._start_at = 0.0
-        self._pauses = Pauses(0.5, 30.0)
+        self._backoff = Backoff(first_s=0.5, most_s=30.0)
 
     def run(self) -> int:
         """Start, watch and restart; stop when asked."""
@@ -141,8 +141,8 @@ class Supervisor:
     def _plan_restart(self, dead: Child, status: int | None) -> None:
         if dead.is_ready:
             # It died at work. Other tenants wait for the next one, whatever a message did to this one.
-            self._pauses.reset()
-        pause_s = self._pauses.next_s()
+            self._backoff.reset()
+        pause_s = self._backoff.next_s()
         self._start_at = time.monotonic() + pause_s
         LOG.error(
             "worker process %s ended with %s, starting another in %.1f s", dead.process.pid, status, pause_s

@@ -4,7 +4,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from lonnymq.calls import message as calls
-from lonnymq.worker.patience import Pauses, answered, slowest_s
+from lonnymq.connections.backoff import Backoff
+from lonnymq.worker.patience import answered, slowest_s
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,7 @@ class Reader:
         self._inventory = inventory
         self._report = report
         self._patience_s = patience_s
-        self._pauses = Pauses()
+        self._backoff = Backoff()
 
     async def run(self) -> None:
         """Read for ever."""
@@ -37,10 +38,10 @@ class Reader:
             except Exception as error:  # noqa: BLE001 - the worker outlives it
                 self._report.trouble("reading", error)
                 self._inventory.fail_to_read()
-                await asyncio.sleep(self._pauses.next_s())
+                await asyncio.sleep(self._backoff.next_s())
             else:
                 self._report.recovered("reading")
-                self._pauses.reset()
+                self._backoff.reset()
                 self._inventory.arrive(contents)
                 # Nothing of these is kept until the next ones come.
                 del contents

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from lonnymq.calls.argument import error_text
-from lonnymq.client import outage
+from lonnymq.connections import outage
 from lonnymq.errors import ConnectionLost
 from lonnymq.texts import MAX_LINE, cut, line
 from lonnymq.worker.verdict import Interruption, Verdict, Word
@@ -46,9 +46,9 @@ class Report:
         """One line for an attempt, when the queue has answered."""
         if attempt.interruption is Interruption.CANCELLED:
             return  # reported when that was known
-        if outcome == "lease_lost" and attempt.watch.is_lent:
+        if outcome == "lease_lost" and attempt.state.is_borrowed:
             # An error after a transaction that was committed with the acknowledgement in it.
-            outcome = str(attempt.watch.outcome)
+            outcome = str(attempt.state.outcome)
         elif outcome == "lease_lost" and attempt.is_doubtful:
             # An earlier try took effect, and its answer was cut off.
             outcome = {Word.COMPLETE: "completed", Word.DEFER: "deferred", Word.BURY: "buried"}.get(

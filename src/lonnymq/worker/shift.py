@@ -41,10 +41,10 @@ class Shift:
         # Heartbeats and acknowledgements wait for nobody: not for handlers, not for large contents.
         self._own = own = clients.own(OWN_CONNECTIONS)
         self._beating, self._acknowledging = clients.own(1), clients.own(1)
-        self._queue, self._twin = clients.queue(), clients.twin()
+        self._queue, self._blocking_queue = clients.queue(), clients.blocking_queue()
         judge, router = Judge(clients.codec), worker.router
         self._threads = Threads()
-        pipeline = Pipeline(worker.middleware, self._threads, self._twin)
+        pipeline = Pipeline(worker.middleware, self._threads, self._blocking_queue)
         self._inventory = inventory = Inventory(settings, router.is_batch, self._give_back)
         patience_s = settings.patience_s
         self._heavy = Acknowledger(own.caller, inventory, report, patience_s)
@@ -88,8 +88,8 @@ class Shift:
         if self._queue is not self._worker.clients.given:
             queues.append(self._queue)
         await asyncio.gather(*(close_quietly(queue.close()) for queue in queues))
-        if self._twin is not self._worker.clients.given:
-            self._twin.close()
+        if self._blocking_queue is not self._worker.clients.given:
+            self._blocking_queue.close()
 
     async def fetch(self) -> None:
         """Until asked to stop; then what no handler has begun goes back at once."""

@@ -213,4 +213,4 @@ class Slot:
             self._acknowledge(attempt, verdict)
             if verdict.word is not Word.COMPLETE:
                 # For a handler in a thread that goes on: nothing of it will count.
-                attempt.watch.is_lost = True
+                attempt.state.is_lost = True

@@ -5,10 +5,11 @@ import shlex
 from typing import TYPE_CHECKING
 
 from lonnymq.calls import queue as queue_calls
-from lonnymq.client import outage
+from lonnymq.connections import outage
+from lonnymq.connections.backoff import Backoff
 from lonnymq.errors import NotPermitted, is_hopeless
 from lonnymq.texts import line
-from lonnymq.worker.patience import Pauses, answered, close_quietly
+from lonnymq.worker.patience import answered, close_quietly
 from lonnymq.worker.report import LOG
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ async def wait_for_queue(clients: "Clients", shutdown: "Shutdown", patience_s: f
 
 
 async def _check(queue: "AsyncQueue", patience_s: float) -> None:
-    pauses = Pauses(0.05, 1.0)
+    backoff = Backoff(most_s=1.0)
     is_told = False
     while True:
         try:
@@ -50,7 +51,7 @@ async def _check(queue: "AsyncQueue", patience_s: float) -> None:
             if not (is_told or outage.is_known()):
                 LOG.warning("the queue cannot be used yet, trying again: %s", line(str(error)))
             is_told = True
-            await asyncio.sleep(pauses.next_s())
+            await asyncio.sleep(backoff.next_s())
         else:
             return
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lonnymq.client.aio import AsyncQueue
-from lonnymq.client.target import described, schema_or_environment
+from lonnymq.connections.target import described, schema_or_environment
 from lonnymq.errors import is_hopeless
 from lonnymq.worker import processes
 from lonnymq.worker.clients import Clients

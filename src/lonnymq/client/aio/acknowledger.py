@@ -12,8 +12,8 @@ from lonnymq.calls import message as calls
 from lonnymq.calls.codec import Codec, encoded
 from lonnymq.calls.statement import picked
 from lonnymq.client.aio.caller import AsyncCaller
-from lonnymq.client.aio.lent import AsyncLentConnection
-from lonnymq.client.watch import watched
+from lonnymq.client.attempt_state import observe
+from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
 from lonnymq.errors import invalid
 from lonnymq.model import (
     BuryOutcome,
@@ -32,11 +32,11 @@ class AsyncAcknowledger:
     codec: Codec
 
     async def complete(
-        self, messages: Sequence[Lease], *, connection: AsyncLentConnection | None = None
+        self, messages: Sequence[Lease], *, connection: AsyncBorrowedConnection | None = None
     ) -> list[CompleteOutcome]:
         """End the life of messages whose work is done."""
         ids, tokens = _fences(messages)
-        with watched(messages, connection) as note:
+        with observe(messages, connection) as note:
             answers = await self.caller.perform_each(
                 lambda places: calls.complete(picked(ids, places), picked(tokens, places)),
                 len(ids),
@@ -54,7 +54,7 @@ class AsyncAcknowledger:
         delays: Sequence[timedelta | float | None] | None = None,
         states: Sequence[Any] | None = None,
         errors: Sequence[str | None] | None = None,
-        connection: AsyncLentConnection | None = None,
+        connection: AsyncBorrowedConnection | None = None,
     ) -> list[DeferOutcome]:
         """Try them again later: with one `delay`, `state`, `error` for all, or `delays`, ... one each."""
         ids, tokens = _fences(messages)
@@ -66,7 +66,7 @@ class AsyncAcknowledger:
             for one in argument.spread("state", state, states, len(ids))
         ]
         texts = [argument.error_text(one) for one in argument.spread("error", error, errors, len(ids))]
-        with watched(messages, connection) as note:
+        with observe(messages, connection) as note:
             answers = await self.caller.perform_each(
                 lambda places: calls.defer(
                     picked(ids, places),
@@ -86,12 +86,12 @@ class AsyncAcknowledger:
         *,
         error: str | None = None,
         errors: Sequence[str | None] | None = None,
-        connection: AsyncLentConnection | None = None,
+        connection: AsyncBorrowedConnection | None = None,
     ) -> list[BuryOutcome]:
         """Make dead letters of them, with one `error` for all, or `errors`, one each."""
         ids, tokens = _fences(messages)
         texts = [argument.error_text(one) for one in argument.spread("error", error, errors, len(ids))]
-        with watched(messages, connection) as note:
+        with observe(messages, connection) as note:
             answers = await self.caller.perform_each(
                 lambda places: calls.bury(picked(ids, places), picked(tokens, places), picked(texts, places)),
                 len(ids),
@@ -100,11 +100,11 @@ class AsyncAcknowledger:
             return note(answers)
 
     async def give_back(
-        self, messages: Sequence[Lease], *, connection: AsyncLentConnection | None = None
+        self, messages: Sequence[Lease], *, connection: AsyncBorrowedConnection | None = None
     ) -> list[GiveBackOutcome]:
         """Return them unworked, without spending an attempt."""
         ids, tokens = _fences(messages)
-        with watched(messages, connection) as note:
+        with observe(messages, connection) as note:
             answers = await self.caller.perform_each(
                 lambda places: calls.give_back(picked(ids, places), picked(tokens, places)),
                 len(ids),
@@ -117,12 +117,12 @@ class AsyncAcknowledger:
         messages: Sequence[Lease],
         *,
         lease_s: float = 30.0,
-        connection: AsyncLentConnection | None = None,
+        connection: AsyncBorrowedConnection | None = None,
     ) -> list[HeartbeatOutcome]:
         """Keep them for another `lease_s` seconds from now."""
         lease_ms = argument.lease_ms(lease_s)
         ids, tokens = _fences(messages)
-        with watched(messages, connection) as note:
+        with observe(messages, connection) as note:
             answers = await self.caller.perform_each(
                 lambda places: calls.heartbeat(
                     picked(ids, places),

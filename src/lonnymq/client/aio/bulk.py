@@ -11,10 +11,11 @@ from lonnymq.calls import argument, stage
 from lonnymq.calls import message as calls
 from lonnymq.calls.codec import Codec
 from lonnymq.calls.draft import Draft, drafts
-from lonnymq.client import failure
-from lonnymq.client.aio.caller import AsyncCaller, transaction
-from lonnymq.client.aio.lent import AsyncBorrowed, AsyncLentConnection, native
+from lonnymq.client.aio.caller import AsyncCaller
 from lonnymq.client.staging import copying, flushing, pieces
+from lonnymq.connections import failure
+from lonnymq.connections.aio.borrowed import AsyncAnyConnection, AsyncBorrowedConnection, borrow_driver
+from lonnymq.connections.aio.execution import transaction
 from lonnymq.errors import ConnectionLost
 from lonnymq.model import NewMessage, Published
 
@@ -27,7 +28,7 @@ async def copy_in(
     messages: Iterable[NewMessage],
     publication: str | None,
     on_progress: Callable[[int], object] | None,
-    connection: AsyncLentConnection | None,
+    connection: AsyncBorrowedConnection | None,
 ) -> Published:
     """Stage, then publish; on the caller's connection both belong to the caller's transaction."""
     name = uuid4().hex if publication is None else argument.text("publication", publication, 1, 255)
@@ -38,13 +39,13 @@ async def copy_in(
             await caller.require_compatible(own)
             await _stage(caller, own, load)
     else:
-        lent = await native(connection, caller.schema)
-        await caller.require_compatible(lent)
-        await _stage(caller, lent, load)
+        borrowed = await borrow_driver(connection, caller.schema)
+        await caller.require_compatible(borrowed)
+        await _stage(caller, borrowed, load)
     return await caller.perform(calls.publish(name, str(part), load.count), connection)
 
 
-async def _stage(caller: AsyncCaller, connection: AsyncBorrowed, load: "Load") -> None:
+async def _stage(caller: AsyncCaller, connection: AsyncAnyConnection, load: "Load") -> None:
     try:
         if isinstance(connection, AsyncConnection):
             await _copy(caller, connection, load)
@@ -64,7 +65,7 @@ async def _copy(caller: AsyncCaller, connection: AsyncConnection[Any], load: "Lo
                 for chunk in load.chunks():
                     await send(connection, copy, chunk)
     except psycopg.Error as error:
-        ours = failure.translated(error, connection, caller.schema, commits=False)
+        ours = failure.translate(error, connection, caller.schema, commits=False)
         raise ours from (None if ours is error else error)
 
 

@@ -1,31 +1,37 @@
-"""Executes calls: on the caller's connection as it is, on our own with repetition."""
+"""Executes calls: on a borrowed connection once, on our own connections with retries.
+
+A call goes down through this file: perform -> execute -> `connections/aio/execution.py` -> the wire.
+"""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, AsyncCursor
-from psycopg.pq import Format
-from psycopg.rows import tuple_row
 
 from lonnymq import schema as schemas
 from lonnymq.calls import queue as queue_calls
-from lonnymq.calls.statement import Call, Rows
-from lonnymq.client import failure
-from lonnymq.client.aio.lent import AsyncBorrowed, AsyncLentConnection, borrowed, native
-from lonnymq.client.aio.source import AsyncSource
-from lonnymq.client.backoff import pauses
-from lonnymq.client.settings import ClientSettings
-from lonnymq.client.target import described
+from lonnymq.calls.statement import Call
+from lonnymq.client.aio.cancellation import finish_or_undo
+from lonnymq.client.aio.installation import run_steps
+from lonnymq.connections.aio.borrowed import (
+    AsyncAnyConnection,
+    AsyncBorrowedConnection,
+    borrow,
+    borrow_driver,
+)
+from lonnymq.connections.aio.execution import execute
+from lonnymq.connections.aio.source import AsyncSource
+from lonnymq.connections.backoff import Backoff
+from lonnymq.connections.settings import ClientSettings
+from lonnymq.connections.target import described
 from lonnymq.errors import (
     Busy,
     ConnectionLost,
     LoginRefused,
-    NotPermitted,
+    LonnyError,
     SchemaMissing,
     SchemaTooOld,
 )
@@ -33,14 +39,25 @@ from lonnymq.errors import (
 Result = TypeVar("Result")
 Outcome = TypeVar("Outcome", bound=StrEnum)
 
-# The most an acknowledgement takes at once.
+# The largest batch of one acknowledgement.
 MAX_BATCH = 10_000
-# A migration that no longer allows this client's version is noticed after so long at the latest.
+# A migration that no longer allows this client's version is noticed after this long at the latest.
 CHECK_VERSION_S = 60.0
+# The longest pause before a call is repeated.
+MOST_PAUSE_S = 1.0
 
 
 class AsyncCaller:
-    """The one place from which calls go to the database."""
+    """The only way from a queue to its database.
+
+    `queue.caller` is also the interface for the other packages of LonnyMQ (worker, tasks, spark, testing):
+
+    - `perform(call)` executes a value of `lonnymq.calls`, on our own connections or a borrowed one;
+    - `run(steps)` runs steps of `lonnymq.schema` in one transaction;
+    - `require_queue()` raises unless there is a queue that this client can use;
+    - `source` hands out our own connections, and replaces those that do not answer;
+    - `schema` and `settings` are what the queue was made with.
+    """
 
     def __init__(self, source: AsyncSource, schema: str, settings: ClientSettings) -> None:
         self.source = source
@@ -52,56 +69,51 @@ class AsyncCaller:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} schema={self.schema!r} {described(self.source.target)}>"
 
-    async def perform(
-        self,
-        call: Call[Result],
-        connection: AsyncLentConnection | None = None,
-        execute: Callable[[Call[Result], AsyncBorrowed], Awaitable[Result]] | None = None,
-    ) -> Result:
+    async def perform(self, call: Call[Result], connection: AsyncBorrowedConnection | None = None) -> Result:
         """Execute a call; on our own connections, repeat it if the connection is lost and that is safe."""
-        execute = execute or self.execute
         if connection is not None:
-            return await execute(call, borrowed(connection))
+            return await self.execute(call, borrow(connection))
+        deadline = time.monotonic() + self.settings.retry_for_s
+        backoff: Backoff | None = None
         may_have_happened = False
-        failed: ConnectionLost | Busy | None = None
-        until = time.monotonic() + self.settings.retry_for_s
-        for pause_s in pauses(0.05, 1.0, self.settings.retry_for_s):
+        while True:
+            failed: ConnectionLost | Busy
             try:
-                async with self.source.connection(max(0.0, until - time.monotonic())) as own:
-                    result = await execute(call, own)
+                async with self.source.connection(max(0.0, deadline - time.monotonic())) as own:
+                    result = await self.execute(call, own)
             except SchemaMissing as error:
-                raise await self._explained(error) from error
+                raise await self._explain(error) from error
+            except LoginRefused:
+                raise
             except Busy as error:
                 # Rolled back as a whole, so it may always be repeated.
                 failed = error
-                await asyncio.sleep(pause_s)
-                continue
-            except LoginRefused:
-                raise
             except ConnectionLost as error:
                 if error.may_have_happened and not call.is_repeatable:
                     raise
                 may_have_happened = may_have_happened or error.may_have_happened
                 failed = error
-                await asyncio.sleep(pause_s)
+            else:
+                if may_have_happened and call.is_unsure(result):
+                    raise ConnectionLost(
+                        f"the connection was lost during {call.statement.name}, and the retry answers"
+                        f" {result}: the first attempt may have taken effect",
+                        may_have_happened=True,
+                    ) from failed
+                return result
+            backoff = backoff or Backoff(most_s=MOST_PAUSE_S)
+            await asyncio.sleep(backoff.next_s())
+            if time.monotonic() < deadline:
                 continue
-            if may_have_happened and call.is_unsure(result):
-                raise ConnectionLost(
-                    f"the connection was lost during {call.statement.name}, and the repetition answers"
-                    f" {result}: the first try may have taken effect",
-                    may_have_happened=True,
-                ) from failed
-            return result
-        assert failed is not None
-        if isinstance(failed, Busy) or failed.may_have_happened is may_have_happened:
-            raise failed
-        raise ConnectionLost(str(failed), may_have_happened=may_have_happened) from failed
+            if isinstance(failed, Busy) or failed.may_have_happened is may_have_happened:
+                raise failed
+            raise ConnectionLost(str(failed), may_have_happened=may_have_happened) from failed
 
     async def perform_each(
         self,
         call_for: Callable[[Sequence[int]], Call[list[Outcome]]],
         count: int,
-        connection: AsyncLentConnection | None = None,
+        connection: AsyncBorrowedConnection | None = None,
     ) -> list[Outcome]:
         """Execute a call that answers per item, then ask again for those that are busy, for a short while."""
         outcomes: list[Outcome] = []
@@ -109,7 +121,7 @@ class AsyncCaller:
             places = range(start, min(start + MAX_BATCH, count))
             answers = await self.perform(call_for(places), connection)
             outcomes.extend(answers)
-        for pause_s in pauses(0.002, 0.1, self.settings.busy_for_s):
+        for pause_s in self._busy_pauses():
             busy = [place for place, outcome in enumerate(outcomes) if outcome == "busy"]
             if not busy:
                 break
@@ -120,28 +132,38 @@ class AsyncCaller:
         return outcomes
 
     async def perform_one(
-        self, call: Call[Outcome], connection: AsyncLentConnection | None = None
+        self, call: Call[Outcome], connection: AsyncBorrowedConnection | None = None
     ) -> Outcome:
         """Execute a call with one answer, and again while that is "busy", for a short while."""
         outcome = await self.perform(call, connection)
-        for pause_s in pauses(0.002, 0.1, self.settings.busy_for_s):
+        for pause_s in self._busy_pauses():
             if outcome != "busy":
                 break
             await asyncio.sleep(pause_s)
             outcome = await self.perform(call, connection)
         return outcome
 
-    async def execute(self, call: Call[Result], connection: AsyncBorrowed) -> Result:
-        """Execute a call once, on this connection."""
-        if time.monotonic() >= self._check_version_at or self.source.connected != self._checked_connections:
-            await self.require_compatible(connection)
-        return await self._execute(call, connection)
+    async def execute(self, call: Call[Result], connection: AsyncAnyConnection) -> Result:
+        """Execute a call once, on this connection; undo it if its caller is cancelled meanwhile."""
+        undo = call.undo
+        if undo is None:
+            return await self._execute(call, connection)
+        return await finish_or_undo(self._execute(call, connection), lambda result: self.undo(undo(result)))
 
-    async def require_compatible(self, connection: AsyncBorrowed) -> None:
-        """Refuse a queue that a newer version has made unfit for this client; where none is, say nothing."""
+    async def undo(self, call: Call[Any] | None) -> None:
+        """Perform the call that takes back another one, if there is one, as far as that still works."""
+        try:
+            if call is not None:
+                await self.perform(call)
+        except (LonnyError, psycopg.Error):
+            # Only leases are taken back, and those end by themselves.
+            pass
+
+    async def require_compatible(self, connection: AsyncAnyConnection) -> None:
+        """Refuse a queue whose newer version excludes this client; accept a schema without a queue."""
         connected = self.source.connected
         try:
-            mark = await self._execute(queue_calls.mark(self.schema), connection, prepare=False)
+            mark = await execute(queue_calls.mark(self.schema), connection, self.schema, prepare=False)
             found = schemas.read_mark(mark)
             if found is not None:
                 schemas.steps.refuse_newer(self.schema, found.version, found.breaks_below)
@@ -155,41 +177,19 @@ class AsyncCaller:
         self._check_version_at = time.monotonic() + CHECK_VERSION_S
         self._checked_connections = connected
 
-    async def _execute(
-        self, call: Call[Result], connection: AsyncBorrowed, prepare: bool | None = None
-    ) -> Result:
-        if not isinstance(connection, AsyncConnection):
-            return await connection.execute(call, self.schema)
-        commits = failure.is_outside_transaction(connection)
-        try:
-            # Not the connection's own kind of cursor: a caller's may not know binary results.
-            async with AsyncCursor(connection, row_factory=tuple_row) as cursor:
-                cursor.format = Format.BINARY
-                await cursor.execute(call.statement.text(self.schema), call.values, prepare=prepare)
-                rows = await cursor.fetchall()
-        except psycopg.Error as error:
-            ours = failure.translated(error, connection, self.schema, commits=commits)
-            raise ours from (None if ours is error else error)
-        return call.decode(rows)
-
     async def run(
-        self, steps: "schemas.Steps[Result]", connection: AsyncLentConnection | None = None
+        self, steps: "schemas.Steps[Result]", connection: AsyncBorrowedConnection | None = None
     ) -> Result:
         """Run the steps of an installation in one transaction, or in a savepoint of the caller's."""
-        if connection is None:
-            async with self.source.connection() as own:
-                return await self.run(steps, own)
-        lent = await native(connection, self.schema)
-        if not isinstance(lent, AsyncConnection):
-            async with lent.transaction(self.schema):
-                return await _driven(steps, lambda step: lent.step(step.text, step.parameters, self.schema))
-        async with transaction(lent), AsyncCursor(lent, row_factory=tuple_row) as cursor:
-            return await _driven(steps, lambda step: _step(step, cursor))
+        if connection is not None:
+            return await run_steps(steps, await borrow_driver(connection, self.schema), self.schema)
+        async with self.source.connection() as own:
+            return await run_steps(steps, own, self.schema)
 
     async def require_queue(self) -> None:
         """Raise unless there is a queue that this client can use."""
         async with self.source.connection() as own:
-            status = await self.run(schemas.steps.check(self.schema), own)
+            status = await run_steps(schemas.steps.check(self.schema), own, self.schema)
             if status.state is schemas.SchemaState.MISSING:
                 raise SchemaMissing(
                     f"there is no queue in schema {self.schema!r} of database {own.info.dbname!r}: run"
@@ -197,7 +197,12 @@ class AsyncCaller:
                 )
             await self.require_compatible(own)
 
-    async def _explained(self, error: SchemaMissing) -> SchemaMissing | SchemaTooOld:
+    async def _execute(self, call: Call[Result], connection: AsyncAnyConnection) -> Result:
+        if time.monotonic() >= self._check_version_at or self.source.connected != self._checked_connections:
+            await self.require_compatible(connection)
+        return await execute(call, connection, self.schema)
+
+    async def _explain(self, error: SchemaMissing) -> SchemaMissing | SchemaTooOld:
         status = await self.run(schemas.steps.check(self.schema))
         if status.state is not schemas.SchemaState.OUTDATED:
             return error
@@ -206,36 +211,5 @@ class AsyncCaller:
             f" {status.latest}): run migrate() ({error.__cause__})"
         )
 
-
-@asynccontextmanager
-async def transaction(connection: AsyncConnection[Any]) -> AsyncIterator[None]:
-    """All or nothing inside; committed at the end only if the connection commits every statement."""
-    failure.require_usable(connection)
-    if failure.is_before_transaction(connection):
-        # Or psycopg would take this one for the outermost, and commit for the caller.
-        await connection.execute("select 1")
-    async with connection.transaction():
-        yield
-
-
-async def _driven(
-    steps: "schemas.Steps[Result]", execute: Callable[["schemas.Step"], Awaitable[Rows]]
-) -> Result:
-    rows: Rows | None = None
-    while True:
-        try:
-            step = next(steps) if rows is None else steps.send(rows)
-        except StopIteration as end:
-            result: Result = end.value
-            return result
-        rows = await execute(step)
-
-
-async def _step(step: "schemas.Step", cursor: AsyncCursor[tuple[Any, ...]]) -> Rows:
-    text = step.text.encode(cursor.connection.info.encoding)
-    try:
-        await cursor.execute(text, step.parameters, prepare=False)
-    except psycopg.errors.InsufficientPrivilege as error:
-        place = f" ({step.origin})" if step.origin else ""
-        raise NotPermitted(f"{error.diag.message_primary}{place}") from error
-    return await cursor.fetchall() if cursor.description else []
+    def _busy_pauses(self) -> Iterator[float]:
+        return Backoff(first_s=0.002, most_s=0.1).pauses(for_s=self.settings.busy_for_s)

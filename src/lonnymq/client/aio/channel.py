@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from lonnymq.calls import argument
 from lonnymq.calls import channel as calls
-from lonnymq.client.aio.lent import AsyncLentConnection
+from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
 from lonnymq.errors import Busy
 from lonnymq.model import (
     ChannelDeleteOutcome,
@@ -32,7 +32,7 @@ class AsyncChannel:
         return f"<{type(self).__name__} {self.name!r} of {self.queue!r}>"
 
     async def set(
-        self, *, connection: AsyncLentConnection | None = None, **changes: Unpack[PolicyChanges]
+        self, *, connection: AsyncBorrowedConnection | None = None, **changes: Unpack[PolicyChanges]
     ) -> None:
         """Change these fields of the channel's policy (see `ChannelPolicy`), and leave the others.
 
@@ -41,29 +41,29 @@ class AsyncChannel:
         self._require_set(await self.queue.caller.perform_one(calls.set(self.name, changes), connection))
 
     async def set_policy(
-        self, policy: ChannelPolicy, *, connection: AsyncLentConnection | None = None
+        self, policy: ChannelPolicy, *, connection: AsyncBorrowedConnection | None = None
     ) -> None:
         """Make a whole policy the channel's."""
         call = calls.set(self.name, vars(policy))
         self._require_set(await self.queue.caller.perform_one(call, connection))
 
-    async def pause(self, *, connection: AsyncLentConnection | None = None) -> None:
+    async def pause(self, *, connection: AsyncBorrowedConnection | None = None) -> None:
         """Release nothing until `resume()`; leased messages go on."""
         self._require_set(await self.queue.caller.perform_one(calls.pause(self.name), connection))
 
-    async def resume(self, *, connection: AsyncLentConnection | None = None) -> None:
+    async def resume(self, *, connection: AsyncBorrowedConnection | None = None) -> None:
         """End a pause."""
         self._require_set(await self.queue.caller.perform_one(calls.resume(self.name), connection))
 
-    async def delete(self, *, connection: AsyncLentConnection | None = None) -> ChannelDeleteOutcome:
+    async def delete(self, *, connection: AsyncBorrowedConnection | None = None) -> ChannelDeleteOutcome:
         """Forget the channel and its policy, if it has no message."""
         return await self.queue.caller.perform_one(calls.delete(self.name), connection)
 
-    async def explain(self, *, connection: AsyncLentConnection | None = None) -> Explanation:
+    async def explain(self, *, connection: AsyncBorrowedConnection | None = None) -> Explanation:
         """Say why the channel's next message is not being worked."""
         return await self.queue.caller.perform(calls.explain(self.name), connection)
 
-    async def status(self, *, connection: AsyncLentConnection | None = None) -> ChannelStatus | None:
+    async def status(self, *, connection: AsyncBorrowedConnection | None = None) -> ChannelStatus | None:
         """Return policy and figures; None if nobody has used or set the channel."""
         return await self.queue.caller.perform(calls.status(self.name), connection)
 
@@ -77,7 +77,7 @@ class AsyncChannel:
         key: str | None = None,
         max_attempts: int | None = None,
         raise_if_dropped: bool = False,
-        connection: AsyncLentConnection | None = None,
+        connection: AsyncBorrowedConnection | None = None,
     ) -> Created:
         """Put a message into this channel; see `AsyncQueue.enqueue`."""
         return await self.queue.enqueue(

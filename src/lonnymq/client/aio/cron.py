@@ -8,7 +8,7 @@ from lonnymq.calls import argument
 from lonnymq.calls import cron as calls
 from lonnymq.calls.codec import Codec
 from lonnymq.client.aio.caller import MAX_BATCH, AsyncCaller
-from lonnymq.client.aio.lent import AsyncLentConnection
+from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
 from lonnymq.errors import Busy
 from lonnymq.model import (
     CatchUp,
@@ -44,7 +44,7 @@ class AsyncCrons:
         catch_up: CatchUp | str = CatchUp.LATEST,
         max_attempts: int | None = None,
         after: datetime | None = None,
-        connection: AsyncLentConnection | None = None,
+        connection: AsyncBorrowedConnection | None = None,
     ) -> CronSetOutcome:
         """Have a message created at every tick, from now on or `after` an instant, or change how.
 
@@ -62,25 +62,29 @@ class AsyncCrons:
         call = calls.set(cron, self._codec, is_declared=False, after=after)
         return _free(name, await self._caller.perform_one(call, connection))
 
-    async def declare(self, cron: Cron, *, connection: AsyncLentConnection | None = None) -> CronSetOutcome:
+    async def declare(
+        self, cron: Cron, *, connection: AsyncBorrowedConnection | None = None
+    ) -> CronSetOutcome:
         """Set a cron that belongs to a program: it ticks only while a worker names it in `due()`."""
         call = calls.set(cron, self._codec, is_declared=True, after=None)
         return _free(cron.name, await self._caller.perform_one(call, connection))
 
-    async def pause(self, name: str, *, connection: AsyncLentConnection | None = None) -> CronSetOutcome:
+    async def pause(self, name: str, *, connection: AsyncBorrowedConnection | None = None) -> CronSetOutcome:
         """Create nothing until `resume()`; what was created goes on."""
         return _free(name, await self._caller.perform_one(calls.pause(name), connection))
 
-    async def resume(self, name: str, *, connection: AsyncLentConnection | None = None) -> CronSetOutcome:
+    async def resume(self, name: str, *, connection: AsyncBorrowedConnection | None = None) -> CronSetOutcome:
         """End a pause; its ticks are not caught up."""
         return _free(name, await self._caller.perform_one(calls.resume(name), connection))
 
-    async def delete(self, name: str, *, connection: AsyncLentConnection | None = None) -> CronDeleteOutcome:
+    async def delete(
+        self, name: str, *, connection: AsyncBorrowedConnection | None = None
+    ) -> CronDeleteOutcome:
         """Forget a cron; what it created stays."""
         return await self._caller.perform_one(calls.delete(name), connection)
 
     async def list(
-        self, *, limit: int = 100, after: str = "", connection: AsyncLentConnection | None = None
+        self, *, limit: int = 100, after: str = "", connection: AsyncBorrowedConnection | None = None
     ) -> Sequence[CronStatus]:
         """Return crons by name; for the next page pass the last one's name as `after`."""
         argument.whole("limit", limit, 1, MAX_BATCH)
@@ -92,7 +96,7 @@ class AsyncCrons:
         *,
         limit: int = 100,
         now: datetime | None = None,
-        connection: AsyncLentConnection | None = None,
+        connection: AsyncBorrowedConnection | None = None,
     ) -> DueCrons:
         """Return what is due by the database's clock, or by `now` if time is simulated.
 
@@ -102,7 +106,7 @@ class AsyncCrons:
         return await self._caller.perform(calls.due(names, limit, now), connection)
 
     async def tick(
-        self, due: DueCron, ticks: Ticks, *, connection: AsyncLentConnection | None = None
+        self, due: DueCron, ticks: Ticks, *, connection: AsyncBorrowedConnection | None = None
     ) -> CronTickOutcome:
         """Create a message for each of these ticks, unless somebody was faster."""
         return await self._caller.perform(calls.tick(due, ticks), connection)

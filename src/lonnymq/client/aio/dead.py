@@ -7,7 +7,7 @@ from lonnymq.calls import argument
 from lonnymq.calls import dead as calls
 from lonnymq.calls.statement import picked
 from lonnymq.client.aio.caller import MAX_BATCH, AsyncCaller
-from lonnymq.client.aio.lent import AsyncLentConnection
+from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
 from lonnymq.errors import invalid
 from lonnymq.model import DeadLetter, PurgeOutcome, RedriveOutcome
 
@@ -24,7 +24,7 @@ class AsyncDeadLetters:
         return f"<{type(self).__name__} of {channel} by {self._caller!r}>"
 
     async def list(
-        self, *, limit: int = 100, after: int = 0, connection: AsyncLentConnection | None = None
+        self, *, limit: int = 100, after: int = 0, connection: AsyncBorrowedConnection | None = None
     ) -> Sequence[DeadLetter]:
         """Return the oldest; for the next page pass the last one's id as `after`."""
         argument.whole("limit", limit, 1, MAX_BATCH)
@@ -32,7 +32,7 @@ class AsyncDeadLetters:
         return await self._caller.perform(calls.list(self._channel, limit, after), connection)
 
     async def show(
-        self, message_id: int, *, connection: AsyncLentConnection | None = None
+        self, message_id: int, *, connection: AsyncBorrowedConnection | None = None
     ) -> DeadLetter | None:
         """Return one dead letter; None if there is none of that id."""
         after = argument.whole("message_id", message_id, 0, argument.MAX_BIGINT) - 1
@@ -40,7 +40,7 @@ class AsyncDeadLetters:
         return found[0] if found and found[0].id == message_id else None
 
     async def redrive(
-        self, ids: Sequence[int], *, connection: AsyncLentConnection | None = None
+        self, ids: Sequence[int], *, connection: AsyncBorrowedConnection | None = None
     ) -> Sequence[RedriveOutcome]:
         """Put these back into their channels, attempts forgotten."""
         ids = [argument.identifier("ids", id_) for id_ in ids]
@@ -57,7 +57,7 @@ class AsyncDeadLetters:
         return total
 
     async def purge(
-        self, ids: Sequence[int], *, connection: AsyncLentConnection | None = None
+        self, ids: Sequence[int], *, connection: AsyncBorrowedConnection | None = None
     ) -> Sequence[PurgeOutcome]:
         """Delete these for good."""
         ids = [argument.identifier("ids", id_) for id_ in ids]

@@ -10,9 +10,9 @@ from psycopg import AsyncConnection
 from lonnymq.calls import argument
 from lonnymq.calls import history as calls
 from lonnymq.calls.statement import Statement
-from lonnymq.client import failure
 from lonnymq.client.aio.caller import AsyncCaller
-from lonnymq.client.backoff import pauses
+from lonnymq.connections import failure
+from lonnymq.connections.backoff import Backoff
 from lonnymq.errors import Busy
 from lonnymq.model import HistoryBlocker, HistoryPartition, HistoryReader
 
@@ -81,7 +81,7 @@ class AsyncHistory:
 
     async def _is_released(self, connection: AsyncConnection[Any], name: str, retry_for_s: float) -> bool:
         """Whether no reader needs a partition any more."""
-        for pause_s in pauses(0.02, 1.0, retry_for_s):
+        for pause_s in Backoff(first_s=0.02, most_s=1.0).pauses(for_s=retry_for_s):
             try:
                 return await self._caller.execute(calls.release(name), connection) is None
             except Busy:
@@ -89,7 +89,7 @@ class AsyncHistory:
         raise Busy(f"partition {name} is in use: prune() again later")
 
     async def _drop(self, connection: AsyncConnection[Any], name: str, retry_for_s: float) -> None:
-        for pause_s in pauses(0.02, 1.0, retry_for_s):
+        for pause_s in Backoff(first_s=0.02, most_s=1.0).pauses(for_s=retry_for_s):
             found = await self._caller.execute(calls.partitions(), connection)
             partition = next((one for one in found if one.name == name), None)
             if partition is None:
@@ -106,7 +106,7 @@ class AsyncHistory:
         except psycopg.errors.LockNotAvailable:
             return False
         except psycopg.Error as error:
-            ours = failure.translated(error, connection, self._caller.schema, commits=True)
+            ours = failure.translate(error, connection, self._caller.schema, commits=True)
             raise ours from (None if ours is error else error)
         return True
 

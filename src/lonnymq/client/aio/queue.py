@@ -21,13 +21,13 @@ from lonnymq.client.aio.channel import AsyncChannel
 from lonnymq.client.aio.cron import AsyncCrons
 from lonnymq.client.aio.dead import AsyncDeadLetters
 from lonnymq.client.aio.history import AsyncHistory
-from lonnymq.client.aio.lent import AsyncLentConnection
 from lonnymq.client.aio.message import AsyncMessage
 from lonnymq.client.aio.receiver import AsyncReceiver
-from lonnymq.client.aio.source import AsyncSource, AsyncTarget
 from lonnymq.client.room import require_room
-from lonnymq.client.settings import ClientSettings
-from lonnymq.client.target import described, schema_or_environment
+from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
+from lonnymq.connections.aio.source import AsyncSource, AsyncTarget
+from lonnymq.connections.settings import ClientSettings
+from lonnymq.connections.target import described, schema_or_environment
 from lonnymq.errors import invalid
 from lonnymq.model import (
     Batch,
@@ -95,19 +95,21 @@ class AsyncQueue(AsyncAcknowledger):
 
     # The schema.
 
-    async def install(self, *, connection: AsyncLentConnection | None = None) -> schemas.SchemaStatus:
+    async def install(self, *, connection: AsyncBorrowedConnection | None = None) -> schemas.SchemaStatus:
         """Make the queue, or bring it up to date; safe when several processes do it at once."""
         return await self.caller.run(schemas.steps.install(self.schema), connection)
 
-    async def migrate(self, *, connection: AsyncLentConnection | None = None) -> schemas.SchemaStatus:
+    async def migrate(self, *, connection: AsyncBorrowedConnection | None = None) -> schemas.SchemaStatus:
         """Bring an installed queue up to date."""
         return await self.caller.run(schemas.steps.migrate(self.schema), connection)
 
-    async def check(self, *, connection: AsyncLentConnection | None = None) -> schemas.SchemaStatus:
+    async def check(self, *, connection: AsyncBorrowedConnection | None = None) -> schemas.SchemaStatus:
         """Say what is installed."""
         return await self.caller.run(schemas.steps.check(self.schema), connection)
 
-    async def examine(self, *, connection: AsyncLentConnection | None = None) -> schemas.examine.Examination:
+    async def examine(
+        self, *, connection: AsyncBorrowedConnection | None = None
+    ) -> schemas.examine.Examination:
         """Ask what a doctor wants to know; works for every role, also where nothing is installed.
 
         Its `server.settings` are those of a connection that is not ours, which sets what it needs itself.
@@ -118,7 +120,7 @@ class AsyncQueue(AsyncAcknowledger):
         async with self.caller.source.plain() as own:
             return await self.caller.run(steps, own)
 
-    async def uninstall(self, *, connection: AsyncLentConnection | None = None) -> None:
+    async def uninstall(self, *, connection: AsyncBorrowedConnection | None = None) -> None:
         """Drop the queue with all its messages."""
         await self.caller.run(schemas.steps.uninstall(self.schema), connection)
 
@@ -139,7 +141,7 @@ class AsyncQueue(AsyncAcknowledger):
         key: str | None = None,
         max_attempts: int | None = None,
         raise_if_dropped: bool = False,
-        connection: AsyncLentConnection | None = None,
+        connection: AsyncBorrowedConnection | None = None,
     ) -> Created:
         """Put a message into a channel: now, `at` a time, after a `delay` (or seconds), or by `priority`.
 
@@ -166,7 +168,7 @@ class AsyncQueue(AsyncAcknowledger):
         messages: Iterable[NewMessage],
         *,
         raise_if_dropped: bool = False,
-        connection: AsyncLentConnection | None = None,
+        connection: AsyncBorrowedConnection | None = None,
     ) -> list[Created]:
         """Put many messages into their channels, all or none, in the order given; see `copy_in` for more.
 
@@ -188,7 +190,7 @@ class AsyncQueue(AsyncAcknowledger):
         *,
         publication: str | None = None,
         on_progress: Callable[[int], object] | None = None,
-        connection: AsyncLentConnection | None = None,
+        connection: AsyncBorrowedConnection | None = None,
     ) -> Published:
         """Put millions of messages into their channels, all or none; `max_size` does not apply.
 
@@ -212,7 +214,7 @@ class AsyncQueue(AsyncAcknowledger):
         lease_s: float = 30.0,
         worker: str | None = None,
         wait: timedelta | float | None = None,
-        connection: AsyncLentConnection | None = None,
+        connection: AsyncBorrowedConnection | None = None,
     ) -> Batch[AsyncMessage]:
         """Lease up to `limit` messages, at most 500 a call, channels taking turns.
 
@@ -226,7 +228,7 @@ class AsyncQueue(AsyncAcknowledger):
             is_durable=connection is not None,
             is_shared=False,
             kind=AsyncMessage,
-            more={"queue": self, "watch": None},
+            more={"queue": self, "attempt_state": None},
         )
         wait_s = 0.0 if wait is None else argument.seconds("wait", wait)
         if wait_s and connection is not None:
@@ -238,7 +240,7 @@ class AsyncQueue(AsyncAcknowledger):
     # It is cancelled.
 
     async def cancel(
-        self, ids: Sequence[int], *, connection: AsyncLentConnection | None = None
+        self, ids: Sequence[int], *, connection: AsyncBorrowedConnection | None = None
     ) -> list[CancelOutcome]:
         """Take messages out of the queue; the worker of a leased one learns at its next heartbeat."""
         ids = [argument.identifier("ids", id_) for id_ in ids]
@@ -247,7 +249,7 @@ class AsyncQueue(AsyncAcknowledger):
         )
 
     async def cancel_key(
-        self, channel: str, key: str, *, connection: AsyncLentConnection | None = None
+        self, channel: str, key: str, *, connection: AsyncBorrowedConnection | None = None
     ) -> CancelOutcome:
         """Cancel the live message of a channel that has this key."""
         call = calls.cancel_key(argument.channel(channel), argument.text("key", key, 1, 255))
@@ -262,7 +264,7 @@ class AsyncQueue(AsyncAcknowledger):
         limit: int = 10,
         is_leased: bool = False,
         preview_bytes: int | None = 1000,
-        connection: AsyncLentConnection | None = None,
+        connection: AsyncBorrowedConnection | None = None,
     ) -> list[LiveMessage]:
         """Look at a channel's next messages, or at all channels' by id, and lease none.
 
@@ -277,7 +279,7 @@ class AsyncQueue(AsyncAcknowledger):
         return await self.caller.perform(call, connection)
 
     async def show(
-        self, message_id: int, *, connection: AsyncLentConnection | None = None
+        self, message_id: int, *, connection: AsyncBorrowedConnection | None = None
     ) -> LiveMessage | None:
         """Look at one message; None if it is not live: ended, a dead letter, or never there."""
         call = peek_calls.show(argument.identifier("message_id", message_id))
@@ -288,7 +290,7 @@ class AsyncQueue(AsyncAcknowledger):
         return AsyncChannel(self, name)
 
     async def channels(
-        self, *, after: str = "", limit: int = 100, connection: AsyncLentConnection | None = None
+        self, *, after: str = "", limit: int = 100, connection: AsyncBorrowedConnection | None = None
     ) -> list[ChannelStatus]:
         """Return channels by name; for the next page pass the last one's name as `after`."""
         call = channel_calls.statuses(
@@ -297,7 +299,7 @@ class AsyncQueue(AsyncAcknowledger):
         return await self.caller.perform(call, connection)
 
     async def busiest(
-        self, *, limit: int = 20, connection: AsyncLentConnection | None = None
+        self, *, limit: int = 20, connection: AsyncBorrowedConnection | None = None
     ) -> list[ChannelStatus]:
         """Return the channels with the most messages, waiting and leased; cheap among very many channels."""
         call = channel_calls.busiest(argument.whole("limit", limit, 1, 10_000))
@@ -322,7 +324,7 @@ class AsyncQueue(AsyncAcknowledger):
         *,
         history: HistoryMode | str | None = None,
         max_content_bytes: int | None = None,
-        connection: AsyncLentConnection | None = None,
+        connection: AsyncBorrowedConnection | None = None,
     ) -> QueueSettings:
         """Change what is given, and return all settings."""
         settings: dict[str, Any] = {}
@@ -334,27 +336,27 @@ class AsyncQueue(AsyncAcknowledger):
             )
         return await self.caller.perform(queue_calls.set(settings), connection)
 
-    async def activity(self, *, connection: AsyncLentConnection | None = None) -> QueueActivity:
+    async def activity(self, *, connection: AsyncBorrowedConnection | None = None) -> QueueActivity:
         """Return counters that only grow; two readings make a rate."""
         return await self.caller.perform(queue_calls.activity(), connection)
 
-    async def status(self, *, connection: AsyncLentConnection | None = None) -> QueueStatus:
+    async def status(self, *, connection: AsyncBorrowedConnection | None = None) -> QueueStatus:
         """Return the queue at a glance."""
         return await self.caller.perform(queue_calls.status(), connection)
 
     async def verify(
-        self, *, repair: bool = False, connection: AsyncLentConnection | None = None
+        self, *, repair: bool = False, connection: AsyncBorrowedConnection | None = None
     ) -> list[Problem]:
         """Compare all that must agree; report what does not, and mend it if asked. Empty: all is well."""
         return await self.caller.perform(queue_calls.check(repair), connection)
 
     async def grant(
-        self, role: str, kind: RoleKind | str, *, connection: AsyncLentConnection | None = None
+        self, role: str, kind: RoleKind | str, *, connection: AsyncBorrowedConnection | None = None
     ) -> None:
         """Let a role use this queue as a producer, worker, operator or reader."""
         call = queue_calls.grant(argument.text("role", role, 1, 63), argument.word("kind", kind, RoleKind))
         await self.caller.perform(call, connection)
 
-    async def revoke(self, role: str, *, connection: AsyncLentConnection | None = None) -> None:
+    async def revoke(self, role: str, *, connection: AsyncBorrowedConnection | None = None) -> None:
         """Take back all that `grant()` gave to a role."""
         await self.caller.perform(queue_calls.revoke(argument.text("role", role, 1, 63)), connection)

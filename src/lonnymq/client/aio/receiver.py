@@ -2,16 +2,14 @@
 
 import time
 from dataclasses import replace
-
-import psycopg
+from typing import Any
 
 from lonnymq.calls import message as calls
 from lonnymq.calls.statement import Call
 from lonnymq.client.aio.caller import AsyncCaller
-from lonnymq.client.aio.cancellation import kept
-from lonnymq.client.aio.lent import AsyncBorrowed, AsyncLentConnection
 from lonnymq.client.aio.sleeper import AsyncSleeper
-from lonnymq.errors import ConnectionLost, LonnyError
+from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
+from lonnymq.errors import ConnectionLost
 from lonnymq.model import Dequeued
 from lonnymq.model.lease import Leased, fill
 
@@ -20,7 +18,7 @@ READ_BYTES = 1024 * 1024
 
 
 class AsyncReceiver:
-    """Leases are never lost to a cancelled caller: what came too late is given back."""
+    """Asks once or waits, and reads large contents; a cancelled caller's messages are given back."""
 
     def __init__(self, caller: AsyncCaller) -> None:
         self._caller = caller
@@ -32,7 +30,7 @@ class AsyncReceiver:
         call: Call[Dequeued[Leased]],
         wait_s: float,
         read_s: float,
-        connection: AsyncLentConnection | None,
+        connection: AsyncBorrowedConnection | None,
     ) -> Dequeued[Leased]:
         """Lease, then read the contents that the reply left out; those not read within `read_s` go back."""
         reply = await self.lease(call, wait_s, connection)
@@ -43,22 +41,23 @@ class AsyncReceiver:
         except ConnectionLost:
             raise
         except BaseException:
-            await self._give_back(reply)
+            await self._caller.undo(_give_back(reply))
             raise
 
     async def lease(
-        self, call: Call[Dequeued[Leased]], wait_s: float, connection: AsyncLentConnection | None = None
+        self, call: Call[Dequeued[Leased]], wait_s: float, connection: AsyncBorrowedConnection | None = None
     ) -> Dequeued[Leased]:
-        """Ask once, or until something comes or the time is over."""
+        """Ask once, or until a message comes or the time is over; read nothing that the reply left out."""
+        call = replace(call, undo=_give_back)
         if not wait_s:
-            return await self._caller.perform(call, connection, self._leased)
+            return await self._caller.perform(call, connection)
         deadline = time.monotonic() + wait_s
         sleeper = self._taken() or AsyncSleeper(self._caller)
         try:
-            reply = await sleeper.ask(call, self._leased)
+            reply = await sleeper.ask(call)
             while not reply.leases and time.monotonic() < deadline:
                 await sleeper.nap(reply, deadline)
-                reply = await sleeper.ask(call, self._leased)
+                reply = await sleeper.ask(call)
             sleeper.content()
         finally:
             sleeper.rest()
@@ -78,11 +77,8 @@ class AsyncReceiver:
         except IndexError:
             return None
 
-    async def _leased(self, call: Call[Dequeued[Leased]], connection: AsyncBorrowed) -> Dequeued[Leased]:
-        return await kept(self._caller.execute(call, connection), self._give_back)
-
     async def _read(
-        self, reply: Dequeued[Leased], read_s: float, connection: AsyncLentConnection | None
+        self, reply: Dequeued[Leased], read_s: float, connection: AsyncBorrowedConnection | None
     ) -> Dequeued[Leased]:
         deadline = time.monotonic() + read_s
         is_read = set[int]()
@@ -103,14 +99,11 @@ class AsyncReceiver:
         leases = tuple(lease for lease in reply.leases if lease.id in is_read or lease.id not in reply.unread)
         return replace(reply, leases=leases, unread={})
 
-    async def _give_back(self, reply: Dequeued[Leased]) -> None:
-        ids, tokens = [lease.id for lease in reply.leases], [lease.token for lease in reply.leases]
-        try:
-            if ids:
-                await self._caller.perform(calls.give_back(ids, tokens))
-        except (LonnyError, psycopg.Error):
-            # They come again when their leases end.
-            pass
+
+def _give_back(reply: Dequeued[Leased]) -> Call[Any] | None:
+    """Return the call that gives back all messages of a reply."""
+    ids, tokens = [lease.id for lease in reply.leases], [lease.token for lease in reply.leases]
+    return calls.give_back(ids, tokens) if ids else None
 
 
 def _parts(leases: list[Leased], reply: Dequeued[Leased]) -> list[list[Leased]]:

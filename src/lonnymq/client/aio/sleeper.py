@@ -1,11 +1,9 @@
 """Waiting without asking all the time: LISTEN, and a registration that makes producers NOTIFY."""
 
 import asyncio
-import random
 import time
 import uuid
 import weakref
-from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -16,17 +14,18 @@ from lonnymq.calls import queue as queue_calls
 from lonnymq.calls import sleeper as sleeper_calls
 from lonnymq.calls.statement import Call
 from lonnymq.client.aio.caller import AsyncCaller
-from lonnymq.client.aio.lent import AsyncBorrowed
-from lonnymq.client.courtesy import Courtesy
-from lonnymq.client.failure import is_idle
+from lonnymq.client.wakeup_backoff import WakeupBackoff
+from lonnymq.connections.backoff import Backoff
+from lonnymq.connections.failure import is_idle
 from lonnymq.errors import ConnectionLost, LonnyError
 from lonnymq.model import Dequeued, DequeueOutcome
 from lonnymq.model.lease import Leased
 
-# Renewed at half of it. Of a worker that was killed, producers go on notifying for the rest.
+# Renewed at half of it. For a worker that was killed, producers go on notifying until it runs out.
 REGISTERED_FOR_MS = 30_000
-SETTLE_S = 0.25
-BUSY_S = 0.05
+# The pauses between two questions: the first one, and the longest while a registration settles and while
+# the answer is "busy".
+FIRST_S, SETTLE_S, BUSY_S = 0.001, 0.25, 0.05
 
 
 class AsyncSleeper:
@@ -47,15 +46,12 @@ class AsyncSleeper:
         self._registered_until = 0.0
         # Who began before this transaction may not have seen the registration; None: all those have ended.
         self._newest: int | None = None
-        self._pause_s = 0.001
-        self._courtesy = Courtesy()
+        self._settling = Backoff(first_s=FIRST_S, most_s=SETTLE_S)
+        self._busy = Backoff(first_s=FIRST_S, most_s=BUSY_S)
+        self._wakeups = WakeupBackoff()
         self._asked_at = 0.0
 
-    async def ask(
-        self,
-        call: Call[Dequeued[Leased]],
-        execute: Callable[[Call[Dequeued[Leased]], AsyncBorrowed], Awaitable[Dequeued[Leased]]],
-    ) -> Dequeued[Leased]:
+    async def ask(self, call: Call[Dequeued[Leased]]) -> Dequeued[Leased]:
         """Dequeue, on the sleeper's own connection if it has one."""
         self._caller.source.require_open()
         self._resting.clear()
@@ -65,16 +61,16 @@ class AsyncSleeper:
             await self.close()
         if self._connection is not None:
             try:
-                return await execute(call, self._connection)
+                return await self._caller.execute(call, self._connection)
             except ConnectionLost:
                 await self.close()
-        return await self._caller.perform(call, execute=execute)
+        return await self._caller.perform(call)
 
     async def nap(self, reply: Dequeued[Any], deadline: float) -> None:
         """Return when asking again makes sense, at `deadline` (of the monotonic clock) at the latest."""
-        self._courtesy.in_vain()
+        self._wakeups.fail()
         if reply.outcome is DequeueOutcome.BUSY:
-            await self._pause(BUSY_S, deadline)
+            await asyncio.sleep(max(0.0, min(self._busy.next_s(), deadline - time.monotonic())))
             return
         # The server has counted from when it was asked, not from when its reply was read.
         due_at = self._asked_at + max(reply.wait_ms, 1) / 1000
@@ -91,8 +87,9 @@ class AsyncSleeper:
 
     def content(self) -> None:
         """A message came: the next wait starts with short pauses again."""
-        self._pause_s = 0.001
-        self._courtesy.rewarded()
+        self._settling.reset()
+        self._busy.reset()
+        self._wakeups.succeed()
 
     def rest(self) -> None:
         """The call has ended; whether there will be another is not known."""
@@ -125,7 +122,7 @@ class AsyncSleeper:
                 self._newest = None
                 return
             # An older transaction is open somewhere: it may create a message and not notify.
-            longest_s = min(longest_s, self._next_pause_s(SETTLE_S))
+            longest_s = min(longest_s, self._settling.next_s())
         elif self._left_s() < REGISTERED_FOR_MS / 2000:
             until = self._registered_until
             await self._register(connection)
@@ -139,10 +136,10 @@ class AsyncSleeper:
         was_notified = False
         async for _ in connection.notifies(timeout=max(0.0, longest_s), stop_after=1):
             was_notified = True
-        pause_s = self._courtesy.woken(was_notified)
+        pause_s = self._wakeups.wake(was_notified)
         if pause_s:
-            # What is notified meanwhile is answered by the same asking.
-            async for _ in connection.notifies(timeout=pause_s * random.uniform(0.5, 1.0)):
+            # The next question answers what is notified meanwhile, too.
+            async for _ in connection.notifies(timeout=pause_s):
                 pass
 
     async def _listening(self) -> AsyncConnection[Any]:
@@ -168,14 +165,6 @@ class AsyncSleeper:
 
     def _left_s(self) -> float:
         return self._registered_until - time.monotonic()
-
-    def _next_pause_s(self, most_s: float) -> float:
-        pause_s = self._pause_s
-        self._pause_s = min(pause_s * 2, most_s)
-        return pause_s * random.uniform(0.5, 1.0)
-
-    async def _pause(self, most_s: float, deadline: float) -> None:
-        await asyncio.sleep(max(0.0, min(self._next_pause_s(most_s), deadline - time.monotonic())))
 
 
 def _finish(connections: list[AsyncConnection[Any]]) -> None:

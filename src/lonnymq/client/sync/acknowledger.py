@@ -13,9 +13,9 @@ from lonnymq.calls import argument
 from lonnymq.calls import message as calls
 from lonnymq.calls.codec import Codec, encoded
 from lonnymq.calls.statement import picked
+from lonnymq.client.attempt_state import observe
 from lonnymq.client.sync.caller import Caller
-from lonnymq.client.sync.lent import LentConnection
-from lonnymq.client.watch import watched
+from lonnymq.connections.sync.borrowed import BorrowedConnection
 from lonnymq.errors import invalid
 from lonnymq.model import (
     BuryOutcome,
@@ -34,11 +34,11 @@ class Acknowledger:
     codec: Codec
 
     def complete(
-        self, messages: Sequence[Lease], *, connection: LentConnection | None = None
+        self, messages: Sequence[Lease], *, connection: BorrowedConnection | None = None
     ) -> list[CompleteOutcome]:
         """End the life of messages whose work is done."""
         ids, tokens = _fences(messages)
-        with watched(messages, connection) as note:
+        with observe(messages, connection) as note:
             answers = self.caller.perform_each(
                 lambda places: calls.complete(picked(ids, places), picked(tokens, places)),
                 len(ids),
@@ -56,7 +56,7 @@ class Acknowledger:
         delays: Sequence[timedelta | float | None] | None = None,
         states: Sequence[Any] | None = None,
         errors: Sequence[str | None] | None = None,
-        connection: LentConnection | None = None,
+        connection: BorrowedConnection | None = None,
     ) -> list[DeferOutcome]:
         """Try them again later: with one `delay`, `state`, `error` for all, or `delays`, ... one each."""
         ids, tokens = _fences(messages)
@@ -68,7 +68,7 @@ class Acknowledger:
             for one in argument.spread("state", state, states, len(ids))
         ]
         texts = [argument.error_text(one) for one in argument.spread("error", error, errors, len(ids))]
-        with watched(messages, connection) as note:
+        with observe(messages, connection) as note:
             answers = self.caller.perform_each(
                 lambda places: calls.defer(
                     picked(ids, places),
@@ -88,12 +88,12 @@ class Acknowledger:
         *,
         error: str | None = None,
         errors: Sequence[str | None] | None = None,
-        connection: LentConnection | None = None,
+        connection: BorrowedConnection | None = None,
     ) -> list[BuryOutcome]:
         """Make dead letters of them, with one `error` for all, or `errors`, one each."""
         ids, tokens = _fences(messages)
         texts = [argument.error_text(one) for one in argument.spread("error", error, errors, len(ids))]
-        with watched(messages, connection) as note:
+        with observe(messages, connection) as note:
             answers = self.caller.perform_each(
                 lambda places: calls.bury(picked(ids, places), picked(tokens, places), picked(texts, places)),
                 len(ids),
@@ -102,11 +102,11 @@ class Acknowledger:
             return note(answers)
 
     def give_back(
-        self, messages: Sequence[Lease], *, connection: LentConnection | None = None
+        self, messages: Sequence[Lease], *, connection: BorrowedConnection | None = None
     ) -> list[GiveBackOutcome]:
         """Return them unworked, without spending an attempt."""
         ids, tokens = _fences(messages)
-        with watched(messages, connection) as note:
+        with observe(messages, connection) as note:
             answers = self.caller.perform_each(
                 lambda places: calls.give_back(picked(ids, places), picked(tokens, places)),
                 len(ids),
@@ -119,12 +119,12 @@ class Acknowledger:
         messages: Sequence[Lease],
         *,
         lease_s: float = 30.0,
-        connection: LentConnection | None = None,
+        connection: BorrowedConnection | None = None,
     ) -> list[HeartbeatOutcome]:
         """Keep them for another `lease_s` seconds from now."""
         lease_ms = argument.lease_ms(lease_s)
         ids, tokens = _fences(messages)
-        with watched(messages, connection) as note:
+        with observe(messages, connection) as note:
             answers = self.caller.perform_each(
                 lambda places: calls.heartbeat(
                     picked(ids, places),

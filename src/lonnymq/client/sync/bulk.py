@@ -13,10 +13,11 @@ from lonnymq.calls import argument, stage
 from lonnymq.calls import message as calls
 from lonnymq.calls.codec import Codec
 from lonnymq.calls.draft import Draft, drafts
-from lonnymq.client import failure
 from lonnymq.client.staging import copying, flushing, pieces
-from lonnymq.client.sync.caller import Caller, transaction
-from lonnymq.client.sync.lent import Borrowed, LentConnection, native
+from lonnymq.client.sync.caller import Caller
+from lonnymq.connections import failure
+from lonnymq.connections.sync.borrowed import AnyConnection, BorrowedConnection, borrow_driver
+from lonnymq.connections.sync.execution import transaction
 from lonnymq.errors import ConnectionLost
 from lonnymq.model import NewMessage, Published
 
@@ -29,7 +30,7 @@ def copy_in(
     messages: Iterable[NewMessage],
     publication: str | None,
     on_progress: Callable[[int], object] | None,
-    connection: LentConnection | None,
+    connection: BorrowedConnection | None,
 ) -> Published:
     """Stage, then publish; on the caller's connection both belong to the caller's transaction."""
     name = uuid4().hex if publication is None else argument.text("publication", publication, 1, 255)
@@ -40,13 +41,13 @@ def copy_in(
             caller.require_compatible(own)
             _stage(caller, own, load)
     else:
-        lent = native(connection, caller.schema)
-        caller.require_compatible(lent)
-        _stage(caller, lent, load)
+        borrowed = borrow_driver(connection, caller.schema)
+        caller.require_compatible(borrowed)
+        _stage(caller, borrowed, load)
     return caller.perform(calls.publish(name, str(part), load.count), connection)
 
 
-def _stage(caller: Caller, connection: Borrowed, load: "Load") -> None:
+def _stage(caller: Caller, connection: AnyConnection, load: "Load") -> None:
     try:
         if isinstance(connection, Connection):
             _copy(caller, connection, load)
@@ -66,7 +67,7 @@ def _copy(caller: Caller, connection: Connection[Any], load: "Load") -> None:
                 for chunk in load.chunks():
                     send(connection, copy, chunk)
     except psycopg.Error as error:
-        ours = failure.translated(error, connection, caller.schema, commits=False)
+        ours = failure.translate(error, connection, caller.schema, commits=False)
         raise ours from (None if ours is error else error)
 
 

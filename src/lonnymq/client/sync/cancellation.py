@@ -1,4 +1,4 @@
-"""The blocking twin of aio/cancellation.py, by hand: here nobody is cancelled while a call runs."""
+"""The blocking version of aio/cancellation.py, by hand: a blocking call cannot be cancelled."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -6,5 +6,6 @@ from typing import TypeVar
 Result = TypeVar("Result")
 
 
-def kept(work: Result, undo: Callable[[Result], object]) -> Result:
+def finish_or_undo(work: Result, undo: Callable[[Result], object]) -> Result:
+    """Return the result of `work`, which has finished."""
     return work

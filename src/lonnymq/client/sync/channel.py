@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from lonnymq.calls import argument
 from lonnymq.calls import channel as calls
-from lonnymq.client.sync.lent import LentConnection
+from lonnymq.connections.sync.borrowed import BorrowedConnection
 from lonnymq.errors import Busy
 from lonnymq.model import (
     ChannelDeleteOutcome,
@@ -33,35 +33,35 @@ class Channel:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r} of {self.queue!r}>"
 
-    def set(self, *, connection: LentConnection | None = None, **changes: Unpack[PolicyChanges]) -> None:
+    def set(self, *, connection: BorrowedConnection | None = None, **changes: Unpack[PolicyChanges]) -> None:
         """Change these fields of the channel's policy (see `ChannelPolicy`), and leave the others.
 
         None restores a field's default. Takes effect on the next dequeue.
         """
         self._require_set(self.queue.caller.perform_one(calls.set(self.name, changes), connection))
 
-    def set_policy(self, policy: ChannelPolicy, *, connection: LentConnection | None = None) -> None:
+    def set_policy(self, policy: ChannelPolicy, *, connection: BorrowedConnection | None = None) -> None:
         """Make a whole policy the channel's."""
         call = calls.set(self.name, vars(policy))
         self._require_set(self.queue.caller.perform_one(call, connection))
 
-    def pause(self, *, connection: LentConnection | None = None) -> None:
+    def pause(self, *, connection: BorrowedConnection | None = None) -> None:
         """Release nothing until `resume()`; leased messages go on."""
         self._require_set(self.queue.caller.perform_one(calls.pause(self.name), connection))
 
-    def resume(self, *, connection: LentConnection | None = None) -> None:
+    def resume(self, *, connection: BorrowedConnection | None = None) -> None:
         """End a pause."""
         self._require_set(self.queue.caller.perform_one(calls.resume(self.name), connection))
 
-    def delete(self, *, connection: LentConnection | None = None) -> ChannelDeleteOutcome:
+    def delete(self, *, connection: BorrowedConnection | None = None) -> ChannelDeleteOutcome:
         """Forget the channel and its policy, if it has no message."""
         return self.queue.caller.perform_one(calls.delete(self.name), connection)
 
-    def explain(self, *, connection: LentConnection | None = None) -> Explanation:
+    def explain(self, *, connection: BorrowedConnection | None = None) -> Explanation:
         """Say why the channel's next message is not being worked."""
         return self.queue.caller.perform(calls.explain(self.name), connection)
 
-    def status(self, *, connection: LentConnection | None = None) -> ChannelStatus | None:
+    def status(self, *, connection: BorrowedConnection | None = None) -> ChannelStatus | None:
         """Return policy and figures; None if nobody has used or set the channel."""
         return self.queue.caller.perform(calls.status(self.name), connection)
 
@@ -75,7 +75,7 @@ class Channel:
         key: str | None = None,
         max_attempts: int | None = None,
         raise_if_dropped: bool = False,
-        connection: LentConnection | None = None,
+        connection: BorrowedConnection | None = None,
     ) -> Created:
         """Put a message into this channel; see `Queue.enqueue`."""
         return self.queue.enqueue(

@@ -10,7 +10,7 @@ from lonnymq.calls import argument
 from lonnymq.calls import cron as calls
 from lonnymq.calls.codec import Codec
 from lonnymq.client.sync.caller import MAX_BATCH, Caller
-from lonnymq.client.sync.lent import LentConnection
+from lonnymq.connections.sync.borrowed import BorrowedConnection
 from lonnymq.errors import Busy
 from lonnymq.model import (
     CatchUp,
@@ -46,7 +46,7 @@ class Crons:
         catch_up: CatchUp | str = CatchUp.LATEST,
         max_attempts: int | None = None,
         after: datetime | None = None,
-        connection: LentConnection | None = None,
+        connection: BorrowedConnection | None = None,
     ) -> CronSetOutcome:
         """Have a message created at every tick, from now on or `after` an instant, or change how.
 
@@ -64,25 +64,25 @@ class Crons:
         call = calls.set(cron, self._codec, is_declared=False, after=after)
         return _free(name, self._caller.perform_one(call, connection))
 
-    def declare(self, cron: Cron, *, connection: LentConnection | None = None) -> CronSetOutcome:
+    def declare(self, cron: Cron, *, connection: BorrowedConnection | None = None) -> CronSetOutcome:
         """Set a cron that belongs to a program: it ticks only while a worker names it in `due()`."""
         call = calls.set(cron, self._codec, is_declared=True, after=None)
         return _free(cron.name, self._caller.perform_one(call, connection))
 
-    def pause(self, name: str, *, connection: LentConnection | None = None) -> CronSetOutcome:
+    def pause(self, name: str, *, connection: BorrowedConnection | None = None) -> CronSetOutcome:
         """Create nothing until `resume()`; what was created goes on."""
         return _free(name, self._caller.perform_one(calls.pause(name), connection))
 
-    def resume(self, name: str, *, connection: LentConnection | None = None) -> CronSetOutcome:
+    def resume(self, name: str, *, connection: BorrowedConnection | None = None) -> CronSetOutcome:
         """End a pause; its ticks are not caught up."""
         return _free(name, self._caller.perform_one(calls.resume(name), connection))
 
-    def delete(self, name: str, *, connection: LentConnection | None = None) -> CronDeleteOutcome:
+    def delete(self, name: str, *, connection: BorrowedConnection | None = None) -> CronDeleteOutcome:
         """Forget a cron; what it created stays."""
         return self._caller.perform_one(calls.delete(name), connection)
 
     def list(
-        self, *, limit: int = 100, after: str = "", connection: LentConnection | None = None
+        self, *, limit: int = 100, after: str = "", connection: BorrowedConnection | None = None
     ) -> Sequence[CronStatus]:
         """Return crons by name; for the next page pass the last one's name as `after`."""
         argument.whole("limit", limit, 1, MAX_BATCH)
@@ -94,7 +94,7 @@ class Crons:
         *,
         limit: int = 100,
         now: datetime | None = None,
-        connection: LentConnection | None = None,
+        connection: BorrowedConnection | None = None,
     ) -> DueCrons:
         """Return what is due by the database's clock, or by `now` if time is simulated.
 
@@ -104,7 +104,7 @@ class Crons:
         return self._caller.perform(calls.due(names, limit, now), connection)
 
     def tick(
-        self, due: DueCron, ticks: Ticks, *, connection: LentConnection | None = None
+        self, due: DueCron, ticks: Ticks, *, connection: BorrowedConnection | None = None
     ) -> CronTickOutcome:
         """Create a message for each of these ticks, unless somebody was faster."""
         return self._caller.perform(calls.tick(due, ticks), connection)

@@ -9,7 +9,7 @@ from lonnymq.calls import argument
 from lonnymq.calls import dead as calls
 from lonnymq.calls.statement import picked
 from lonnymq.client.sync.caller import MAX_BATCH, Caller
-from lonnymq.client.sync.lent import LentConnection
+from lonnymq.connections.sync.borrowed import BorrowedConnection
 from lonnymq.errors import invalid
 from lonnymq.model import DeadLetter, PurgeOutcome, RedriveOutcome
 
@@ -26,21 +26,21 @@ class DeadLetters:
         return f"<{type(self).__name__} of {channel} by {self._caller!r}>"
 
     def list(
-        self, *, limit: int = 100, after: int = 0, connection: LentConnection | None = None
+        self, *, limit: int = 100, after: int = 0, connection: BorrowedConnection | None = None
     ) -> Sequence[DeadLetter]:
         """Return the oldest; for the next page pass the last one's id as `after`."""
         argument.whole("limit", limit, 1, MAX_BATCH)
         argument.identifier("after", after)
         return self._caller.perform(calls.list(self._channel, limit, after), connection)
 
-    def show(self, message_id: int, *, connection: LentConnection | None = None) -> DeadLetter | None:
+    def show(self, message_id: int, *, connection: BorrowedConnection | None = None) -> DeadLetter | None:
         """Return one dead letter; None if there is none of that id."""
         after = argument.whole("message_id", message_id, 0, argument.MAX_BIGINT) - 1
         found = self._caller.perform(calls.list(self._channel, 1, after), connection)
         return found[0] if found and found[0].id == message_id else None
 
     def redrive(
-        self, ids: Sequence[int], *, connection: LentConnection | None = None
+        self, ids: Sequence[int], *, connection: BorrowedConnection | None = None
     ) -> Sequence[RedriveOutcome]:
         """Put these back into their channels, attempts forgotten."""
         ids = [argument.identifier("ids", id_) for id_ in ids]
@@ -57,7 +57,7 @@ class DeadLetters:
         return total
 
     def purge(
-        self, ids: Sequence[int], *, connection: LentConnection | None = None
+        self, ids: Sequence[int], *, connection: BorrowedConnection | None = None
     ) -> Sequence[PurgeOutcome]:
         """Delete these for good."""
         ids = [argument.identifier("ids", id_) for id_ in ids]

@@ -12,9 +12,9 @@ from psycopg import Connection
 from lonnymq.calls import argument
 from lonnymq.calls import history as calls
 from lonnymq.calls.statement import Statement
-from lonnymq.client import failure
-from lonnymq.client.backoff import pauses
 from lonnymq.client.sync.caller import Caller
+from lonnymq.connections import failure
+from lonnymq.connections.backoff import Backoff
 from lonnymq.errors import Busy
 from lonnymq.model import HistoryBlocker, HistoryPartition, HistoryReader
 
@@ -83,7 +83,7 @@ class History:
 
     def _is_released(self, connection: Connection[Any], name: str, retry_for_s: float) -> bool:
         """Whether no reader needs a partition any more."""
-        for pause_s in pauses(0.02, 1.0, retry_for_s):
+        for pause_s in Backoff(first_s=0.02, most_s=1.0).pauses(for_s=retry_for_s):
             try:
                 return self._caller.execute(calls.release(name), connection) is None
             except Busy:
@@ -91,7 +91,7 @@ class History:
         raise Busy(f"partition {name} is in use: prune() again later")
 
     def _drop(self, connection: Connection[Any], name: str, retry_for_s: float) -> None:
-        for pause_s in pauses(0.02, 1.0, retry_for_s):
+        for pause_s in Backoff(first_s=0.02, most_s=1.0).pauses(for_s=retry_for_s):
             found = self._caller.execute(calls.partitions(), connection)
             partition = next((one for one in found if one.name == name), None)
             if partition is None:
@@ -108,7 +108,7 @@ class History:
         except psycopg.errors.LockNotAvailable:
             return False
         except psycopg.Error as error:
-            ours = failure.translated(error, connection, self._caller.schema, commits=True)
+            ours = failure.translate(error, connection, self._caller.schema, commits=True)
             raise ours from (None if ours is error else error)
         return True
 

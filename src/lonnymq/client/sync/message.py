@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lonnymq.calls.codec import decoded
-from lonnymq.client.sync.lent import LentConnection
-from lonnymq.client.watch import Watch
+from lonnymq.client.attempt_state import AttemptState
+from lonnymq.connections.sync.borrowed import BorrowedConnection
 from lonnymq.model import (
     BuryOutcome,
     CompleteOutcome,
@@ -29,12 +29,12 @@ class Message(LeasedMessage):
 
     queue: "Queue" = field(repr=False, compare=False)
     # Of the worker that holds it, if one does.
-    watch: Watch | None = field(default=None, repr=False, compare=False)
+    attempt_state: AttemptState | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_lost(self) -> bool:
         """Whether the worker knows that this lease has ended: stop, nothing of it will count."""
-        return self.watch is not None and self.watch.is_lost
+        return self.attempt_state is not None and self.attempt_state.is_lost
 
     @cached_property
     def payload(self) -> Any:
@@ -48,7 +48,7 @@ class Message(LeasedMessage):
             return None
         return decoded(self.state_content, self.queue.codec, f"the state of message {self.id}")
 
-    def complete(self, *, connection: LentConnection | None = None) -> CompleteOutcome:
+    def complete(self, *, connection: BorrowedConnection | None = None) -> CompleteOutcome:
         """The work is done: the message is gone."""
         return self.queue.complete([self], connection=connection)[0]
 
@@ -58,22 +58,22 @@ class Message(LeasedMessage):
         delay: timedelta | float | None = None,
         state: Any = None,
         error: str | None = None,
-        connection: LentConnection | None = None,
+        connection: BorrowedConnection | None = None,
     ) -> DeferOutcome:
         """Try again after `delay`, with `state` for the next attempt; buried if this was the last one."""
         outcomes = self.queue.defer([self], delay=delay, state=state, error=error, connection=connection)
         return outcomes[0]
 
-    def bury(self, *, error: str | None = None, connection: LentConnection | None = None) -> BuryOutcome:
+    def bury(self, *, error: str | None = None, connection: BorrowedConnection | None = None) -> BuryOutcome:
         """Never try again: it becomes a dead letter."""
         return self.queue.bury([self], error=error, connection=connection)[0]
 
-    def give_back(self, *, connection: LentConnection | None = None) -> GiveBackOutcome:
+    def give_back(self, *, connection: BorrowedConnection | None = None) -> GiveBackOutcome:
         """Return it unworked, without spending an attempt."""
         return self.queue.give_back([self], connection=connection)[0]
 
     def heartbeat(
-        self, *, lease_s: float = 30.0, connection: LentConnection | None = None
+        self, *, lease_s: float = 30.0, connection: BorrowedConnection | None = None
     ) -> HeartbeatOutcome:
         """Keep it for another `lease_s` seconds from now."""
         return self.queue.heartbeat([self], lease_s=lease_s, connection=connection)[0]

@@ -17,7 +17,6 @@ from lonnymq.calls.codec import JSON, Codec
 from lonnymq.calls.draft import draft, drafts
 from lonnymq.calls.statement import picked
 from lonnymq.client.room import require_room
-from lonnymq.client.settings import ClientSettings
 from lonnymq.client.sync import bulk
 from lonnymq.client.sync.acknowledger import Acknowledger
 from lonnymq.client.sync.caller import Caller
@@ -25,11 +24,12 @@ from lonnymq.client.sync.channel import Channel
 from lonnymq.client.sync.cron import Crons
 from lonnymq.client.sync.dead import DeadLetters
 from lonnymq.client.sync.history import History
-from lonnymq.client.sync.lent import LentConnection
 from lonnymq.client.sync.message import Message
 from lonnymq.client.sync.receiver import Receiver
-from lonnymq.client.sync.source import Source, Target
-from lonnymq.client.target import described, schema_or_environment
+from lonnymq.connections.settings import ClientSettings
+from lonnymq.connections.sync.borrowed import BorrowedConnection
+from lonnymq.connections.sync.source import Source, Target
+from lonnymq.connections.target import described, schema_or_environment
 from lonnymq.errors import invalid
 from lonnymq.model import (
     Batch,
@@ -97,19 +97,19 @@ class Queue(Acknowledger):
 
     # The schema.
 
-    def install(self, *, connection: LentConnection | None = None) -> schemas.SchemaStatus:
+    def install(self, *, connection: BorrowedConnection | None = None) -> schemas.SchemaStatus:
         """Make the queue, or bring it up to date; safe when several processes do it at once."""
         return self.caller.run(schemas.steps.install(self.schema), connection)
 
-    def migrate(self, *, connection: LentConnection | None = None) -> schemas.SchemaStatus:
+    def migrate(self, *, connection: BorrowedConnection | None = None) -> schemas.SchemaStatus:
         """Bring an installed queue up to date."""
         return self.caller.run(schemas.steps.migrate(self.schema), connection)
 
-    def check(self, *, connection: LentConnection | None = None) -> schemas.SchemaStatus:
+    def check(self, *, connection: BorrowedConnection | None = None) -> schemas.SchemaStatus:
         """Say what is installed."""
         return self.caller.run(schemas.steps.check(self.schema), connection)
 
-    def examine(self, *, connection: LentConnection | None = None) -> schemas.examine.Examination:
+    def examine(self, *, connection: BorrowedConnection | None = None) -> schemas.examine.Examination:
         """Ask what a doctor wants to know; works for every role, also where nothing is installed.
 
         Its `server.settings` are those of a connection that is not ours, which sets what it needs itself.
@@ -120,7 +120,7 @@ class Queue(Acknowledger):
         with self.caller.source.plain() as own:
             return self.caller.run(steps, own)
 
-    def uninstall(self, *, connection: LentConnection | None = None) -> None:
+    def uninstall(self, *, connection: BorrowedConnection | None = None) -> None:
         """Drop the queue with all its messages."""
         self.caller.run(schemas.steps.uninstall(self.schema), connection)
 
@@ -141,7 +141,7 @@ class Queue(Acknowledger):
         key: str | None = None,
         max_attempts: int | None = None,
         raise_if_dropped: bool = False,
-        connection: LentConnection | None = None,
+        connection: BorrowedConnection | None = None,
     ) -> Created:
         """Put a message into a channel: now, `at` a time, after a `delay` (or seconds), or by `priority`.
 
@@ -168,7 +168,7 @@ class Queue(Acknowledger):
         messages: Iterable[NewMessage],
         *,
         raise_if_dropped: bool = False,
-        connection: LentConnection | None = None,
+        connection: BorrowedConnection | None = None,
     ) -> list[Created]:
         """Put many messages into their channels, all or none, in the order given; see `copy_in` for more.
 
@@ -190,7 +190,7 @@ class Queue(Acknowledger):
         *,
         publication: str | None = None,
         on_progress: Callable[[int], object] | None = None,
-        connection: LentConnection | None = None,
+        connection: BorrowedConnection | None = None,
     ) -> Published:
         """Put millions of messages into their channels, all or none; `max_size` does not apply.
 
@@ -214,7 +214,7 @@ class Queue(Acknowledger):
         lease_s: float = 30.0,
         worker: str | None = None,
         wait: timedelta | float | None = None,
-        connection: LentConnection | None = None,
+        connection: BorrowedConnection | None = None,
     ) -> Batch[Message]:
         """Lease up to `limit` messages, at most 500 a call, channels taking turns.
 
@@ -228,7 +228,7 @@ class Queue(Acknowledger):
             is_durable=connection is not None,
             is_shared=False,
             kind=Message,
-            more={"queue": self, "watch": None},
+            more={"queue": self, "attempt_state": None},
         )
         wait_s = 0.0 if wait is None else argument.seconds("wait", wait)
         if wait_s and connection is not None:
@@ -239,7 +239,9 @@ class Queue(Acknowledger):
 
     # It is cancelled.
 
-    def cancel(self, ids: Sequence[int], *, connection: LentConnection | None = None) -> list[CancelOutcome]:
+    def cancel(
+        self, ids: Sequence[int], *, connection: BorrowedConnection | None = None
+    ) -> list[CancelOutcome]:
         """Take messages out of the queue; the worker of a leased one learns at its next heartbeat."""
         ids = [argument.identifier("ids", id_) for id_ in ids]
         return self.caller.perform_each(
@@ -247,7 +249,7 @@ class Queue(Acknowledger):
         )
 
     def cancel_key(
-        self, channel: str, key: str, *, connection: LentConnection | None = None
+        self, channel: str, key: str, *, connection: BorrowedConnection | None = None
     ) -> CancelOutcome:
         """Cancel the live message of a channel that has this key."""
         call = calls.cancel_key(argument.channel(channel), argument.text("key", key, 1, 255))
@@ -262,7 +264,7 @@ class Queue(Acknowledger):
         limit: int = 10,
         is_leased: bool = False,
         preview_bytes: int | None = 1000,
-        connection: LentConnection | None = None,
+        connection: BorrowedConnection | None = None,
     ) -> list[LiveMessage]:
         """Look at a channel's next messages, or at all channels' by id, and lease none.
 
@@ -276,7 +278,7 @@ class Queue(Acknowledger):
         )
         return self.caller.perform(call, connection)
 
-    def show(self, message_id: int, *, connection: LentConnection | None = None) -> LiveMessage | None:
+    def show(self, message_id: int, *, connection: BorrowedConnection | None = None) -> LiveMessage | None:
         """Look at one message; None if it is not live: ended, a dead letter, or never there."""
         call = peek_calls.show(argument.identifier("message_id", message_id))
         return self.caller.perform(call, connection)
@@ -286,7 +288,7 @@ class Queue(Acknowledger):
         return Channel(self, name)
 
     def channels(
-        self, *, after: str = "", limit: int = 100, connection: LentConnection | None = None
+        self, *, after: str = "", limit: int = 100, connection: BorrowedConnection | None = None
     ) -> list[ChannelStatus]:
         """Return channels by name; for the next page pass the last one's name as `after`."""
         call = channel_calls.statuses(
@@ -294,7 +296,9 @@ class Queue(Acknowledger):
         )
         return self.caller.perform(call, connection)
 
-    def busiest(self, *, limit: int = 20, connection: LentConnection | None = None) -> list[ChannelStatus]:
+    def busiest(
+        self, *, limit: int = 20, connection: BorrowedConnection | None = None
+    ) -> list[ChannelStatus]:
         """Return the channels with the most messages, waiting and leased; cheap among very many channels."""
         call = channel_calls.busiest(argument.whole("limit", limit, 1, 10_000))
         return self.caller.perform(call, connection)
@@ -318,7 +322,7 @@ class Queue(Acknowledger):
         *,
         history: HistoryMode | str | None = None,
         max_content_bytes: int | None = None,
-        connection: LentConnection | None = None,
+        connection: BorrowedConnection | None = None,
     ) -> QueueSettings:
         """Change what is given, and return all settings."""
         settings: dict[str, Any] = {}
@@ -330,23 +334,23 @@ class Queue(Acknowledger):
             )
         return self.caller.perform(queue_calls.set(settings), connection)
 
-    def activity(self, *, connection: LentConnection | None = None) -> QueueActivity:
+    def activity(self, *, connection: BorrowedConnection | None = None) -> QueueActivity:
         """Return counters that only grow; two readings make a rate."""
         return self.caller.perform(queue_calls.activity(), connection)
 
-    def status(self, *, connection: LentConnection | None = None) -> QueueStatus:
+    def status(self, *, connection: BorrowedConnection | None = None) -> QueueStatus:
         """Return the queue at a glance."""
         return self.caller.perform(queue_calls.status(), connection)
 
-    def verify(self, *, repair: bool = False, connection: LentConnection | None = None) -> list[Problem]:
+    def verify(self, *, repair: bool = False, connection: BorrowedConnection | None = None) -> list[Problem]:
         """Compare all that must agree; report what does not, and mend it if asked. Empty: all is well."""
         return self.caller.perform(queue_calls.check(repair), connection)
 
-    def grant(self, role: str, kind: RoleKind | str, *, connection: LentConnection | None = None) -> None:
+    def grant(self, role: str, kind: RoleKind | str, *, connection: BorrowedConnection | None = None) -> None:
         """Let a role use this queue as a producer, worker, operator or reader."""
         call = queue_calls.grant(argument.text("role", role, 1, 63), argument.word("kind", kind, RoleKind))
         self.caller.perform(call, connection)
 
-    def revoke(self, role: str, *, connection: LentConnection | None = None) -> None:
+    def revoke(self, role: str, *, connection: BorrowedConnection | None = None) -> None:
         """Take back all that `grant()` gave to a role."""
         self.caller.perform(queue_calls.revoke(argument.text("role", role, 1, 63)), connection)

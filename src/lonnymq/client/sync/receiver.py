@@ -4,16 +4,14 @@
 
 import time
 from dataclasses import replace
-
-import psycopg
+from typing import Any
 
 from lonnymq.calls import message as calls
 from lonnymq.calls.statement import Call
 from lonnymq.client.sync.caller import Caller
-from lonnymq.client.sync.cancellation import kept
-from lonnymq.client.sync.lent import Borrowed, LentConnection
 from lonnymq.client.sync.sleeper import Sleeper
-from lonnymq.errors import ConnectionLost, LonnyError
+from lonnymq.connections.sync.borrowed import BorrowedConnection
+from lonnymq.errors import ConnectionLost
 from lonnymq.model import Dequeued
 from lonnymq.model.lease import Leased, fill
 
@@ -22,7 +20,7 @@ READ_BYTES = 1024 * 1024
 
 
 class Receiver:
-    """Leases are never lost to a cancelled caller: what came too late is given back."""
+    """Asks once or waits, and reads large contents; a cancelled caller's messages are given back."""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
@@ -34,7 +32,7 @@ class Receiver:
         call: Call[Dequeued[Leased]],
         wait_s: float,
         read_s: float,
-        connection: LentConnection | None,
+        connection: BorrowedConnection | None,
     ) -> Dequeued[Leased]:
         """Lease, then read the contents that the reply left out; those not read within `read_s` go back."""
         reply = self.lease(call, wait_s, connection)
@@ -45,22 +43,23 @@ class Receiver:
         except ConnectionLost:
             raise
         except BaseException:
-            self._give_back(reply)
+            self._caller.undo(_give_back(reply))
             raise
 
     def lease(
-        self, call: Call[Dequeued[Leased]], wait_s: float, connection: LentConnection | None = None
+        self, call: Call[Dequeued[Leased]], wait_s: float, connection: BorrowedConnection | None = None
     ) -> Dequeued[Leased]:
-        """Ask once, or until something comes or the time is over."""
+        """Ask once, or until a message comes or the time is over; read nothing that the reply left out."""
+        call = replace(call, undo=_give_back)
         if not wait_s:
-            return self._caller.perform(call, connection, self._leased)
+            return self._caller.perform(call, connection)
         deadline = time.monotonic() + wait_s
         sleeper = self._taken() or Sleeper(self._caller)
         try:
-            reply = sleeper.ask(call, self._leased)
+            reply = sleeper.ask(call)
             while not reply.leases and time.monotonic() < deadline:
                 sleeper.nap(reply, deadline)
-                reply = sleeper.ask(call, self._leased)
+                reply = sleeper.ask(call)
             sleeper.content()
         finally:
             sleeper.rest()
@@ -80,11 +79,8 @@ class Receiver:
         except IndexError:
             return None
 
-    def _leased(self, call: Call[Dequeued[Leased]], connection: Borrowed) -> Dequeued[Leased]:
-        return kept(self._caller.execute(call, connection), self._give_back)
-
     def _read(
-        self, reply: Dequeued[Leased], read_s: float, connection: LentConnection | None
+        self, reply: Dequeued[Leased], read_s: float, connection: BorrowedConnection | None
     ) -> Dequeued[Leased]:
         deadline = time.monotonic() + read_s
         is_read = set[int]()
@@ -105,14 +101,11 @@ class Receiver:
         leases = tuple(lease for lease in reply.leases if lease.id in is_read or lease.id not in reply.unread)
         return replace(reply, leases=leases, unread={})
 
-    def _give_back(self, reply: Dequeued[Leased]) -> None:
-        ids, tokens = [lease.id for lease in reply.leases], [lease.token for lease in reply.leases]
-        try:
-            if ids:
-                self._caller.perform(calls.give_back(ids, tokens))
-        except (LonnyError, psycopg.Error):
-            # They come again when their leases end.
-            pass
+
+def _give_back(reply: Dequeued[Leased]) -> Call[Any] | None:
+    """Return the call that gives back all messages of a reply."""
+    ids, tokens = [lease.id for lease in reply.leases], [lease.token for lease in reply.leases]
+    return calls.give_back(ids, tokens) if ids else None
 
 
 def _parts(leases: list[Leased], reply: Dequeued[Leased]) -> list[list[Leased]]:

@@ -12,7 +12,7 @@ import psycopg
 from psycopg import BaseConnection
 from psycopg.pq import ConnStatus, TransactionStatus
 
-from lonnymq.client.lending import names
+from lonnymq.connections.borrowed import type_names
 from lonnymq.errors import (
     BY_SQLSTATE,
     SQLSTATES_OF_ANOTHER_SESSION,
@@ -77,22 +77,22 @@ def require_usable(connection: BaseConnection[Any]) -> None:
         raise TransactionAborted("the transaction has failed: roll it back first")
 
 
-def translated(
+def translate(
     error: psycopg.Error, connection: BaseConnection[Any], schema: str, *, commits: bool
 ) -> LonnyError | psycopg.Error:
     """Return our error for the driver's, or the driver's own if it is none of our business."""
     if connection.closed and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return lost(error, commits=commits)
+        return connection_lost(error, commits=commits)
     return _by_sqlstate(error, error.sqlstate, f"database {connection.info.dbname!r}", schema) or error
 
 
-def of_foreign(error: Exception, schema: str, *, is_lost: bool, commits: bool) -> Exception:
+def translate_other(error: Exception, schema: str, *, is_lost: bool, commits: bool) -> Exception:
     """Return our error for another library's, or that one itself; libraries wrap their driver's errors."""
     if isinstance(error, LonnyError):
         return error
     if is_lost:
-        return lost(error, commits=commits)
-    if ABORTED.intersection(names(type(error))):
+        return connection_lost(error, commits=commits)
+    if ABORTED.intersection(type_names(type(error))):
         return TransactionAborted(str(error))
     for inner in _chain(error):
         sqlstate = getattr(inner, "sqlstate", None) or getattr(inner, "pgcode", None)
@@ -109,16 +109,17 @@ def _by_sqlstate(error: BaseException, sqlstate: str | None, database: str, sche
         )
     if sqlstate in SQLSTATES_OF_ANOTHER_SESSION:
         return SessionNotKept(
-            f"{_primary(error)}: PgBouncer in transaction mode, or its like, gives each transaction another"
-            " session. Nothing may be prepared then, nor listened to:"
-            " ClientSettings(prepare_threshold=None, listen=False). A connection that you lend needs its"
-            " library's own setting"
+            f"{_primary(error)}: PgBouncer in transaction mode, or a similar pooler, gives each transaction"
+            " another session. Prepared statements and LISTEN do not work there: use"
+            " ClientSettings(prepare_threshold=None, listen=False). A borrowed connection needs the setting"
+            " of its own library"
         )
     kind = BY_SQLSTATE.get(sqlstate or "")
     return kind(_primary(error)) if kind else None
 
 
-def lost(error: Exception, *, commits: bool) -> ConnectionLost:
+def connection_lost(error: Exception, *, commits: bool) -> ConnectionLost:
+    """Return our error for a connection that ended during a call."""
     consequence = (
         "the call may or may not have taken effect"
         if commits

@@ -1,4 +1,4 @@
-"""What the log says of an outage: one line when it begins and one when it ends."""
+"""Logs an outage of the database: one line when it begins and one when it ends."""
 
 import logging
 import time
@@ -7,16 +7,16 @@ from lonnymq.texts import line
 
 LOG = logging.getLogger("lonnymq.client")
 
-# When each server went away, and when somebody last tried to reach it; for all clients of this
-# process, since a worker has several.
+# When each server went away, and when a client last tried to reach it; for all clients of this process,
+# because a worker has several.
 _BEGAN: dict[str, float] = {}
 _TRIED: dict[str, float] = {}
-# Without a try for this long, nobody waits for that server any more.
+# If there was no attempt for this long, no client waits for that server any more.
 RECENT_S = 15.0
 
 
 def is_known() -> bool:
-    """Whether the log says already that a server is away for which this process waits."""
+    """Whether the log already says that a server is away which this process waits for."""
     now = time.monotonic()
     return any(now - _TRIED[place] < RECENT_S for place in list(_BEGAN))
 

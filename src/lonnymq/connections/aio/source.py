@@ -1,7 +1,6 @@
-"""Where connections come from: a pool of ours over a DSN or the caller's function, or the caller's pool."""
+"""Where connections come from: our pool over a DSN or the caller's function, or the caller's own pool."""
 
 import asyncio
-import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -11,24 +10,25 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from lonnymq.client import session
-from lonnymq.client.aio.pool import AsyncPool
-from lonnymq.client.aio.resolving import addresses
-from lonnymq.client.failure import is_idle, is_stale, unreachable
-from lonnymq.client.outage import Outage
-from lonnymq.client.settings import ClientSettings, connection_options
-from lonnymq.client.target import described, dsn_or_environment
+from lonnymq.connections import session
+from lonnymq.connections.aio.pool import AsyncPool
+from lonnymq.connections.aio.resolver import resolve
+from lonnymq.connections.backoff import Backoff
+from lonnymq.connections.failure import is_idle, is_stale, unreachable
+from lonnymq.connections.outage import Outage
+from lonnymq.connections.settings import ClientSettings, connection_options
+from lonnymq.connections.target import described, dsn_or_environment
 from lonnymq.errors import ConnectionLost, LoginRefused, LonnyError, invalid_kind
 
 AsyncCallersPool = AsyncConnectionPool[AsyncConnection[Any]]
 AsyncTarget = str | AsyncCallersPool | Callable[[], Awaitable[AsyncConnection[Any]]]
 
-# Between two tries to connect: a server that comes back is noticed within this time.
-FIRST_PAUSE_S, MOST_PAUSE_S = 0.05, 1.0
+# The longest pause between two attempts to connect: a server that comes back is noticed within this time.
+MOST_PAUSE_S = 1.0
 
 
 class AsyncSource:
-    """Lends connections in autocommit mode, none of them known to be dead."""
+    """Hands out connections in autocommit mode, none of them known to be dead."""
 
     def __init__(self, target: AsyncTarget, settings: ClientSettings) -> None:
         self.target = target = dsn_or_environment(target)
@@ -60,7 +60,7 @@ class AsyncSource:
 
     @asynccontextmanager
     async def connection(self, for_s: float | None = None) -> AsyncIterator[AsyncConnection[Any]]:
-        """Lend a connection of the pool; look for one for so long, `retry_for_s` if absent."""
+        """Take a connection from the pool for a while; try for `for_s` seconds, by default `retry_for_s`."""
         self.require_open()
         until = time.monotonic() + (self._settings.retry_for_s if for_s is None else for_s)
         if isinstance(self._pool, AsyncPool):
@@ -70,7 +70,7 @@ class AsyncSource:
             finally:
                 await self._pool.put(member)
             return
-        connection = await self._taken(self._pool, until)
+        connection = await self._take_from(self._pool, until)
         was_autocommit = connection.autocommit
         try:
             if not was_autocommit:
@@ -85,7 +85,7 @@ class AsyncSource:
 
     @asynccontextmanager
     async def dedicated(self) -> AsyncIterator[AsyncConnection[Any]]:
-        """Lend a connection that may keep state, since nobody gets it afterwards; one try to connect."""
+        """Open a connection that may keep state, because it is closed afterwards; one attempt to connect."""
         self.require_open()
         if isinstance(self._pool, AsyncPool):
             connection = await self._connect(time.monotonic())
@@ -94,7 +94,7 @@ class AsyncSource:
             finally:
                 await connection.close()
         else:
-            connection = await self._taken(self._pool, time.monotonic() + self._settings.retry_for_s)
+            connection = await self._take_from(self._pool, time.monotonic() + self._settings.retry_for_s)
             try:
                 await connection.set_autocommit(True)
                 yield connection
@@ -104,7 +104,7 @@ class AsyncSource:
 
     @asynccontextmanager
     async def plain(self) -> AsyncIterator[AsyncConnection[Any]]:
-        """Lend a connection with the defaults of server, database and role, as a caller's own has them."""
+        """Open a connection with the defaults of server, database and role, as a caller's own has them."""
         self.require_open()
         if not isinstance(self.target, str):
             async with self.connection() as connection:
@@ -121,7 +121,7 @@ class AsyncSource:
             await connection.close()
 
     async def renew(self) -> None:
-        """One of our connections is silent: do not wait for the idle ones, which went the same way."""
+        """Stop using the idle connections: one was silent, and the others probably go the same way."""
         if isinstance(self._pool, AsyncPool):
             await self._pool.renew()
 
@@ -132,23 +132,23 @@ class AsyncSource:
             await self._pool.close()
 
     async def _connect(self, until: float) -> AsyncConnection[Any]:
-        """Connect, and try again while the server is away, until the monotonic clock says so."""
-        pause_s = FIRST_PAUSE_S
+        """Connect; while the server is away, try again until the monotonic clock reaches `until`."""
+        backoff = Backoff(most_s=MOST_PAUSE_S)
         while True:
             try:
                 connection = await self._connect_once()
             except LoginRefused:
                 raise
             except ConnectionLost as error:
+                pause_s = backoff.next_s()
                 if time.monotonic() + pause_s >= until:
                     raise
                 self._outage.goes_on(error)
+                await asyncio.sleep(pause_s)
             else:
                 self._outage.ends()
                 self.connected += 1
                 return connection
-            await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
-            pause_s = min(2 * pause_s, MOST_PAUSE_S)
 
     async def _connect_once(self) -> AsyncConnection[Any]:
         try:
@@ -168,7 +168,7 @@ class AsyncSource:
         return connection
 
     async def _connect_with_settings(self, dsn: str) -> AsyncConnection[Any]:
-        where = await addresses(dsn)
+        where = await resolve(dsn)
         try:
             connection: AsyncConnection[Any] = await AsyncConnection.connect(dsn, **where, **self._options)
         except psycopg.OperationalError as error:
@@ -187,7 +187,7 @@ class AsyncSource:
                 raise
         return connection
 
-    async def _taken(self, pool: AsyncCallersPool, until: float) -> AsyncConnection[Any]:
+    async def _take_from(self, pool: AsyncCallersPool, until: float) -> AsyncConnection[Any]:
         while True:
             try:
                 connection = await pool.getconn(timeout=max(0.001, until - time.monotonic()))

@@ -1,6 +1,7 @@
-"""What callers may lend to a Queue. By hand, like its asyncio twin: other libraries lend to that one."""
+"""The connections that a Queue can borrow. By hand, as aio/borrowed.py is: the libraries differ."""
 
 import importlib
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, TypeAlias, cast
@@ -9,22 +10,21 @@ from zoneinfo import ZoneInfo
 from psycopg import Connection, Cursor
 
 from lonnymq.calls.statement import Rows, Style
-from lonnymq.client.lending import (
+from lonnymq.connections.borrowed import (
     DjangoConnection,
-    Origin,
     SQLAlchemyConnection,
     SQLAlchemySession,
-    origin,
-    refusal,
+    adapt,
 )
-from lonnymq.client.sync.alchemy import Alchemy
-from lonnymq.client.sync.foreign import Foreign
+from lonnymq.connections.sync.adapter import Adapter
+from lonnymq.connections.sync.sqlalchemy import SQLAlchemy
 from lonnymq.errors import InvalidArgument
 
-LentConnection: TypeAlias = (
+BorrowedConnection: TypeAlias = (
     Connection[Any] | Cursor[Any] | SQLAlchemyConnection | SQLAlchemySession | DjangoConnection
 )
-Borrowed: TypeAlias = Connection[Any] | Foreign
+# What a call can be executed on: psycopg's own connection, or an adapter of another library's.
+AnyConnection: TypeAlias = Connection[Any] | Adapter
 
 EXPECTED = (
     "a psycopg Connection or Cursor, a SQLAlchemy Connection or Session, or Django's connection"
@@ -32,38 +32,30 @@ EXPECTED = (
 )
 
 
-def borrowed(connection: Any) -> Borrowed:
-    """Return what calls can be executed on; refuse what is no connection of this client's kinds."""
+def borrow(connection: Any) -> AnyConnection:
+    """Return what calls can be executed on; refuse a connection that this client does not support."""
     if isinstance(connection, Connection):
         return connection
     if isinstance(connection, Cursor):
         # A cursor of our own on the same connection: what the caller has yet to fetch stays.
         return connection.connection
-    match origin(connection):
-        case Origin.ALCHEMY:
-            return Alchemy(connection, is_session=False)
-        case Origin.ALCHEMY_SESSION:
-            return Alchemy(connection, is_session=True)
-        case Origin.DJANGO:
-            return Django(connection)
-        case _:
-            raise refusal(connection, EXPECTED)
+    return adapt(connection, ADAPTERS, EXPECTED)
 
 
-def native(connection: Any, schema: str) -> Borrowed:
-    """Return the connection of the driver below, if it has one that can be borrowed."""
-    lent = borrowed(connection)
-    driver = lent.native(schema) if isinstance(lent, Foreign) else None
-    return lent if driver is None else borrowed(driver)
+def borrow_driver(connection: Any, schema: str) -> AnyConnection:
+    """Return the driver's own connection, if it can be borrowed; COPY and scripts need that one."""
+    borrowed = borrow(connection)
+    driver = borrowed.native(schema) if isinstance(borrowed, Adapter) else None
+    return borrowed if driver is None else borrow(driver)
 
 
-class Django(Foreign):
+class Django(Adapter):
     """A connection of Django, over psycopg or psycopg2; opened, logged and checked as for any other query."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
-    def opened(self) -> Style:
+    def open(self) -> Style:
         if self._connection.vendor != "postgresql":
             raise InvalidArgument(
                 f"connection must be one to PostgreSQL, {self._connection.alias!r} of Django is"
@@ -90,7 +82,7 @@ class Django(Foreign):
         return cast("AbstractContextManager[object]", atomic(using=self._connection.alias))
 
     def driver(self) -> object | None:
-        self.opened()
+        self.open()
         # Inside atomic() the driver begins with the first statement it is given.
         self.fetch("select 1", ())
         driver: object = self._connection.connection
@@ -103,3 +95,12 @@ class Django(Foreign):
             # Without USE_TZ, Django takes the zone away that PostgreSQL has converted to.
             return value.replace(tzinfo=ZoneInfo(self._connection.timezone_name))
         return value
+
+
+ADAPTERS: dict[str, Callable[[Any], Adapter]] = {
+    "sqlalchemy.engine.base.Connection": SQLAlchemy,
+    "sqlalchemy.orm.session.Session": SQLAlchemy.of_session,
+    "sqlalchemy.orm.scoping.scoped_session": SQLAlchemy.of_session,
+    "django.db.backends.base.base.BaseDatabaseWrapper": Django,
+    "django.utils.connection.ConnectionProxy": Django,
+}

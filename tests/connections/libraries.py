@@ -1,4 +1,4 @@
-"""One face for all libraries that lend connections: execute, commit, roll back, close; begin is implied."""
+"""One interface to the connections of all libraries: execute, commit, roll back, close; begin is implied."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,7 +12,7 @@ from psycopg import conninfo
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
-from tests.connections.lenders_of_django import django_connection_of
+from tests.connections.library_of_django import django_connection_of
 
 Rows = list[tuple[Any, ...]]
 

@@ -1,6 +1,6 @@
-"""What callers may lend to an AsyncQueue. The blocking twin is by hand too: other libraries lend to it."""
+"""The connections that an AsyncQueue can borrow. sync/borrowed.py is by hand too: the libraries differ."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeAlias, cast
 
@@ -8,25 +8,24 @@ from psycopg import AsyncConnection, AsyncCursor
 
 from lonnymq.calls import stage
 from lonnymq.calls.statement import Rows, Style
-from lonnymq.client.aio.alchemy import AsyncAlchemy
-from lonnymq.client.aio.foreign import AsyncForeign
-from lonnymq.client.lending import (
+from lonnymq.connections.aio.adapter import AsyncAdapter
+from lonnymq.connections.aio.sqlalchemy import AsyncSQLAlchemy
+from lonnymq.connections.borrowed import (
     AsyncpgConnection,
     AsyncSQLAlchemyConnection,
     AsyncSQLAlchemySession,
-    Origin,
-    origin,
-    refusal,
+    adapt,
 )
 
-AsyncLentConnection: TypeAlias = (
+AsyncBorrowedConnection: TypeAlias = (
     AsyncConnection[Any]
     | AsyncCursor[Any]
     | AsyncSQLAlchemyConnection
     | AsyncSQLAlchemySession
     | AsyncpgConnection
 )
-AsyncBorrowed: TypeAlias = AsyncConnection[Any] | AsyncForeign
+# What a call can be executed on: psycopg's own connection, or an adapter of another library's.
+AsyncAnyConnection: TypeAlias = AsyncConnection[Any] | AsyncAdapter
 
 EXPECTED = (
     "a psycopg AsyncConnection or AsyncCursor, a SQLAlchemy AsyncConnection or AsyncSession, or an asyncpg"
@@ -34,38 +33,30 @@ EXPECTED = (
 )
 
 
-def borrowed(connection: Any) -> AsyncBorrowed:
-    """Return what calls can be executed on; refuse what is no connection of this client's kinds."""
+def borrow(connection: Any) -> AsyncAnyConnection:
+    """Return what calls can be executed on; refuse a connection that this client does not support."""
     if isinstance(connection, AsyncConnection):
         return connection
     if isinstance(connection, AsyncCursor):
         # A cursor of our own on the same connection: what the caller has yet to fetch stays.
         return connection.connection
-    match origin(connection):
-        case Origin.ASYNC_ALCHEMY:
-            return AsyncAlchemy(connection, is_session=False)
-        case Origin.ASYNC_ALCHEMY_SESSION:
-            return AsyncAlchemy(connection, is_session=True)
-        case Origin.ASYNCPG:
-            return Asyncpg(connection)
-        case _:
-            raise refusal(connection, EXPECTED)
+    return adapt(connection, ADAPTERS, EXPECTED)
 
 
-async def native(connection: Any, schema: str) -> AsyncBorrowed:
-    """Return the connection of the driver below, if it has one that can be borrowed."""
-    lent = borrowed(connection)
-    driver = (await lent.native(schema)) if isinstance(lent, AsyncForeign) else None
-    return lent if driver is None else borrowed(driver)
+async def borrow_driver(connection: Any, schema: str) -> AsyncAnyConnection:
+    """Return the driver's own connection, if it can be borrowed; COPY and scripts need that one."""
+    borrowed = borrow(connection)
+    driver = (await borrowed.native(schema)) if isinstance(borrowed, AsyncAdapter) else None
+    return borrowed if driver is None else borrow(driver)
 
 
-class Asyncpg(AsyncForeign):
+class Asyncpg(AsyncAdapter):
     """A connection of asyncpg, which speaks PostgreSQL's protocol in its own way."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
-    async def opened(self) -> Style:
+    async def open(self) -> Style:
         return Style.NUMBERED
 
     def commits(self) -> bool:
@@ -75,7 +66,7 @@ class Asyncpg(AsyncForeign):
         try:
             return bool(self._connection.is_closed())
         except Exception:  # noqa: BLE001
-            # A pool lent it and has it back: it has no method left that does not raise.
+            # It is back in its pool: every method of the proxy raises now.
             return True
 
     async def fetch(self, text: str, values: tuple[Any, ...]) -> Rows:
@@ -95,10 +86,19 @@ class Asyncpg(AsyncForeign):
 
     async def copy_in(self, schema: str, chunks: Iterator[bytes]) -> None:
         await self._connection.copy_to_table(
-            "stage", schema_name=schema, columns=stage.COLUMN_NAMES, source=_slowly(chunks), format="binary"
+            "stage", schema_name=schema, columns=stage.COLUMN_NAMES, source=_iterate(chunks), format="binary"
         )
 
 
-async def _slowly(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _iterate(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
     for chunk in chunks:
         yield chunk
+
+
+ADAPTERS: dict[str, Callable[[Any], AsyncAdapter]] = {
+    "sqlalchemy.ext.asyncio.engine.AsyncConnection": AsyncSQLAlchemy,
+    "sqlalchemy.ext.asyncio.session.AsyncSession": AsyncSQLAlchemy.of_session,
+    "sqlalchemy.ext.asyncio.scoping.async_scoped_session": AsyncSQLAlchemy.of_session,
+    "asyncpg.connection.Connection": Asyncpg,
+    "asyncpg.pool.PoolConnectionProxy": Asyncpg,
+}

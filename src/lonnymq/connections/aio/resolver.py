@@ -1,7 +1,7 @@
-"""Names of servers, resolved in threads of our own. The blocking twin is written by hand too.
+"""Resolves names of servers in threads of our own. sync/resolver.py is by hand too.
 
-The driver resolves them in the loop's threads, and an application may have taken all of those for longer than
-a lease: its heartbeats could not connect again.
+The driver would resolve them in the loop's default threads. An application may occupy all of those for longer
+than a lease, and then its heartbeats could not reconnect.
 """
 
 import asyncio
@@ -17,9 +17,9 @@ from psycopg.conninfo import conninfo_to_dict
 RESOLVER = ThreadPoolExecutor(2, "lonnymq-resolver")
 
 
-async def addresses(dsn: str) -> dict[str, Any]:
+async def resolve(dsn: str) -> dict[str, Any]:
     """Return what the driver needs beside the DSN so that it has nothing to resolve."""
-    host = _name_of(dsn)
+    host = _host_to_resolve(dsn)
     if host is None:
         return {}
     loop = asyncio.get_running_loop()
@@ -31,7 +31,7 @@ async def addresses(dsn: str) -> dict[str, Any]:
     return {"host": ",".join([host] * len(unique)), "hostaddr": ",".join(unique)}
 
 
-def _name_of(dsn: str) -> str | None:
+def _host_to_resolve(dsn: str) -> str | None:
     """Return the server's name, if there is one to resolve; several hosts are left to the driver."""
     given = conninfo_to_dict(dsn)
     if given.get("hostaddr") or given.get("service") or {"PGHOSTADDR", "PGSERVICE"} & os.environ.keys():

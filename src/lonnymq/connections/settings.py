@@ -7,7 +7,7 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
 from lonnymq.calls import argument
-from lonnymq.client.session import startup_options
+from lonnymq.connections.session import startup_options
 from lonnymq.errors import InvalidArgument
 
 # A dead peer is noticed after half a minute, also by a worker that only waits. A DSN's own values win.

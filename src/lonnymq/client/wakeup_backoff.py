@@ -1,0 +1,36 @@
+"""Which sleeper asks first: one message wakes all sleepers, and one of them is enough."""
+
+from lonnymq.connections.backoff import Backoff
+
+FIRST_S = 0.0005
+MOST_S = 0.003
+
+
+class WakeupBackoff:
+    """A sleeper that was woken in vain lets the others ask first, until it gets a message.
+
+    Notifications and timers count separately: an idle worker also wakes by the clock, and finds nothing.
+    """
+
+    def __init__(self) -> None:
+        self._backoffs: dict[bool, Backoff] = {}
+        self._pauses_s: dict[bool, float] = {}
+        self._was_notified: bool | None = None
+
+    def wake(self, was_notified: bool) -> float:
+        """Note a wake-up, by a notification or by the clock; return how long to let others ask first."""
+        self._was_notified = was_notified
+        return self._pauses_s.get(was_notified, 0.0)
+
+    def fail(self) -> None:
+        """The last wake-up, if there was one, brought nothing."""
+        if self._was_notified is not None:
+            backoff = self._backoffs.setdefault(self._was_notified, Backoff(first_s=FIRST_S, most_s=MOST_S))
+            self._pauses_s[self._was_notified] = backoff.next_s()
+            self._was_notified = None
+
+    def succeed(self) -> None:
+        """A message came: a sleeper that gets messages asks at once."""
+        self._backoffs.clear()
+        self._pauses_s.clear()
+        self._was_notified = None

@@ -1,0 +1,80 @@
+"""Borrowed connections of other libraries: their types, for annotations, and how they are recognised.
+
+None of these libraries is imported: a caller that has a connection has imported its library already. So a
+connection is recognised by the name of its type.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
+
+from lonnymq.calls.statement import Style
+from lonnymq.errors import InvalidArgument
+
+Adapter = TypeVar("Adapter")
+
+# SQLAlchemy's names of the drivers that calls are tested with.
+SQLALCHEMY_STYLES = {
+    "psycopg": Style.FORMAT,
+    "psycopg_async": Style.FORMAT,
+    "psycopg2": Style.FORMAT,
+    "asyncpg": Style.NUMBERED,
+}
+
+
+class SQLAlchemyConnection(Protocol):
+    """A `sqlalchemy.Connection`."""
+
+    def exec_driver_sql(self, statement: str, /) -> Any: ...
+    def close(self) -> None: ...
+
+
+class SQLAlchemySession(Protocol):
+    """A `sqlalchemy.orm.Session` or `scoped_session`."""
+
+    def connection(self) -> SQLAlchemyConnection: ...
+    def commit(self) -> None: ...
+
+
+class AsyncSQLAlchemyConnection(Protocol):
+    """A `sqlalchemy.ext.asyncio.AsyncConnection`."""
+
+    def exec_driver_sql(self, statement: str, /) -> Any: ...
+    def close(self) -> Awaitable[None]: ...
+
+
+class AsyncSQLAlchemySession(Protocol):
+    """A `sqlalchemy.ext.asyncio.AsyncSession` or `async_scoped_session`."""
+
+    def connection(self) -> Awaitable[AsyncSQLAlchemyConnection]: ...
+    def commit(self) -> Awaitable[None]: ...
+
+
+class DjangoConnection(Protocol):
+    """`django.db.connection`, or one of `django.db.connections`."""
+
+    vendor: str
+
+    def cursor(self) -> AbstractContextManager[Any]: ...
+
+
+class AsyncpgConnection(Protocol):
+    """An `asyncpg.Connection`, or one of an asyncpg pool."""
+
+    def fetch(self, query: str, /) -> Awaitable[Any]: ...
+    def is_in_transaction(self) -> bool: ...
+
+
+def adapt(connection: object, adapters: Mapping[str, Callable[[Any], Adapter]], expected: str) -> Adapter:
+    """Return an adapter of a connection, by the names of its types; refuse one that is not supported."""
+    for name in type_names(type(connection)):
+        if name in adapters:
+            return adapters[name](connection)
+    # Only the type is shown: a connection's text may hold secrets.
+    shown = type_names(type(connection))[0].removeprefix("builtins.")
+    raise InvalidArgument(f"connection must be {expected}, got a {shown}")
+
+
+def type_names(kind: type[object]) -> list[str]:
+    """Return a type's full name, and those of the types it inherits from."""
+    return [f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__]
