@@ -229,6 +229,8 @@ def test_internal_functions_are_nobodys(login: Login, queue: Session) -> None:
         for name in (
             "dead_insert",
             "lease_hold",
+            "lease_end",
+            "lease_end_cancelled",
             "lease_expire",
             "message_settle",
             "turn_birth",
