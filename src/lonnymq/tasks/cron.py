@@ -15,7 +15,7 @@ from lonnymq.client.aio import AsyncQueue
 from lonnymq.errors import Busy, ConnectionLost, NotPermitted, SchemaError
 from lonnymq.model import Cron, CronTickOutcome, DueCron, LeasedMessage, Ticks
 from lonnymq.texts import line
-from lonnymq.worker.patience import answered
+from lonnymq.worker.timeouts import answered
 
 logger = logging.getLogger("lonnymq.cron")
 

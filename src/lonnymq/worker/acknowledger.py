@@ -9,7 +9,7 @@ from lonnymq.calls import argument
 from lonnymq.calls import message as calls
 from lonnymq.client.aio.caller import MAX_BATCH
 from lonnymq.errors import Busy, ConnectionLost, LonnyError
-from lonnymq.worker.patience import Pauses, answered, slowest_s
+from lonnymq.worker.timeouts import Pauses, answered, slowest_s
 from lonnymq.worker.verdict import GIVEN_BACK, Verdict, Word
 
 if TYPE_CHECKING:

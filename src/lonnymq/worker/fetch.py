@@ -7,7 +7,7 @@ from lonnymq.calls import message as calls
 from lonnymq.client.aio import AsyncMessage
 from lonnymq.client.aio.receiver import AsyncReceiver
 from lonnymq.errors import is_hopeless
-from lonnymq.worker.patience import Pauses, answered, close_quietly
+from lonnymq.worker.timeouts import Pauses, answered, close_quietly
 
 if TYPE_CHECKING:
     from lonnymq.client.aio import AsyncQueue

@@ -9,8 +9,8 @@ from lonnymq.calls import message as calls
 from lonnymq.calls.statement import picked
 from lonnymq.client.aio.caller import MAX_BATCH
 from lonnymq.model import HeartbeatOutcome
-from lonnymq.worker.patience import Pauses, answered
 from lonnymq.worker.report import LOG
+from lonnymq.worker.timeouts import Pauses, answered
 from lonnymq.worker.verdict import GIVEN_BACK, Interruption
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 from lonnymq.errors import InvalidArgument
 from lonnymq.worker import child
-from lonnymq.worker.patience import Pauses
 from lonnymq.worker.report import LOG
 from lonnymq.worker.settings import ExitCode
 from lonnymq.worker.shutdown import END_S, SIGNALS
+from lonnymq.worker.timeouts import Pauses
 
 if TYPE_CHECKING:
     from lonnymq.worker.worker import Worker

@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from lonnymq.calls import message as calls
-from lonnymq.worker.patience import Pauses, answered, slowest_s
+from lonnymq.worker.timeouts import Pauses, answered, slowest_s
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

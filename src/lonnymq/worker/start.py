@@ -8,8 +8,8 @@ from lonnymq.calls import queue as queue_calls
 from lonnymq.client import outage
 from lonnymq.errors import NotPermitted, is_hopeless
 from lonnymq.texts import line
-from lonnymq.worker.patience import Pauses, answered, close_quietly
 from lonnymq.worker.report import LOG
+from lonnymq.worker.timeouts import Pauses, answered, close_quietly
 
 if TYPE_CHECKING:
     from lonnymq.client.aio import AsyncQueue
