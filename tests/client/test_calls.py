@@ -19,7 +19,7 @@ MODULES = [
 STATEMENTS = {
     statement.name: statement
     for module in MODULES
-    for statement in vars(module).values()
+    for statement in (*vars(module).values(), *getattr(module, "STATEMENTS", {}).values())
     if isinstance(statement, Statement) and statement.name in files.created("function")
 }
 INTERNAL = {

@@ -1,12 +1,5 @@
 """Frozen values: what goes in, what comes out, and every outcome an operation can have."""
 
-from lonnymq.model.acknowledge import (
-    BuryOutcome,
-    CompleteOutcome,
-    DeferOutcome,
-    GiveBackOutcome,
-    HeartbeatOutcome,
-)
 from lonnymq.model.channel import (
     ChannelDeleteOutcome,
     ChannelPolicy,
@@ -42,7 +35,6 @@ from lonnymq.model.queue import Horizon, Problem, QueueActivity, QueueSettings, 
 
 __all__ = [
     "Batch",
-    "BuryOutcome",
     "CancelOutcome",
     "CatchUp",
     "ChannelDeleteOutcome",
@@ -50,7 +42,6 @@ __all__ = [
     "ChannelSetOutcome",
     "ChannelStatus",
     "Claim",
-    "CompleteOutcome",
     "Content",
     "CreateOutcome",
     "Created",
@@ -60,14 +51,11 @@ __all__ = [
     "CronStatus",
     "CronTickOutcome",
     "DeadLetter",
-    "DeferOutcome",
     "DequeueOutcome",
     "Dequeued",
     "DueCron",
     "DueCrons",
     "Explanation",
-    "GiveBackOutcome",
-    "HeartbeatOutcome",
     "HistoryBlocker",
     "HistoryMode",
     "HistoryPartition",

@@ -1,4 +1,4 @@
-"""Calls that must not hang: a connection may be dead without anybody saying so."""
+"""Time limits of calls: a connection may be dead without anybody saying so."""
 
 import asyncio
 import contextlib
@@ -19,9 +19,9 @@ AGAIN_S = 1.0
 CLOSE_S = 3.0
 
 
-def slowest_s(patience_s: float, size: int) -> float:
+def slowest_s(timeout_s: float, size: int) -> float:
     """Return how long a call may take that carries this many bytes."""
-    return patience_s + size / SLOWEST_BYTES_PER_S
+    return timeout_s + size / SLOWEST_BYTES_PER_S
 
 
 class Pauses:

@@ -9,12 +9,14 @@ import psycopg
 
 from lonnymq.calls import message as calls
 from lonnymq.calls.statement import Call
+from lonnymq.client.sync.acknowledger import acknowledge
 from lonnymq.client.sync.caller import Caller
 from lonnymq.client.sync.cancellation import kept
 from lonnymq.client.sync.lent import Borrowed, LentConnection
 from lonnymq.client.sync.sleeper import Sleeper
 from lonnymq.errors import ConnectionLost, LonnyError
 from lonnymq.model import Dequeued
+from lonnymq.model.acknowledge import GIVE_BACK
 from lonnymq.model.lease import Leased, fill
 
 # Contents that a reply left out are read this many bytes at a time.
@@ -90,16 +92,14 @@ class Receiver:
         # Cancelled before it could be read, or not read in time: its lease still holds a place.
         left = [lease for lease in reply.leases if lease.id in reply.unread and lease.id not in is_read]
         if left:
-            ids, tokens = [lease.id for lease in left], [lease.token for lease in left]
-            self._caller.perform(calls.give_back(ids, tokens), connection)
+            acknowledge(self._caller, GIVE_BACK, left, connection=connection, repeat_busy=False)
         leases = tuple(lease for lease in reply.leases if lease.id in is_read or lease.id not in reply.unread)
         return replace(reply, leases=leases, unread={})
 
     def _give_back(self, reply: Dequeued[Leased]) -> None:
-        ids, tokens = [lease.id for lease in reply.leases], [lease.token for lease in reply.leases]
         try:
-            if ids:
-                self._caller.perform(calls.give_back(ids, tokens))
+            if reply.leases:
+                acknowledge(self._caller, GIVE_BACK, reply.leases, repeat_busy=False)
         except (LonnyError, psycopg.Error):
             # They come again when their leases end.
             pass

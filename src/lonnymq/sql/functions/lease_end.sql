@@ -1,13 +1,13 @@
 -- lease_end: end leases that this transaction holds, and tell dequeue what has changed: places of capped channels are free
 -- again, and messages wait again (p_waiting: their places). message_complete, which is called most, has its own statement.
--- Raises if a lease is given twice.
+-- Returns how many; raises if a lease is given twice. To assign the result costs less than `perform`.
 -- Locks:  nothing more.
 -- Writes: lease (delete), wake (insert).
-create or replace function lease_end(p_leases tid[], p_waiting tid[] default null) returns void
+create or replace function lease_end(p_leases tid[], p_waiting tid[] default null) returns integer
 language plpgsql
 as $$
 declare
-  v_count bigint;
+  v_ended integer;
 begin
   with ended as (
     delete from lease l where l.ctid = any(p_leases) returning l.channel_id, l.is_capped
@@ -22,10 +22,11 @@ begin
     select c.channel_id, min(c.at), min(c.id), max(c.at), max(c.id), sum(c.done), sum(c.waiting) from changes c
     group by c.channel_id having sum(c.done) + sum(c.waiting) > 0
   )
-  select count(*) into v_count from ended e;
-  if v_count <> cardinality(p_leases) then
+  select count(*) into v_ended from ended e;
+  if v_ended <> cardinality(p_leases) then
     perform reject('ids', 'repeated ids', 'without repetition');
   end if;
   perform sleepers_notify();
+  return v_ended;
 end
 $$;

@@ -24,6 +24,7 @@ declare
   v_ordinals integer[];
   v_outcomes text[];
   v_errors text[];
+  v_ended integer;
 begin
   perform require_length('errors', cardinality(p_errors), cardinality(p_ids));
   select * into v_leases, v_messages, v_ordinals, v_outcomes from lease_hold(p_ids, p_tokens, true);
@@ -31,7 +32,7 @@ begin
     v_errors := array(select left(p_errors[o], 20000) from unnest(v_ordinals) o);
     perform history_record(v_leases, v_messages, 'buried', v_errors);
     perform dead_insert(v_messages, v_errors);
-    perform lease_end(v_leases);
+    v_ended := lease_end(v_leases);
   end if;
   return query
   select u.id, coalesce(v_outcomes[u.ordinal], 'buried') from unnest(p_ids) with ordinality u(id, ordinal);

@@ -32,6 +32,7 @@ declare
   v_kept integer[];
   v_errors constant text[] := array(select left(e, 20000) from unnest(p_errors) with ordinality u(e, place) order by u.place);
   v_max_bytes bigint;
+  v_ended integer;
 begin
   perform require_length('delays_ms', cardinality(p_delays_ms), cardinality(p_ids));
   perform require_length('states', cardinality(p_states), cardinality(p_ids));
@@ -78,7 +79,7 @@ begin
       returning m.ctid
     )
     select array_agg(k.ctid) into v_waiting from kept k;
-    perform lease_end(v_leases, v_waiting);
+    v_ended := lease_end(v_leases, v_waiting);
   end if;
   return query
   select u.id, coalesce(v_outcomes[u.ordinal],

@@ -21,10 +21,11 @@ declare
   v_leases tid[];
   v_messages tid[];
   v_outcomes text[];
+  v_ended integer;
 begin
   select h.leases, h.messages, h.outcomes into v_leases, v_messages, v_outcomes from lease_hold(p_ids, p_tokens, true) h;
   if v_leases is not null then
-    perform lease_end(v_leases, v_messages);
+    v_ended := lease_end(v_leases, v_messages);
   end if;
   return query
   select u.id, coalesce(v_outcomes[u.ordinal], 'given_back') from unnest(p_ids) with ordinality u(id, ordinal);
