@@ -10,7 +10,7 @@ from lonnymq.client.aio.acknowledger import acknowledge
 from lonnymq.client.aio.caller import MAX_BATCH
 from lonnymq.errors import Busy, ConnectionLost, LonnyError
 from lonnymq.model.acknowledge import ACTIONS, COMPLETE, DEFER, GIVE_BACK, Action
-from lonnymq.worker.timeouts import Pauses, answered, slowest_s
+from lonnymq.worker.timeouts import Pauses, call_within, timeout_for
 from lonnymq.worker.verdict import GIVEN_BACK, Verdict
 
 if TYPE_CHECKING:
@@ -98,13 +98,13 @@ class Acknowledger:
                 await self._acknowledge(action, group)
 
     async def _acknowledge(self, action: Action[Any], group: "Sequence[Ended]") -> None:
-        seconds = slowest_s(self._timeout_s, sum(_size(verdict) for _, verdict in group))
+        seconds = timeout_for(self._timeout_s, sum(_size(verdict) for _, verdict in group))
         messages = [attempt.message for attempt, _ in group]
         details = [[getattr(verdict, name) for _, verdict in group] for name in action.details]
         # One that is busy must not hold up the others.
         call = acknowledge(self._caller, action, messages, details, repeat_busy=False)
         try:
-            answers = await answered(self._caller.source, seconds, call)
+            answers = await call_within(self._caller.source, seconds, call)
         except Exception as error:  # noqa: BLE001 - the worker outlives it
             if isinstance(error, REFUSALS) or (
                 isinstance(error, LonnyError) and not isinstance(error, ConnectionLost | Busy)

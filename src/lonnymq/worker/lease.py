@@ -10,7 +10,7 @@ from lonnymq.calls.statement import picked
 from lonnymq.client.aio.caller import MAX_BATCH
 from lonnymq.model.acknowledge import HeartbeatOutcome
 from lonnymq.worker.report import LOG
-from lonnymq.worker.timeouts import Pauses, answered
+from lonnymq.worker.timeouts import Pauses, call_within
 from lonnymq.worker.verdict import GIVEN_BACK, Interruption
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class LeaseKeeper:
         asked_at = time.monotonic()
         message = attempt.message
         call = heartbeat([message.id], [message.token], self._lease_ms, is_alone=True, is_durable=False)
-        answers = await answered(self._caller.source, self._interval_s, self._caller.perform(call))
+        answers = await call_within(self._caller.source, self._interval_s, self._caller.perform(call))
         if answers == [HeartbeatOutcome.EXTENDED]:
             attempt.kept_until = asked_at + self._lease_ms / 1000
             return True
@@ -85,7 +85,7 @@ class LeaseKeeper:
         patience_s = min(self._interval_s, max(soonest - asked_at, self._interval_s / 10))
         ids = [attempt.message.id for attempt in attempts]
         tokens = [attempt.message.token for attempt in attempts]
-        answers = await answered(self._caller.source, patience_s, self._extended(ids, tokens))
+        answers = await call_within(self._caller.source, patience_s, self._extended(ids, tokens))
         for attempt, answer in zip(attempts, answers, strict=True):
             if answer is HeartbeatOutcome.EXTENDED:
                 attempt.kept_until = asked_at + self._lease_ms / 1000
