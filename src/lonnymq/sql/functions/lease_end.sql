@@ -13,14 +13,14 @@ begin
     delete from lease l where l.ctid = any(p_leases) returning l.channel_id, l.is_capped
   ),
   changes as (
-    select e.channel_id, e.is_capped::integer as done, 0 as waiting, null::bigint as id, null::bigint as at from ended e
+    select e.channel_id, 1 as done, 0 as waiting, null::bigint as id, null::bigint as at from ended e where e.is_capped
     union all
     select m.channel_id, 0, 1, m.id, m.dequeue_at from message m where m.ctid = any(p_waiting)
   ),
   woken as (
     insert into wake (channel_id, at, message_id, to_at, to_id, done, waiting)
     select c.channel_id, min(c.at), min(c.id), max(c.at), max(c.id), sum(c.done), sum(c.waiting) from changes c
-    group by c.channel_id having sum(c.done) + sum(c.waiting) > 0
+    group by c.channel_id
   )
   select count(*) into v_ended from ended e;
   if v_ended <> cardinality(p_leases) then
