@@ -45,13 +45,11 @@ from lonnymq.errors import (
 )
 from lonnymq.model import (
     Batch,
-    BuryOutcome,
     CancelOutcome,
     CatchUp,
     ChannelDeleteOutcome,
     ChannelPolicy,
     ChannelStatus,
-    CompleteOutcome,
     Created,
     CreateOutcome,
     Cron,
@@ -60,13 +58,10 @@ from lonnymq.model import (
     CronStatus,
     CronTickOutcome,
     DeadLetter,
-    DeferOutcome,
     DequeueOutcome,
     DueCron,
     DueCrons,
     Explanation,
-    GiveBackOutcome,
-    HeartbeatOutcome,
     HistoryBlocker,
     HistoryMode,
     HistoryPartition,
@@ -87,6 +82,13 @@ from lonnymq.model import (
     RedriveOutcome,
     RoleKind,
     Ticks,
+)
+from lonnymq.model.acknowledge import (
+    BuryOutcome,
+    CompleteOutcome,
+    DeferOutcome,
+    GiveBackOutcome,
+    HeartbeatOutcome,
 )
 from lonnymq.schema import SchemaState, SchemaStatus
 

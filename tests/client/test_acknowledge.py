@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lonnymq import ClientSettings, NewMessage, WrongIsolationLevel
+from lonnymq.model.acknowledge import ACTIONS
 from tests.client.conftest import OpenConnection, OpenQueue
 from tests.conftest import Connect
 
@@ -78,7 +79,7 @@ def test_a_worker_learns_that_its_message_was_cancelled(queue: Any) -> None:
     assert message.complete() == "cancelled"
 
 
-@pytest.mark.parametrize("end", ["complete", "defer", "bury", "give_back", "heartbeat"])
+@pytest.mark.parametrize("end", [*(action.name for action in ACTIONS), "heartbeat"])
 def test_a_stale_token_changes_nothing(queue: Any, end: str) -> None:
     queue.enqueue("a", 1)
     message = queue.dequeue()[0]

@@ -19,7 +19,7 @@ MODULES = [
 STATEMENTS = {
     statement.name: statement
     for module in MODULES
-    for statement in vars(module).values()
+    for statement in (*vars(module).values(), *getattr(module, "STATEMENTS", {}).values())
     if isinstance(statement, Statement) and statement.name in files.created("function")
 }
 INTERNAL = {
@@ -28,6 +28,7 @@ INTERNAL = {
     *("from_epoch", "bytes_as_json", "channel_id", "channel_waiting", "creation_lock", "channel_birth"),
     *("channel_keep", "message_late", "message_settle_one"),
     *("sleepers_notify", "history_rows", "history_record", "dead_insert", "lease_expire", "lease_hold"),
+    *("lease_end", "lease_end_cancelled"),
     *("history_origin", "history_require", "history_require_past"),
     *("turn_birth", "turn_refund", "turn_sweep", "message_rewind", "queue_outlook", "message_settle"),
     *("dequeue_look", "dequeue_outlook", "turn_lock_woken", "turn_read", "turn_assess", "turn_share"),

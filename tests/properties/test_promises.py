@@ -18,6 +18,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from lonnymq.model.acknowledge import ACTIONS
 from tests.properties.promises import DEAD, LEASED, WAITING, Message, Promises
 from tests.races.sessions import Answer, Leased, Session, ask, check, end, value
 
@@ -30,7 +31,7 @@ CAPS = st.sampled_from([None, 1, 2, 3, 5])
 INTERVALS_MS = st.sampled_from([None, None, None, 40, 3_600_000])
 NEVER = 3_600_000
 EXAMPLES = os.environ.get("LONNYMQ_PROPERTY_EXAMPLES")
-ENDINGS = {"complete": "completed", "bury": "buried", "defer": "deferred", "give_back": "given_back"}
+ENDINGS = {action.name: action.done.value for action in ACTIONS}
 TABLES = "message, lease, wake, turn, channel, dead, sleeper, history_overflow"
 
 

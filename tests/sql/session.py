@@ -8,6 +8,9 @@ import psycopg
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
+from lonnymq.calls.acknowledge import DETAILS
+from lonnymq.model.acknowledge import BURY, COMPLETE, DEFER, GIVE_BACK, Action
+
 # Who is told "nothing" before everything was looked at is told to ask again soon: this often is enough.
 SOON_MS = 1_000
 ENOUGH_WAITS = 3
@@ -138,46 +141,40 @@ class Session:
 
     # Its attempt ends.
 
-    def end(self, function: str, leases: Iterable[Reply], *more: Any) -> list[str]:
+    def end(self, function: str, leases: Iterable[Reply], *more: Any, types: Sequence[str] = ()) -> list[str]:
         """Call one of the acknowledging functions and return the outcomes, in the order given."""
         given = list(leases)
         ids, tokens = [one.message_id for one in given], [one.token for one in given]
-        places = "".join(", %s" for _ in more)
+        places = "".join(f", %s::{kind}" for kind in types) or "".join(", %s" for _ in more)
         statement = f"select message_id, outcome from {function}(%s::bigint[], %s::bigint[]{places})"
         rows = self.rows(statement, ids, tokens, *more)
         assert [row[0] for row in rows] == ids
         return [outcome for _, outcome in rows]
 
+    def acknowledge(self, action: Action[Any], leases: Iterable[Reply], **details: Any) -> list[str]:
+        """End attempts with the same details for all."""
+        given = list(leases)
+        types = [DETAILS[name].type.replace("?", "") for name in action.details]
+        more = [[details.get(name)] * len(given) for name in action.details]
+        return self.end(f"message_{action.name}", given, *more, types=types)
+
     def complete(self, leases: Iterable[Reply]) -> list[str]:
-        return self.end("message_complete", leases)
+        return self.acknowledge(COMPLETE, leases)
 
     def give_back(self, leases: Iterable[Reply]) -> list[str]:
-        return self.end("message_give_back", leases)
+        return self.acknowledge(GIVE_BACK, leases)
 
     def defer(
         self,
-        leases: Sequence[Reply],
+        leases: Iterable[Reply],
         delay_ms: int | None = None,
         state: bytes | None = None,
         error: str | None = None,
     ) -> list[str]:
-        """Defer all with the same delay, state and error."""
-        count = len(leases)
-        given = list(leases)
-        ids, tokens = [one.message_id for one in given], [one.token for one in given]
-        rows = self.rows(
-            "select outcome from"
-            " message_defer(%s::bigint[], %s::bigint[], %s::bigint[], %s::bytea[], %s::text[])",
-            ids,
-            tokens,
-            [delay_ms] * count,
-            [state] * count,
-            [error] * count,
-        )
-        return [outcome for (outcome,) in rows]
+        return self.acknowledge(DEFER, leases, delay_ms=delay_ms, state=state, error=error)
 
-    def bury(self, leases: Sequence[Reply], error: str | None = None) -> list[str]:
-        return self.end("message_bury", leases, [error] * len(leases))
+    def bury(self, leases: Iterable[Reply], error: str | None = None) -> list[str]:
+        return self.acknowledge(BURY, leases, error=error)
 
     def heartbeat(self, leases: Iterable[Reply], lease_ms: int = 30_000, is_alone: bool = False) -> list[str]:
         return self.end("message_heartbeat", leases, lease_ms, is_alone)

@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from lonnymq.model import POLICY_FIELDS
+from lonnymq.model.acknowledge import ACTIONS
 from tests.sql.conftest import Open
 from tests.sql.session import Session
 from tests.sql.test_leases import everything
@@ -19,13 +20,7 @@ IN_101_YEARS = "now() + interval '101 years'"
 BAD_CRONS = ["null", "''", "'" + "x" * 201 + "'", r"e'a\nb'"]
 BAD_LIMITS = ["null", "0", "-1", "10001", "2147483647"]
 BAD_LEASES = ["null", "0", "-1", "86400001", "9223372036854775807"]
-ACKNOWLEDGING = [
-    "message_complete",
-    "message_defer",
-    "message_bury",
-    "message_give_back",
-    "message_heartbeat",
-]
+ACKNOWLEDGING = [*(f"message_{action.name}" for action in ACTIONS), "message_heartbeat"]
 
 
 def policy(text: str) -> str:

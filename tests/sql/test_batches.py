@@ -3,17 +3,12 @@
 import psycopg
 import pytest
 
+from lonnymq.model.acknowledge import ACTIONS
 from tests.sql.conftest import Open
 from tests.sql.session import Reply, Session, ids_of
 from tests.sql.test_leases import ACKNOWLEDGEMENTS, everything
 
-SUCCESS = {
-    "complete": "completed",
-    "defer": "deferred",
-    "bury": "buried",
-    "give_back": "given_back",
-    "heartbeat": "extended",
-}
+SUCCESS = {**{action.name: action.done for action in ACTIONS}, "heartbeat": "extended"}
 
 
 def mixed(queue: Session, other: Session) -> list[Reply]:

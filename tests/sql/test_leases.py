@@ -1,19 +1,24 @@
 """A11 to A13: leases end, heartbeats extend them, tokens fence them."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
 
+from lonnymq.model.acknowledge import ACTIONS, Action
 from tests.sql.conftest import Open
 from tests.sql.session import Reply, Session, ids_of
 
 Acknowledge = Callable[[Session, list[Reply]], list[str]]
 
+
+def _acknowledge(action: Action[Any], queue: Session, leases: list[Reply]) -> list[str]:
+    return queue.acknowledge(action, leases)
+
+
 ACKNOWLEDGEMENTS: dict[str, Acknowledge] = {
-    "complete": lambda queue, leases: queue.complete(leases),
-    "defer": lambda queue, leases: queue.defer(leases),
-    "bury": lambda queue, leases: queue.bury(leases),
-    "give_back": lambda queue, leases: queue.give_back(leases),
+    **{action.name: partial(_acknowledge, action) for action in ACTIONS},
     "heartbeat": lambda queue, leases: queue.heartbeat(leases),
 }
 acknowledgement = pytest.mark.parametrize("name", ACKNOWLEDGEMENTS)

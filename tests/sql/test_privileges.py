@@ -5,6 +5,7 @@ import uuid
 import psycopg
 import pytest
 
+from lonnymq.model.acknowledge import ACTIONS
 from tests.sql.conftest import DENIED, Login, role_of
 from tests.sql.session import Session
 
@@ -36,10 +37,7 @@ CALLS = {
     "cancel_key": "select message_cancel_key('a', 'k')",
     "dequeue": "select message_dequeue()",
     "read": "select message_read('{}', '{}')",
-    "complete": "select message_complete('{}', '{}')",
-    "defer": "select message_defer('{}', '{}')",
-    "bury": "select message_bury('{}', '{}')",
-    "give_back": "select message_give_back('{}', '{}')",
+    **{action.name: f"select message_{action.name}('{{}}', '{{}}')" for action in ACTIONS},
     "heartbeat": "select message_heartbeat('{}', '{}')",
     "register": "select sleeper_register('w', 1000)",
     "clear": "select sleeper_clear('w')",
@@ -90,7 +88,7 @@ PRODUCER = {
     *("cron_set", "cron_delete", "stage_discard", "stream_publish"),
 }
 WORKER = {
-    *("dequeue", "read", "complete", "defer", "bury", "give_back", "heartbeat"),
+    *("dequeue", "read", *(action.name for action in ACTIONS), "heartbeat"),
     *("register", "clear", "event", "horizon", "to_epoch"),
     *("cron_due", "cron_tick"),
     *("claim_backlog", "claim_take", "claim_plan", "claim_keep", "claim_read", "claim_complete"),
@@ -229,6 +227,8 @@ def test_internal_functions_are_nobodys(login: Login, queue: Session) -> None:
         for name in (
             "dead_insert",
             "lease_hold",
+            "lease_end",
+            "lease_end_cancelled",
             "lease_expire",
             "message_settle",
             "turn_birth",

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from lonnymq import JSON, Bury, DecodeError, Defer, Handler, InvalidArgument
 from lonnymq.calls import argument, codec
-from lonnymq.calls import message as calls
+from lonnymq.calls.acknowledge import acknowledge
 from lonnymq.cli import log
 from lonnymq.errors import invalid
+from lonnymq.model.acknowledge import BURY, DEFER
 from lonnymq.texts import abridged, cut, line, listed, shown, visible
 from lonnymq.worker.verdict import Judge, described
 
@@ -106,8 +107,10 @@ MAKERS: dict[str, Callable[[Any], object]] = {
     "listed": lambda value: listed([value]),
     "error_text": lambda value: argument.error_text(value) if isinstance(value, str) else "",
     "bury": lambda value: Bury(value) if isinstance(value, str) else "",
-    "bury sent": lambda value: calls.bury([1], [1], [value]) if isinstance(value, str) else "",
-    "defer sent": lambda value: calls.defer([1], [1], [1], [None], [value]) if isinstance(value, str) else "",
+    "bury sent": lambda value: acknowledge(BURY, [1], [1], [value]) if isinstance(value, str) else "",
+    "defer sent": lambda value: (
+        acknowledge(DEFER, [1], [1], [1], [None], [value]) if isinstance(value, str) else ""
+    ),
     "too long": lambda value: refused(argument.text, "name", value, 1, 255),
 }
 

@@ -24,7 +24,7 @@ from lonnymq import (
     Retry,
     Worker,
 )
-from lonnymq.worker import patience
+from lonnymq.worker import timeouts
 from tests.conftest import Connect
 from tests.worker.conftest import StartWorker
 from tests.worker.proxy import Proxy
@@ -298,7 +298,7 @@ def test_a_call_that_is_cut_off_while_it_sends_does_not_end_the_worker(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A large state is half sent when the link stands still, for longer than a call may take."""
-    monkeypatch.setattr(patience, "SLOWEST_BYTES_PER_S", 4 * MEGABYTE)
+    monkeypatch.setattr(timeouts, "SLOWEST_BYTES_PER_S", 4 * MEGABYTE)
     states: list[int] = []
 
     async def handle(message: AsyncMessage) -> None:

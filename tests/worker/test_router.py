@@ -10,9 +10,10 @@ import pytest
 
 import lonnymq
 from lonnymq import JSON, App, Handler, InvalidArgument, Queue, Worker
+from lonnymq.model.acknowledge import BURY
 from lonnymq.worker.child import made
 from lonnymq.worker.router import Router
-from lonnymq.worker.verdict import Judge, Verdict, Word
+from lonnymq.worker.verdict import Judge, Verdict
 
 app = App(Queue("dbname=nobody"))
 
@@ -110,7 +111,7 @@ def admitted(message_limit: int | None, handler_limit: int | None, **fields: Any
     return Router(handler, Judge(JSON)).admit(message)
 
 
-LOST = Verdict(Word.BURY, error="its only attempt was lost with its worker")
+LOST = Verdict(BURY, error="its only attempt was lost with its worker")
 
 
 @pytest.mark.parametrize(("message_limit", "handler_limit"), [(None, 1), (1, None), (1, 1), (5, 1)])

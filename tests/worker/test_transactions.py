@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from lonnymq import AsyncMessage, CompleteOutcome, Handler, Message
+from lonnymq.model.acknowledge import ACTIONS, Action, Effect
 from tests.conftest import Connect
 from tests.worker.working import retrying, work
 
@@ -110,6 +111,19 @@ def test_what_a_handler_says_itself_is_not_said_again(dsn: str, caplog: pytest.L
     assert worked.counts == {"completed": 3, "deferred": 1, "given_back": 1, "buried": 1}
     assert [letter.error for letter in worked.letters] == ["by hand"]
     assert "lease_lost" not in caplog.text
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=[action.name for action in ACTIONS])
+def test_a_worker_counts_the_action_of_its_handler(dsn: str, action: Action[Any]) -> None:
+    async def on_loop(message: AsyncMessage) -> None:
+        if not acted:
+            acted.append(await getattr(message, action.name)())
+
+    acted: list[str] = []
+    worked = work(dsn, Handler(call=on_loop), 1)
+    assert acted == [action.done]
+    comes_again = action.effect in (Effect.RETRY, Effect.RETURN)
+    assert worked.counts == {action.done: 1, **({"completed": 1} if comes_again else {})}
 
 
 def test_a_transaction_that_is_tried_again_keeps_its_lease(dsn: str, effects: Any) -> None:

@@ -6,7 +6,8 @@ from random import Random
 import pytest
 
 from lonnymq import JSON, Bury, Defer, Handler, InvalidArgument, Retry
-from lonnymq.worker.verdict import COMPLETED, GIVEN_BACK, NOTHING, Interruption, Judge, Verdict, Word
+from lonnymq.model.acknowledge import BURY, DEFER
+from lonnymq.worker.verdict import COMPLETED, GIVEN_BACK, NOTHING, Interruption, Judge, Verdict
 
 HANDLER = Handler(call=lambda message: None, retry=Retry(first_s=2, factor=3, most_s=10, jitter=0))
 LAST = Handler(call=lambda message: None, max_attempts=3, timeout=1.5, name="transcode")
@@ -46,12 +47,12 @@ def test_a_retry_that_makes_no_sense_is_refused(argument: str, value: object) ->
     ("handler", "attempt", "error", "why", "verdict"),
     [
         (HANDLER, 1, None, None, COMPLETED),
-        (HANDLER, 1, Bury("no video"), None, Verdict(Word.BURY, error="no video")),
-        (HANDLER, 9, Defer(1.5, state=[1], error="later"), None, Verdict(Word.DEFER, 1500, b"[1]", "later")),
-        (HANDLER, 9, Defer(), None, Verdict(Word.DEFER)),
-        (LAST, 3, Defer(1), None, Verdict(Word.BURY, error="deferred by its handler")),
-        (HANDLER, 2, ERROR, None, Verdict(Word.DEFER, 6000, error="RuntimeError: full")),
-        (LAST, 3, ERROR, None, Verdict(Word.BURY, error="RuntimeError: full")),
+        (HANDLER, 1, Bury("no video"), None, Verdict(BURY, error="no video")),
+        (HANDLER, 9, Defer(1.5, state=[1], error="later"), None, Verdict(DEFER, 1500, b"[1]", "later")),
+        (HANDLER, 9, Defer(), None, Verdict(DEFER)),
+        (LAST, 3, Defer(1), None, Verdict(BURY, error="deferred by its handler")),
+        (HANDLER, 2, ERROR, None, Verdict(DEFER, 6000, error="RuntimeError: full")),
+        (LAST, 3, ERROR, None, Verdict(BURY, error="RuntimeError: full")),
         # A lease that is gone can neither be completed nor given back.
         (HANDLER, 1, None, Interruption.LOST, NOTHING),
         (HANDLER, 1, ERROR, Interruption.LOST, NOTHING),
@@ -66,7 +67,7 @@ def test_a_retry_that_makes_no_sense_is_refused(argument: str, value: object) ->
             3,
             ERROR,
             Interruption.TIMED_OUT,
-            Verdict(Word.BURY, error="lonnymq.worker.verdict.TimedOut: transcode took longer than 1.5 s"),
+            Verdict(BURY, error="lonnymq.worker.verdict.TimedOut: transcode took longer than 1.5 s"),
         ),
     ],
 )
@@ -78,7 +79,7 @@ def test_verdicts(
 
 def test_a_state_that_cannot_be_kept_is_an_error_of_the_attempt() -> None:
     verdict = JUDGE.verdict(HANDLER, 1, Defer(state=object()), None)
-    assert verdict.word is Word.DEFER
+    assert verdict.action is DEFER
     assert verdict.delay_ms == 2000
     assert "state must be" in (verdict.error or "")
 
@@ -116,7 +117,7 @@ def nested(depth: int) -> list[object]:
 )
 def test_what_cannot_be_judged_is_tried_again(handler: Handler, error: Exception, shown: str) -> None:
     verdict = JUDGE.verdict(handler, 1, error, None)
-    assert verdict.word is Word.DEFER
+    assert verdict.action is DEFER
     assert shown in str(verdict.error)
 
 

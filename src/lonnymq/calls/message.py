@@ -1,25 +1,19 @@
-"""A message's way: create, dequeue, read, then one of the acknowledgements; or cancel."""
+"""Calls that create, dequeue, read and cancel messages; calls/acknowledge.py ends their attempts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from lonnymq.calls.argument import error_text
 from lonnymq.calls.draft import Draft
 from lonnymq.calls.statement import Call, Rows, array, call, function
 from lonnymq.model import (
-    BuryOutcome,
     CancelOutcome,
-    CompleteOutcome,
     Content,
     Created,
     CreateOutcome,
-    DeferOutcome,
     Dequeued,
     DequeueOutcome,
-    GiveBackOutcome,
-    HeartbeatOutcome,
     LeasedMessage,
     Published,
     PublishOutcome,
@@ -67,35 +61,6 @@ DEQUEUE = function(
 )
 LEASE_FIELDS = tuple(field.name for field in fields(LeasedMessage))
 READ = function("message_read", "message_id, key, content, state", p_ids="bigint[]", p_tokens="bigint[]")
-COMPLETE = function(
-    "message_complete",
-    "message_id, outcome",
-    where="outcome <> 'completed'",
-    p_ids="bigint[]",
-    p_tokens="bigint[]",
-)
-DEFER = function(
-    "message_defer",
-    "message_id, outcome",
-    p_ids="bigint[]",
-    p_tokens="bigint[]",
-    p_delays_ms="bigint?[]",
-    p_states="bytea[]",
-    p_errors="text[]",
-)
-BURY = function(
-    "message_bury", "message_id, outcome", p_ids="bigint[]", p_tokens="bigint[]", p_errors="text[]"
-)
-GIVE_BACK = function("message_give_back", "message_id, outcome", p_ids="bigint[]", p_tokens="bigint[]")
-HEARTBEAT = function(
-    "message_heartbeat",
-    "message_id, outcome",
-    p_ids="bigint[]",
-    p_tokens="bigint[]",
-    p_lease_ms="bigint",
-    p_is_alone="boolean",
-    p_is_durable="boolean",
-)
 CANCEL = function("message_cancel", "message_id, outcome", p_ids="bigint[]")
 CANCEL_KEY = function("message_cancel_key", "message_id, outcome", p_channel="text", p_key="text")
 
@@ -156,46 +121,6 @@ def read(ids: Sequence[int], tokens: Sequence[int]) -> Call[dict[int, Content]]:
     return call(READ, ids, tokens, decode=lambda rows: {row[0]: Content(*row[1:]) for row in rows})
 
 
-def complete(ids: Sequence[int], tokens: Sequence[int]) -> Call[list[CompleteOutcome]]:
-    """Almost all are completed: only the others are named in the reply."""
-
-    def decode(rows: Rows) -> list[CompleteOutcome]:
-        others = {id_: CompleteOutcome(outcome) for id_, outcome in rows}
-        return [others.get(id_, CompleteOutcome.COMPLETED) for id_ in ids]
-
-    return call(COMPLETE, ids, tokens, decode=decode, is_unsure=_has_lost)
-
-
-def defer(
-    ids: Sequence[int],
-    tokens: Sequence[int],
-    delays_ms: Sequence[int | None],
-    states: Sequence[bytes | None],
-    errors: Sequence[str | None],
-) -> Call[list[DeferOutcome]]:
-    texts = array(map(error_text, errors))
-    return _acknowledgement(DEFER, DeferOutcome, ids, tokens, array(delays_ms), array(states), texts)
-
-
-def bury(ids: Sequence[int], tokens: Sequence[int], errors: Sequence[str | None]) -> Call[list[BuryOutcome]]:
-    return _acknowledgement(BURY, BuryOutcome, ids, tokens, array(map(error_text, errors)))
-
-
-def give_back(ids: Sequence[int], tokens: Sequence[int]) -> Call[list[GiveBackOutcome]]:
-    return _acknowledgement(GIVE_BACK, GiveBackOutcome, ids, tokens)
-
-
-def heartbeat(
-    ids: Sequence[int],
-    tokens: Sequence[int],
-    lease_ms: int,
-    is_alone: bool = False,
-    is_durable: bool = True,
-) -> Call[list[HeartbeatOutcome]]:
-    """`is_alone`: from now on each of them is all that its process works."""
-    return call(HEARTBEAT, ids, tokens, lease_ms, is_alone, is_durable, decode=outcomes(HeartbeatOutcome))
-
-
 def cancel(ids: Sequence[int]) -> Call[list[CancelOutcome]]:
     return call(
         CANCEL,
@@ -219,20 +144,6 @@ def outcomes(kind: type[Outcome]) -> Callable[[Rows], list[Outcome]]:
     """Return the decoder of replies that answer per message, in the order given."""
     by_word = {member.value: member for member in kind}
     return lambda rows: [by_word[row[1]] for row in rows]
-
-
-def _acknowledgement(statement: Any, kind: type[Outcome], *values: Any) -> Call[list[Outcome]]:
-    """If the connection is lost, the repetition finds no lease either way."""
-    return call(
-        statement,
-        *values,
-        decode=outcomes(kind),
-        is_unsure=_has_lost,
-    )
-
-
-def _has_lost(answers: Sequence[str]) -> bool:
-    return "lease_lost" in answers
 
 
 def _created(row: Sequence[Any]) -> Created:

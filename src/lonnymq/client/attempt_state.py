@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any
 
-Outcome = TypeVar("Outcome", bound=StrEnum)
+from lonnymq.model.acknowledge import ACTIONS, Outcome
 
 LOST = frozenset({"lease_lost", "cancelled"})
-ENDED = frozenset({"completed", "deferred", "buried", "given_back"})
+ENDED = frozenset(action.done for action in ACTIONS)
 
 
 class AttemptState:

@@ -1,12 +1,5 @@
 """Frozen values: what goes in, what comes out, and every outcome an operation can have."""
 
-from lonnymq.model.acknowledge import (
-    BuryOutcome,
-    CompleteOutcome,
-    DeferOutcome,
-    GiveBackOutcome,
-    HeartbeatOutcome,
-)
 from lonnymq.model.channel import (
     ChannelDeleteOutcome,
     ChannelSetOutcome,
@@ -43,7 +36,6 @@ from lonnymq.model.queue import Horizon, Problem, QueueActivity, QueueSettings, 
 __all__ = [
     "POLICY_FIELDS",
     "Batch",
-    "BuryOutcome",
     "CancelOutcome",
     "CatchUp",
     "ChannelDeleteOutcome",
@@ -51,7 +43,6 @@ __all__ = [
     "ChannelSetOutcome",
     "ChannelStatus",
     "Claim",
-    "CompleteOutcome",
     "Content",
     "CreateOutcome",
     "Created",
@@ -61,14 +52,11 @@ __all__ = [
     "CronStatus",
     "CronTickOutcome",
     "DeadLetter",
-    "DeferOutcome",
     "DequeueOutcome",
     "Dequeued",
     "DueCron",
     "DueCrons",
     "Explanation",
-    "GiveBackOutcome",
-    "HeartbeatOutcome",
     "HistoryBlocker",
     "HistoryMode",
     "HistoryPartition",

@@ -1,6 +1,10 @@
-"""Its attempt ends, or goes on: what the queue answers."""
+"""Its attempt ends, or goes on: what a worker can tell the queue, and what the queue answers."""
 
-from enum import StrEnum
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import Any, Generic, TypeVar
+
+Outcome = TypeVar("Outcome", bound=StrEnum)
 
 
 class CompleteOutcome(StrEnum):
@@ -37,3 +41,31 @@ class HeartbeatOutcome(StrEnum):
     LEASE_LOST = "lease_lost"
     CANCELLED = "cancelled"
     BUSY = "busy"
+
+
+class Effect(Enum):
+    """What an action does to its message."""
+
+    END = "it is deleted"
+    RETRY = "it waits again, with one attempt fewer left"
+    RETURN = "it waits again, as if it had not been leased"
+    BURY = "it becomes a dead letter"
+
+
+@dataclass(frozen=True, eq=False)
+class Action(Generic[Outcome]):
+    """One way to end an attempt: `message_<name>` in SQL, `<name>()` of a queue and of a message."""
+
+    name: str
+    # The answer if it took effect; the other members of its enumeration say why it did not.
+    done: Outcome
+    effect: Effect
+    # Values that each message brings along, in the order of the SQL function (see calls/acknowledge.py).
+    details: tuple[str, ...] = ()
+
+
+COMPLETE = Action("complete", CompleteOutcome.COMPLETED, Effect.END)
+GIVE_BACK = Action("give_back", GiveBackOutcome.GIVEN_BACK, Effect.RETURN)
+DEFER = Action("defer", DeferOutcome.DEFERRED, Effect.RETRY, ("delay_ms", "state", "error"))
+BURY = Action("bury", BuryOutcome.BURIED, Effect.BURY, ("error",))
+ACTIONS: tuple[Action[Any], ...] = (COMPLETE, GIVE_BACK, DEFER, BURY)

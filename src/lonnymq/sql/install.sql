@@ -49,6 +49,8 @@
 \ir functions/history_rows.sql
 \ir functions/history_record.sql
 \ir functions/dead_insert.sql
+\ir functions/lease_end.sql
+\ir functions/lease_end_cancelled.sql
 \ir functions/lease_expire.sql
 \ir functions/channel_birth.sql
 \ir functions/channel_keep.sql

@@ -15,7 +15,7 @@ from lonnymq.cron import schedule
 from lonnymq.errors import Busy, ConnectionLost, NotPermitted, SchemaError
 from lonnymq.model import Cron, CronTickOutcome, DueCron, LeasedMessage, Ticks
 from lonnymq.texts import line
-from lonnymq.worker.patience import answered
+from lonnymq.worker.timeouts import call_within
 
 logger = logging.getLogger("lonnymq.cron")
 
@@ -70,7 +70,7 @@ async def declare(queue: AsyncQueue, crons: Sequence[Cron], patience_s: float = 
     left = []
     for cron in crons:
         try:
-            await answered(queue.caller.source, patience_s, queue.cron.declare(cron))
+            await call_within(queue.caller.source, patience_s, queue.cron.declare(cron))
         except Busy:
             left.append(cron)
         except NotPermitted as error:
@@ -96,7 +96,7 @@ async def tick(
     """
     outcomes: dict[str, CronTickOutcome | None] = {}
     for limit in (PAGE, LONGEST_PAGE):
-        due = await answered(queue.caller.source, patience_s, queue.cron.due(names, limit=limit, now=now))
+        due = await call_within(queue.caller.source, patience_s, queue.cron.due(names, limit=limit, now=now))
         if not due.crons:
             return LOOK_S if due.wait_ms is None else due.wait_ms / 1000
         # Not cron by cron: they would be put off for workers that have it.
@@ -125,7 +125,7 @@ async def _tick_one(queue: AsyncQueue, cron: DueCron, patience_s: float) -> Cron
     """Enqueue what is due of one cron; one that cannot be ticked must not hold up the others."""
     try:
         ticks = schedule.decide(cron)
-        outcome = await answered(queue.caller.source, patience_s, queue.cron.tick(cron, ticks))
+        outcome = await call_within(queue.caller.source, patience_s, queue.cron.tick(cron, ticks))
     except (ConnectionLost, SchemaError):
         raise
     except Exception as error:  # noqa: BLE001 - of an expression, a time zone or a channel of somebody else's
@@ -152,7 +152,7 @@ async def _put_off(
     try:
         later = min(max(cron.mark_at, cron.now_at) + by, LATEST)
         put_off = queue.cron.tick(cron, Ticks((), cron.mark_at, later))
-        return await answered(queue.caller.source, patience_s, put_off)
+        return await call_within(queue.caller.source, patience_s, put_off)
     except UNREACHABLE:
         raise
     except Exception as error:  # noqa: BLE001 - as above

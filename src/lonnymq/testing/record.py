@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lonnymq.client.aio import AsyncMessage
+from lonnymq.model.acknowledge import Action
 from lonnymq.worker.handler import Bury, Defer
 from lonnymq.worker.report import Report
-from lonnymq.worker.verdict import Interruption, Verdict, Word
+from lonnymq.worker.verdict import Interruption, Verdict
 
 if TYPE_CHECKING:
     from lonnymq.worker.attempt import Attempt
@@ -59,8 +60,8 @@ class Record(Report):
         super().lost(attempt, why)
         self._add(attempt, "cancelled" if why is Interruption.CANCELLED else "lease_lost", None)
 
-    def refused(self, attempt: "Attempt", word: Word, error: Exception) -> None:
-        super().refused(attempt, word, error)
+    def refused(self, attempt: "Attempt", action: Action[Any], error: Exception) -> None:
+        super().refused(attempt, action, error)
         self._fail(attempt, f"could not be ended: {error}")
 
     def _add(self, attempt: "Attempt", outcome: str, error: str | None) -> None:

@@ -1,17 +1,18 @@
 """Tells the queue how attempts ended, many in one call: a message does not cost a round trip of its own."""
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 
 from lonnymq.calls import argument
-from lonnymq.calls import message as calls
+from lonnymq.client.aio.acknowledger import acknowledge
 from lonnymq.client.aio.caller import MAX_BATCH
 from lonnymq.connections.backoff import Backoff
 from lonnymq.errors import Busy, ConnectionLost, LonnyError
-from lonnymq.worker.patience import answered, slowest_s
-from lonnymq.worker.verdict import GIVEN_BACK, Verdict, Word
+from lonnymq.model.acknowledge import ACTIONS, COMPLETE, DEFER, GIVE_BACK, Action
+from lonnymq.worker.timeouts import call_within, timeout_for
+from lonnymq.worker.verdict import GIVEN_BACK, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +31,6 @@ LINGER_S = 0.002
 GROUP_BYTES = 1024 * 1024
 # Until asking again about a lease that is locked.
 BUSY_S = 0.05
-WORDS = (Word.COMPLETE, Word.GIVE_BACK, Word.DEFER, Word.BURY)
 # Refused for what they are, and not because of the database's state: sent again, they would be refused again.
 REFUSALS = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError)
 
@@ -43,13 +43,13 @@ class Acknowledger:
         caller: "AsyncCaller",
         inventory: "Inventory",
         report: "Report",
-        patience_s: float,
+        timeout_s: float,
         heavy: "Acknowledger | None" = None,
     ) -> None:
         self._caller = caller
         self._inventory = inventory
         self._report = report
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         # Where large states go, so that nothing else waits behind them.
         self._heavy = heavy
         self._pauses = Backoff()
@@ -64,11 +64,11 @@ class Acknowledger:
         """Note how an attempt ended; the queue is told soon."""
         if attempt not in self._inventory.held:
             return  # lost, and reported when that was known
-        has_failed = verdict.word is not Word.COMPLETE
+        has_failed = verdict.action is not COMPLETE
         if attempt.state.outcome is not None and not (attempt.state.is_borrowed and has_failed):
             # The handler has told the queue itself. An error may have rolled back a borrowed connection.
             self._done(attempt, verdict, attempt.state.outcome)
-        elif verdict.word is Word.NOTHING or (attempt.state.is_lost and verdict.word is not Word.GIVE_BACK):
+        elif verdict.action is None or (attempt.state.is_lost and verdict.action is not GIVE_BACK):
             self._done(attempt, verdict, "lease_lost")
         else:
             if verdict.state is not None:
@@ -94,19 +94,23 @@ class Acknowledger:
 
     async def _flush(self) -> None:
         pending, self._pending = self._pending, []
-        for word in WORDS:
-            for group in _groups([ended for ended in pending if ended[1].word is word]):
-                await self._acknowledge(word, group)
+        for action in ACTIONS:
+            for group in _groups([ended for ended in pending if ended[1].action is action]):
+                await self._acknowledge(action, group)
 
-    async def _acknowledge(self, word: Word, group: "Sequence[Ended]") -> None:
-        seconds = slowest_s(self._patience_s, sum(_size(verdict) for _, verdict in group))
+    async def _acknowledge(self, action: Action[Any], group: "Sequence[Ended]") -> None:
+        seconds = timeout_for(self._timeout_s, sum(_size(verdict) for _, verdict in group))
+        messages = [attempt.message for attempt, _ in group]
+        details = [[getattr(verdict, name) for _, verdict in group] for name in action.details]
+        # One that is busy must not hold up the others.
+        call = acknowledge(self._caller, action, messages, details, repeat_busy=False)
         try:
-            answers = await answered(self._caller.source, seconds, self._tell(word, group))
+            answers = await call_within(self._caller.source, seconds, call)
         except Exception as error:  # noqa: BLE001 - the worker outlives it
             if isinstance(error, REFUSALS) or (
                 isinstance(error, LonnyError) and not isinstance(error, ConnectionLost | Busy)
             ):
-                await self._acknowledge_apart(word, group, error)
+                await self._acknowledge_apart(action, group, error)
                 return
             for attempt, _ in group:
                 attempt.is_doubtful = attempt.is_doubtful or getattr(error, "may_have_happened", True)
@@ -118,40 +122,26 @@ class Acknowledger:
             self._report.recovered("acknowledging")
             for (attempt, verdict), answer in zip(group, answers, strict=True):
                 if answer == "busy":
-                    # Somebody's transaction has it locked; the others must not wait for that.
+                    # Another transaction has locked it.
                     asyncio.get_running_loop().call_later(BUSY_S, self._put, attempt, verdict)
                 else:
                     self._done(attempt, verdict, answer)
 
-    async def _acknowledge_apart(self, word: Word, group: "Sequence[Ended]", error: Exception) -> None:
+    async def _acknowledge_apart(
+        self, action: Action[Any], group: "Sequence[Ended]", error: Exception
+    ) -> None:
         """One of them is refused, and must not keep the others from their end."""
         attempt, verdict = group[0]
         if len(group) > 1:
             for ended in group:
-                await self._acknowledge(word, [ended])
+                await self._acknowledge(action, [ended])
         elif verdict.state is not None:
             # Its next attempt begins without a state, and the error says why.
             reason = argument.error_text(f"the state was refused: {error}")
-            self._put(attempt, Verdict(Word.DEFER, verdict.delay_ms, error=reason))
+            self._put(attempt, Verdict(DEFER, verdict.delay_ms, error=reason))
         else:
-            self._report.refused(attempt, word, error)
+            self._report.refused(attempt, action, error)
             self._inventory.forget(attempt)
-
-    async def _tell(self, word: Word, group: "Sequence[Ended]") -> "Sequence[str]":
-        ids = [attempt.message.id for attempt, _ in group]
-        tokens = [attempt.message.token for attempt, _ in group]
-        perform = self._caller.perform
-        match word:
-            case Word.COMPLETE:
-                return await perform(calls.complete(ids, tokens))
-            case Word.GIVE_BACK:
-                return await perform(calls.give_back(ids, tokens))
-        errors = [verdict.error for _, verdict in group]
-        if word is Word.BURY:
-            return await perform(calls.bury(ids, tokens, errors))
-        delays_ms = [verdict.delay_ms for _, verdict in group]
-        states = [verdict.state for _, verdict in group]
-        return await perform(calls.defer(ids, tokens, delays_ms, states, errors))
 
     def _done(self, attempt: "Attempt", verdict: Verdict, outcome: str) -> None:
         self._report.ended(attempt, verdict, outcome)

@@ -8,7 +8,7 @@ from lonnymq.client.aio import AsyncMessage
 from lonnymq.client.aio.receiver import AsyncReceiver
 from lonnymq.connections.backoff import Backoff
 from lonnymq.errors import is_hopeless
-from lonnymq.worker.patience import answered, close_quietly
+from lonnymq.worker.timeouts import call_within, close_quietly
 
 if TYPE_CHECKING:
     from lonnymq.client.aio import AsyncQueue
@@ -46,7 +46,9 @@ async def fetch(
             leasing = receiver.lease(call, wait_s)
             try:
                 inventory.take(
-                    await answered(caller.source, wait_s + settings.patience_s, leasing, undo=inventory.take)
+                    await call_within(
+                        caller.source, wait_s + settings.patience_s, leasing, undo=inventory.take
+                    )
                 )
             except Exception as error:
                 if is_hopeless(error):

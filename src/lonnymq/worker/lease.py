@@ -5,13 +5,13 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from lonnymq.calls import message as calls
+from lonnymq.calls.acknowledge import heartbeat
 from lonnymq.calls.statement import picked
 from lonnymq.client.aio.caller import MAX_BATCH
 from lonnymq.connections.backoff import Backoff
-from lonnymq.model import HeartbeatOutcome
-from lonnymq.worker.patience import answered
+from lonnymq.model.acknowledge import HeartbeatOutcome
 from lonnymq.worker.report import LOG
+from lonnymq.worker.timeouts import call_within
 from lonnymq.worker.verdict import GIVEN_BACK, Interruption
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ class LeaseKeeper:
         """Tell the queue that from now on this message runs alone; return whether it is still ours."""
         asked_at = time.monotonic()
         message = attempt.message
-        call = calls.heartbeat([message.id], [message.token], self._lease_ms, is_alone=True, is_durable=False)
-        answers = await answered(self._caller.source, self._interval_s, self._caller.perform(call))
+        call = heartbeat([message.id], [message.token], self._lease_ms, is_alone=True, is_durable=False)
+        answers = await call_within(self._caller.source, self._interval_s, self._caller.perform(call))
         if answers == [HeartbeatOutcome.EXTENDED]:
             attempt.kept_until = asked_at + self._lease_ms / 1000
             return True
@@ -88,7 +88,7 @@ class LeaseKeeper:
         patience_s = min(self._interval_s, max(soonest - asked_at, self._interval_s / 10))
         ids = [attempt.message.id for attempt in attempts]
         tokens = [attempt.message.token for attempt in attempts]
-        answers = await answered(self._caller.source, patience_s, self._extended(ids, tokens))
+        answers = await call_within(self._caller.source, patience_s, self._extended(ids, tokens))
         for attempt, answer in zip(attempts, answers, strict=True):
             if answer is HeartbeatOutcome.EXTENDED:
                 attempt.kept_until = asked_at + self._lease_ms / 1000
@@ -103,9 +103,7 @@ class LeaseKeeper:
         for start in range(0, len(ids), MAX_BATCH):
             places = range(start, min(start + MAX_BATCH, len(ids)))
             # Not durable: a synchronous standby that is away must not cost leases.
-            call = calls.heartbeat(
-                picked(ids, places), picked(tokens, places), self._lease_ms, is_durable=False
-            )
+            call = heartbeat(picked(ids, places), picked(tokens, places), self._lease_ms, is_durable=False)
             some = await self._caller.perform(call)
             answers.extend(some)
         return answers

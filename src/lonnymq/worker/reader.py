@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from lonnymq.calls import message as calls
 from lonnymq.connections.backoff import Backoff
-from lonnymq.worker.patience import answered, slowest_s
+from lonnymq.worker.timeouts import call_within, timeout_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +53,6 @@ class Reader:
         call = calls.read(
             [attempt.message.id for attempt in attempts], [attempt.message.token for attempt in attempts]
         )
-        return await answered(
-            self._caller.source, slowest_s(self._patience_s, size), self._caller.perform(call)
+        return await call_within(
+            self._caller.source, timeout_for(self._patience_s, size), self._caller.perform(call)
         )

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from lonnymq.calls.argument import error_text
 from lonnymq.connections import outage
 from lonnymq.errors import ConnectionLost
+from lonnymq.model.acknowledge import ACTIONS, DEFER, Action, Effect
 from lonnymq.texts import MAX_LINE, cut, line
-from lonnymq.worker.verdict import Interruption, Verdict, Word
+from lonnymq.worker.verdict import Interruption, Verdict
 
 if TYPE_CHECKING:
     from lonnymq.worker.attempt import Attempt
@@ -17,12 +18,15 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("lonnymq.worker")
 
 # Quiet by default: what went well is for those who want to see it.
+EFFECT_LEVELS = {
+    Effect.END: logging.DEBUG,
+    Effect.RETURN: logging.INFO,
+    Effect.RETRY: logging.WARNING,
+    Effect.BURY: logging.ERROR,
+}
 LEVELS = {
-    "completed": logging.DEBUG,
-    "given_back": logging.INFO,
+    **{action.done.value: EFFECT_LEVELS[action.effect] for action in ACTIONS},
     "cancelled": logging.INFO,
-    "deferred": logging.WARNING,
-    "buried": logging.ERROR,
     "lease_lost": logging.WARNING,
 }
 # Outcomes of several enumerations as the words they are.
@@ -49,11 +53,9 @@ class Report:
         if outcome == "lease_lost" and attempt.state.is_borrowed:
             # An error after a transaction that was committed with the acknowledgement in it.
             outcome = str(attempt.state.outcome)
-        elif outcome == "lease_lost" and attempt.is_doubtful:
+        elif outcome == "lease_lost" and attempt.is_doubtful and verdict.action is not None:
             # An earlier try took effect, and its answer was cut off.
-            outcome = {Word.COMPLETE: "completed", Word.DEFER: "deferred", Word.BURY: "buried"}.get(
-                verdict.word, "given_back"
-            )
+            outcome = verdict.action.done
         outcome = PLAIN[outcome]
         self.counts[outcome] += 1
         level = LEVELS[outcome]
@@ -63,7 +65,7 @@ class Report:
             level = logging.DEBUG
         if LOG.isEnabledFor(level):
             # A handler that has deferred the message itself has not said until when.
-            delay_ms = None if verdict.word is not Word.DEFER else verdict.delay_ms or 0
+            delay_ms = None if verdict.action is not DEFER else verdict.delay_ms or 0
             self._line(level, attempt, outcome, verdict.error, delay_ms if outcome == "deferred" else None)
 
     def lost(self, attempt: "Attempt", why: Interruption) -> None:
@@ -72,12 +74,12 @@ class Report:
         self.counts[outcome] += 1
         self._line(LEVELS[outcome], attempt, outcome, None)
 
-    def refused(self, attempt: "Attempt", word: Word, error: Exception) -> None:
-        """The queue does not take this word; the message comes again when its lease ends."""
+    def refused(self, attempt: "Attempt", action: Action[Any], error: Exception) -> None:
+        """One line for an action that the queue refuses; the message comes again when its lease ends."""
         if attempt.interruption is Interruption.CANCELLED:
             return
         self.counts["refused"] += 1
-        self._line(logging.ERROR, attempt, f"{word} refused", error_text(error))
+        self._line(logging.ERROR, attempt, f"{action.name} refused", error_text(error))
 
     def tell(self, what: str, **figures: int) -> None:
         """One line for the worker itself: it works, it stops, it has stopped."""

@@ -4,8 +4,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lonnymq.errors import invalid
-from lonnymq.worker.handler import Bury, Handler, require_call
-from lonnymq.worker.verdict import Judge, Verdict, Word
+from lonnymq.model.acknowledge import BURY
+from lonnymq.worker.handler import Handler, require_call
+from lonnymq.worker.verdict import Judge, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,14 +45,12 @@ class Router:
                 handler = self._route(message)
                 if not isinstance(handler, Handler):
                     raise invalid("route()", handler, "such that it returns a Handler")
-            except Bury as wish:
-                return Verdict(Word.BURY, error=wish.reason)
             except Exception as error:  # noqa: BLE001 - no message may break the worker
                 return self._judge.verdict(UNROUTED, message.attempt, error, None)
         if handler.max_attempts is not None and message.attempt > handler.max_attempts:
             # Deaths leave no word: whoever worked it was killed, each time.
             reason = f"{message.attempt - 1} attempts have ended, {handler.max_attempts} are allowed"
-            return Verdict(Word.BURY, error=reason)
+            return Verdict(BURY, error=reason)
         if 1 in (handler.max_attempts, message.max_attempts) and getattr(message, "suspicion", 0) > 0:
-            return Verdict(Word.BURY, error="its only attempt was lost with its worker")
+            return Verdict(BURY, error="its only attempt was lost with its worker")
         return handler

@@ -10,7 +10,6 @@ from lonnymq.worker.acknowledger import Acknowledger
 from lonnymq.worker.fetch import fetch
 from lonnymq.worker.inventory import Inventory
 from lonnymq.worker.lease import LeaseKeeper
-from lonnymq.worker.patience import close_quietly
 from lonnymq.worker.pipeline import Pipeline
 from lonnymq.worker.reader import Reader
 from lonnymq.worker.report import Report
@@ -18,6 +17,7 @@ from lonnymq.worker.settings import ExitCode
 from lonnymq.worker.shutdown import GRACE_S, LAST_WORDS_S
 from lonnymq.worker.slot import Slot
 from lonnymq.worker.threads import Threads
+from lonnymq.worker.timeouts import close_quietly
 from lonnymq.worker.verdict import Interruption, Judge
 
 if TYPE_CHECKING:

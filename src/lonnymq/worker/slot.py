@@ -5,8 +5,9 @@ import contextlib
 import time
 from typing import TYPE_CHECKING
 
+from lonnymq.model.acknowledge import COMPLETE
 from lonnymq.worker.handler import Handler
-from lonnymq.worker.verdict import COMPLETED, GIVEN_BACK, NOTHING, Interruption, Judge, Verdict, Word
+from lonnymq.worker.verdict import COMPLETED, GIVEN_BACK, NOTHING, Interruption, Judge, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -211,6 +212,6 @@ class Slot:
                 continue
             verdict = self._judge.verdict(handler, attempt.message.attempt, error, why)
             self._acknowledge(attempt, verdict)
-            if verdict.word is not Word.COMPLETE:
+            if verdict.action is not COMPLETE:
                 # For a handler in a thread that goes on: nothing of it will count.
                 attempt.state.is_lost = True

@@ -9,8 +9,8 @@ from lonnymq.connections import outage
 from lonnymq.connections.backoff import Backoff
 from lonnymq.errors import NotPermitted, is_hopeless
 from lonnymq.texts import line
-from lonnymq.worker.patience import answered, close_quietly
 from lonnymq.worker.report import LOG
+from lonnymq.worker.timeouts import call_within, close_quietly
 
 if TYPE_CHECKING:
     from lonnymq.client.aio import AsyncQueue
@@ -44,7 +44,7 @@ async def _check(queue: "AsyncQueue", patience_s: float) -> None:
     is_told = False
     while True:
         try:
-            await answered(queue.caller.source, patience_s, _require_queue(queue))
+            await call_within(queue.caller.source, patience_s, _require_queue(queue))
         except Exception as error:
             if is_hopeless(error):
                 raise

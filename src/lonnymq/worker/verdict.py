@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from lonnymq.calls import argument
 from lonnymq.calls.codec import Codec, encoded
 from lonnymq.errors import InvalidArgument
+from lonnymq.model.acknowledge import BURY, COMPLETE, DEFER, GIVE_BACK, Action
 from lonnymq.worker.handler import Bury, Defer, Handler
 from lonnymq.worker.retry import Retry
 
@@ -24,29 +26,19 @@ class Interruption(StrEnum):
     STOPPED = "the worker stops"
 
 
-class Word(StrEnum):
-    """What the worker says to the queue at the end of an attempt."""
-
-    COMPLETE = "complete"
-    DEFER = "defer"
-    BURY = "bury"
-    GIVE_BACK = "give_back"
-    NOTHING = "nothing"
-
-
 @dataclass(frozen=True)
 class Verdict:
-    """The worker's word and what goes with it; `error` is kept with the message."""
+    """What to tell the queue, if anything, with the details of that action (see model/acknowledge.py)."""
 
-    word: Word
+    action: Action[Any] | None
     delay_ms: int | None = None
     state: bytes | None = None
     error: str | None = None
 
 
-COMPLETED = Verdict(Word.COMPLETE)
-GIVEN_BACK = Verdict(Word.GIVE_BACK)
-NOTHING = Verdict(Word.NOTHING)
+COMPLETED = Verdict(COMPLETE)
+GIVEN_BACK = Verdict(GIVE_BACK)
+NOTHING = Verdict(None)
 
 
 class TimedOut(Exception):
@@ -84,7 +76,7 @@ class Judge:
             late = TimedOut(f"{handler.name} took longer than {handler.timeout_s:g} s")
             error = late.with_traceback(error.__traceback__)
         if isinstance(error, Bury):
-            return Verdict(Word.BURY, error=error.reason)
+            return Verdict(BURY, error=error.reason)
         if isinstance(error, Defer) and not _is_last(handler, attempt):
             return self._deferred(error, handler, attempt)
         return self._failed(described(error), handler, attempt, handler.retry)
@@ -94,13 +86,13 @@ class Judge:
             state = None if wish.state is None else encoded("state", wish.state, self.codec)
         except InvalidArgument as error:
             return self._failed(described(error), handler, attempt, handler.retry)
-        return Verdict(Word.DEFER, wish.delay_ms, state, argument.error_text(wish.error))
+        return Verdict(DEFER, wish.delay_ms, state, argument.error_text(wish.error))
 
     def _failed(self, error: str, handler: Handler, attempt: int, retry: Retry) -> Verdict:
         if _is_last(handler, attempt):
-            return Verdict(Word.BURY, error=error)
+            return Verdict(BURY, error=error)
         delay_ms = argument.delay_ms("delay", retry.delay_s(attempt, self.random))
-        return Verdict(Word.DEFER, delay_ms, error=error)
+        return Verdict(DEFER, delay_ms, error=error)
 
 
 def _is_last(handler: Handler, attempt: int) -> bool:

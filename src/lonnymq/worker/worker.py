@@ -13,7 +13,6 @@ from lonnymq.connections.target import described, schema_or_environment
 from lonnymq.errors import is_hopeless
 from lonnymq.worker import processes
 from lonnymq.worker.clients import Clients
-from lonnymq.worker.patience import cleared_away, close_quietly
 from lonnymq.worker.pipeline import Middleware
 from lonnymq.worker.report import LOG
 from lonnymq.worker.router import Router
@@ -21,6 +20,7 @@ from lonnymq.worker.settings import ExitCode, WorkerSettings
 from lonnymq.worker.shift import Shift
 from lonnymq.worker.shutdown import Shutdown, end_at_once, signals
 from lonnymq.worker.start import wait_for_queue
+from lonnymq.worker.timeouts import cancel_leftover_tasks, close_quietly
 from lonnymq.worker.verdict import Judge
 
 if TYPE_CHECKING:
@@ -116,5 +116,5 @@ class Worker:
             await close_quietly(self.clients.given.close())
         if self._has_stragglers:
             end_at_once(code)
-        await cleared_away()
+        await cancel_leftover_tasks()
         return code

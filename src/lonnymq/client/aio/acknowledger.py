@@ -1,32 +1,38 @@
-"""How attempts end, many at once; each answers per message, in the order given.
+"""How attempts end: of many messages at once, with an answer for each, or of one."""
 
-`busy` answers are asked again for a moment before they are returned.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
+from lonnymq.calls import acknowledge as calls
 from lonnymq.calls import argument
-from lonnymq.calls import message as calls
-from lonnymq.calls.codec import Codec, encoded
-from lonnymq.calls.statement import picked
+from lonnymq.calls.codec import Codec
+from lonnymq.calls.statement import Call, picked
 from lonnymq.client.aio.caller import AsyncCaller
 from lonnymq.client.attempt_state import observe
 from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
 from lonnymq.errors import invalid
-from lonnymq.model import (
+from lonnymq.model import Lease
+from lonnymq.model.acknowledge import (
+    BURY,
+    COMPLETE,
+    DEFER,
+    GIVE_BACK,
+    Action,
     BuryOutcome,
     CompleteOutcome,
     DeferOutcome,
     GiveBackOutcome,
     HeartbeatOutcome,
-    Lease,
+    Outcome,
 )
 
 
 class AsyncAcknowledger:
-    """The part of a queue that ends attempts."""
+    """The part of a queue that ends attempts; it answers per message, in the order given.
+
+    `busy` answers are asked again for a moment before they are returned.
+    """
 
     caller: AsyncCaller
     codec: Codec
@@ -35,14 +41,7 @@ class AsyncAcknowledger:
         self, messages: Sequence[Lease], *, connection: AsyncBorrowedConnection | None = None
     ) -> list[CompleteOutcome]:
         """End the life of messages whose work is done."""
-        ids, tokens = _fences(messages)
-        with observe(messages, connection) as note:
-            answers = await self.caller.perform_each(
-                lambda places: calls.complete(picked(ids, places), picked(tokens, places)),
-                len(ids),
-                connection,
-            )
-            return note(answers)
+        return await self._acknowledge(COMPLETE, messages, connection)
 
     async def defer(
         self,
@@ -57,28 +56,9 @@ class AsyncAcknowledger:
         connection: AsyncBorrowedConnection | None = None,
     ) -> list[DeferOutcome]:
         """Try them again later: with one `delay`, `state`, `error` for all, or `delays`, ... one each."""
-        ids, tokens = _fences(messages)
-        delays_ms = [
-            argument.delay_ms("delay", one) for one in argument.spread("delay", delay, delays, len(ids))
-        ]
-        contents = [
-            None if one is None else encoded("state", one, self.codec)
-            for one in argument.spread("state", state, states, len(ids))
-        ]
-        texts = [argument.error_text(one) for one in argument.spread("error", error, errors, len(ids))]
-        with observe(messages, connection) as note:
-            answers = await self.caller.perform_each(
-                lambda places: calls.defer(
-                    picked(ids, places),
-                    picked(tokens, places),
-                    picked(delays_ms, places),
-                    picked(contents, places),
-                    picked(texts, places),
-                ),
-                len(ids),
-                connection,
-            )
-            return note(answers)
+        return await self._acknowledge(
+            DEFER, messages, connection, (delay, delays), (state, states), (error, errors)
+        )
 
     async def bury(
         self,
@@ -89,28 +69,13 @@ class AsyncAcknowledger:
         connection: AsyncBorrowedConnection | None = None,
     ) -> list[BuryOutcome]:
         """Make dead letters of them, with one `error` for all, or `errors`, one each."""
-        ids, tokens = _fences(messages)
-        texts = [argument.error_text(one) for one in argument.spread("error", error, errors, len(ids))]
-        with observe(messages, connection) as note:
-            answers = await self.caller.perform_each(
-                lambda places: calls.bury(picked(ids, places), picked(tokens, places), picked(texts, places)),
-                len(ids),
-                connection,
-            )
-            return note(answers)
+        return await self._acknowledge(BURY, messages, connection, (error, errors))
 
     async def give_back(
         self, messages: Sequence[Lease], *, connection: AsyncBorrowedConnection | None = None
     ) -> list[GiveBackOutcome]:
         """Return them unworked, without spending an attempt."""
-        ids, tokens = _fences(messages)
-        with observe(messages, connection) as note:
-            answers = await self.caller.perform_each(
-                lambda places: calls.give_back(picked(ids, places), picked(tokens, places)),
-                len(ids),
-                connection,
-            )
-            return note(answers)
+        return await self._acknowledge(GIVE_BACK, messages, connection)
 
     async def heartbeat(
         self,
@@ -121,30 +86,112 @@ class AsyncAcknowledger:
     ) -> list[HeartbeatOutcome]:
         """Keep them for another `lease_s` seconds from now."""
         lease_ms = argument.lease_ms(lease_s)
-        ids, tokens = _fences(messages)
-        with observe(messages, connection) as note:
-            answers = await self.caller.perform_each(
-                lambda places: calls.heartbeat(
-                    picked(ids, places),
-                    picked(tokens, places),
-                    lease_ms,
-                    # On a connection of our own nothing but leases depends on this commit.
-                    is_durable=connection is not None,
-                ),
-                len(ids),
-                connection,
-            )
-            return note(answers)
+        leases = _require_leases(messages)
+
+        def call_for(places: Sequence[int]) -> Call[list[HeartbeatOutcome]]:
+            ids, tokens = _fences(picked(leases, places))
+            # On a connection of our own nothing but leases depends on this commit.
+            return calls.heartbeat(ids, tokens, lease_ms, is_durable=connection is not None)
+
+        with observe(leases, connection) as note:
+            return note(await self.caller.perform_each(call_for, len(leases), connection))
+
+    async def _acknowledge(
+        self,
+        action: Action[Outcome],
+        messages: Sequence[Lease],
+        connection: AsyncBorrowedConnection | None,
+        *given: tuple[Any, Sequence[Any] | None],
+    ) -> list[Outcome]:
+        """`given` has each detail of the action: one value for all messages, or one each."""
+        leases = _require_leases(messages)
+        details = []
+        for name, (one, each) in zip(action.details, given, strict=True):
+            detail = calls.DETAILS[name]
+            values = argument.spread(detail.argument, one, each, len(leases))
+            details.append([detail.encode(value, self.codec) for value in values])
+        with observe(leases, connection) as note:
+            return note(await acknowledge(self.caller, action, leases, details, connection))
 
 
-def _fences(messages: Sequence[Lease]) -> tuple[list[int], list[int]]:
+class AsyncMessageActions:
+    """The same for one message. With `connection=`, an acknowledgement joins the caller's transaction."""
+
+    queue: AsyncAcknowledger
+    id: int
+    token: int
+
+    async def complete(self, *, connection: AsyncBorrowedConnection | None = None) -> CompleteOutcome:
+        """The work is done: the message is gone."""
+        return (await self.queue.complete([self], connection=connection))[0]
+
+    async def defer(
+        self,
+        *,
+        delay: timedelta | float | None = None,
+        state: Any = None,
+        error: str | None = None,
+        connection: AsyncBorrowedConnection | None = None,
+    ) -> DeferOutcome:
+        """Try again after `delay`, with `state` for the next attempt; buried if this was the last one."""
+        outcomes = await self.queue.defer(
+            [self], delay=delay, state=state, error=error, connection=connection
+        )
+        return outcomes[0]
+
+    async def bury(
+        self, *, error: str | None = None, connection: AsyncBorrowedConnection | None = None
+    ) -> BuryOutcome:
+        """Never try again: it becomes a dead letter."""
+        return (await self.queue.bury([self], error=error, connection=connection))[0]
+
+    async def give_back(self, *, connection: AsyncBorrowedConnection | None = None) -> GiveBackOutcome:
+        """Return it unworked, without spending an attempt."""
+        return (await self.queue.give_back([self], connection=connection))[0]
+
+    async def heartbeat(
+        self, *, lease_s: float = 30.0, connection: AsyncBorrowedConnection | None = None
+    ) -> HeartbeatOutcome:
+        """Keep it for another `lease_s` seconds from now."""
+        return (await self.queue.heartbeat([self], lease_s=lease_s, connection=connection))[0]
+
+
+async def acknowledge(
+    caller: AsyncCaller,
+    action: Action[Outcome],
+    leases: Sequence[Lease],
+    details: Sequence[Sequence[Any]] = (),
+    connection: AsyncBorrowedConnection | None = None,
+    *,
+    repeat_busy: bool = True,
+) -> list[Outcome]:
+    """End attempts, with details that are encoded; without `repeat_busy` in one call, which asks once."""
+
+    def call_for(places: Sequence[int]) -> Call[list[Outcome]]:
+        ids, tokens = _fences(picked(leases, places))
+        return calls.acknowledge(action, ids, tokens, *(picked(values, places) for values in details))
+
+    if not repeat_busy:
+        return await caller.perform(call_for(range(len(leases))), connection)
+    return await caller.perform_each(call_for, len(leases), connection)
+
+
+def _fences(leases: Sequence[Lease]) -> tuple[list[int], list[int]]:
+    return [lease.id for lease in leases], [lease.token for lease in leases]
+
+
+def _require_leases(messages: Iterable[Lease]) -> list[Lease]:
     try:
-        is_right = all(hasattr(message, "id") and hasattr(message, "token") for message in messages)
+        leases = list(messages)
+        is_right = all(hasattr(lease, "id") and hasattr(lease, "token") for lease in leases)
     except TypeError:
         is_right = False
     if not is_right:
         raise invalid("messages", messages, "a sequence of leased messages (one has the same methods itself)")
-    ids = [argument.identifier("messages", message.id) for message in messages]
-    if len(set(ids)) != len(ids):
-        raise invalid("messages", f"{len(ids) - len(set(ids))} repeated ones", "without repetition")
-    return ids, [argument.identifier("messages", message.token) for message in messages]
+    for lease in leases:
+        argument.identifier("messages", lease.id)
+        argument.identifier("messages", lease.token)
+    repeated = len(leases) - len({lease.id for lease in leases})
+    if repeated:
+        raise invalid("messages", f"{repeated} repeated ones", "without repetition")
+    return leases

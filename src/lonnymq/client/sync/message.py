@@ -3,29 +3,21 @@
 """A leased message and what can be done with it."""
 
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lonnymq.calls.codec import decoded
 from lonnymq.client.attempt_state import AttemptState
-from lonnymq.connections.sync.borrowed import BorrowedConnection
-from lonnymq.model import (
-    BuryOutcome,
-    CompleteOutcome,
-    DeferOutcome,
-    GiveBackOutcome,
-    HeartbeatOutcome,
-    LeasedMessage,
-)
+from lonnymq.client.sync.acknowledger import MessageActions
+from lonnymq.model import LeasedMessage
 
 if TYPE_CHECKING:
     from lonnymq.client.sync.queue import Queue
 
 
 @dataclass(frozen=True, kw_only=True)
-class Message(LeasedMessage):
-    """One attempt. With `connection=`, an acknowledgement joins the caller's transaction."""
+class Message(MessageActions, LeasedMessage):
+    """One attempt at a message: what was leased, and what can be done with it."""
 
     queue: "Queue" = field(repr=False, compare=False)
     # Of the worker that holds it, if one does.
@@ -47,33 +39,3 @@ class Message(LeasedMessage):
         if self.state_content is None:
             return None
         return decoded(self.state_content, self.queue.codec, f"the state of message {self.id}")
-
-    def complete(self, *, connection: BorrowedConnection | None = None) -> CompleteOutcome:
-        """The work is done: the message is gone."""
-        return self.queue.complete([self], connection=connection)[0]
-
-    def defer(
-        self,
-        *,
-        delay: timedelta | float | None = None,
-        state: Any = None,
-        error: str | None = None,
-        connection: BorrowedConnection | None = None,
-    ) -> DeferOutcome:
-        """Try again after `delay`, with `state` for the next attempt; buried if this was the last one."""
-        outcomes = self.queue.defer([self], delay=delay, state=state, error=error, connection=connection)
-        return outcomes[0]
-
-    def bury(self, *, error: str | None = None, connection: BorrowedConnection | None = None) -> BuryOutcome:
-        """Never try again: it becomes a dead letter."""
-        return self.queue.bury([self], error=error, connection=connection)[0]
-
-    def give_back(self, *, connection: BorrowedConnection | None = None) -> GiveBackOutcome:
-        """Return it unworked, without spending an attempt."""
-        return self.queue.give_back([self], connection=connection)[0]
-
-    def heartbeat(
-        self, *, lease_s: float = 30.0, connection: BorrowedConnection | None = None
-    ) -> HeartbeatOutcome:
-        """Keep it for another `lease_s` seconds from now."""
-        return self.queue.heartbeat([self], lease_s=lease_s, connection=connection)[0]

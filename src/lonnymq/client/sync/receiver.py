@@ -6,13 +6,16 @@ import time
 from dataclasses import replace
 from typing import Any
 
+from lonnymq.calls import acknowledge as acknowledge_calls
 from lonnymq.calls import message as calls
 from lonnymq.calls.statement import Call
+from lonnymq.client.sync.acknowledger import acknowledge
 from lonnymq.client.sync.caller import Caller
 from lonnymq.client.sync.sleeper import Sleeper
 from lonnymq.connections.sync.borrowed import BorrowedConnection
 from lonnymq.errors import ConnectionLost
 from lonnymq.model import Dequeued
+from lonnymq.model.acknowledge import GIVE_BACK
 from lonnymq.model.lease import Leased, fill
 
 # Contents that a reply left out are read this many bytes at a time.
@@ -96,8 +99,7 @@ class Receiver:
         # Cancelled before it could be read, or not read in time: its lease still holds a place.
         left = [lease for lease in reply.leases if lease.id in reply.unread and lease.id not in is_read]
         if left:
-            ids, tokens = [lease.id for lease in left], [lease.token for lease in left]
-            self._caller.perform(calls.give_back(ids, tokens), connection)
+            acknowledge(self._caller, GIVE_BACK, left, connection=connection, repeat_busy=False)
         leases = tuple(lease for lease in reply.leases if lease.id in is_read or lease.id not in reply.unread)
         return replace(reply, leases=leases, unread={})
 
@@ -105,7 +107,7 @@ class Receiver:
 def _give_back(reply: Dequeued[Leased]) -> Call[Any] | None:
     """Return the call that gives back all messages of a reply."""
     ids, tokens = [lease.id for lease in reply.leases], [lease.token for lease in reply.leases]
-    return calls.give_back(ids, tokens) if ids else None
+    return acknowledge_calls.acknowledge(GIVE_BACK, ids, tokens) if ids else None
 
 
 def _parts(leases: list[Leased], reply: Dequeued[Leased]) -> list[list[Leased]]:

@@ -26,37 +26,22 @@ declare
   v_attempts integer[];
   v_suspicions smallint[];
   v_is_buried boolean[];
-  v_is_capped boolean[];
-  v_ids bigint[];
-  v_channel_ids bigint[];
-  v_dequeue_ats bigint[];
+  v_waiting tid[];
   v_is_more boolean := false;
-  v_has_ended boolean := false;
 begin
   -- Cancelled while leased: only the lease is left. Looked for among the oldest, so that each look costs the same however
   -- many have expired at once.
-  select array_agg(s.ctid) into v_leases from (
-    select l.ctid from lease l
-    where l.ctid = any(array(
-      select o.ctid
-      from (select l.ctid, l.message_id from lease l where l.unlock_at <= p_now order by l.unlock_at limit 1000) o
-      where (select true from message m where m.id = o.message_id) is null
-      limit 200
-    ))
-    for update skip locked
-  ) s;
-  if v_leases is not null then
-    v_is_more := cardinality(v_leases) = 200;
-    v_has_ended := true;
-    with ended as (
-      delete from lease l where l.ctid = any(v_leases) and l.unlock_at <= p_now returning l.channel_id, l.is_capped
-    )
-    insert into wake (channel_id, done, waiting)
-    select e.channel_id, count(*) filter (where e.is_capped), count(*) from ended e group by e.channel_id;
+  v_leases := array(
+    select o.ctid
+    from (select l.ctid, l.message_id from lease l where l.unlock_at <= p_now order by l.unlock_at limit 1000) o
+    where (select true from message m where m.id = o.message_id) is null
+    limit 200
+  );
+  if cardinality(v_leases) > 0 then
+    v_is_more := lease_end_cancelled(v_leases) = 200;
   end if;
 
-  select array_agg(s.lease), array_agg(s.message), array_agg(s.id), array_agg(s.channel_id), array_agg(s.dequeue_at),
-    array_agg(s.is_capped), array_agg(s.attempts + p.spent),
+  select array_agg(s.lease), array_agg(s.message), array_agg(s.attempts + p.spent),
     array_agg(case when p.spent = 0 then greatest(s.suspicion, least(s.suspicion + 1, 2)) when s.suspicion > 0 then 3 else 0 end),
     array_agg(p.spent > 0 and coalesce(s.attempts + p.spent >= s.max_attempts, false)),
     array_agg(format('the lease of attempt %s expired%s: %s', s.attempt, ' (worker ' || s.worker || ')', case p.spent
@@ -65,10 +50,9 @@ begin
       else format('%s attempts were spent, because the message was lost while it ran alone, and %s too', p.spent,
         case p.spent when 2 then 'an earlier loss counts' else format('%s earlier losses count', p.spent - 1) end)
     end))
-  into v_leases, v_messages, v_ids, v_channel_ids, v_dequeue_ats, v_is_capped, v_attempts, v_suspicions, v_is_buried, v_errors
+  into v_leases, v_messages, v_attempts, v_suspicions, v_is_buried, v_errors
   from (
-    select l.ctid as lease, m.ctid as message, m.id, m.channel_id, m.dequeue_at, m.attempts, m.suspicion, l.attempt,
-      l.worker, l.is_capped, l.is_shared,
+    select l.ctid as lease, m.ctid as message, m.attempts, m.suspicion, l.attempt, l.worker, l.is_shared,
       coalesce(m.max_attempts, (select c.max_attempts from channel c where c.id = m.channel_id)) as max_attempts
     from lease l
     -- Not "=": a planner that believes the tables empty would begin with all messages.
@@ -82,26 +66,20 @@ begin
   ) p;
   if v_leases is not null then
     v_is_more := v_is_more or cardinality(v_leases) = 200;
-    v_has_ended := true;
     perform history_record(v_leases, v_messages, 'expired', v_errors);
     if true = any(v_is_buried) then
       perform dead_insert(array_agg(u.message), array_agg(u.error), null, array_agg(u.attempts))
       from unnest(v_messages, v_errors, v_attempts, v_is_buried) u(message, error, attempts, is_buried)
       where u.is_buried;
     end if;
-    update message m set attempts = u.attempts, suspicion = u.suspicion, error = u.error
-    from unnest(v_messages, v_attempts, v_suspicions, v_errors) u(tid, attempts, suspicion, error)
-    where m.ctid = u.tid;
-    delete from lease l where l.ctid = any(v_leases);
-    insert into wake (channel_id, at, message_id, to_at, to_id, done, waiting)
-    select u.channel_id, min(u.dequeue_at) filter (where not u.is_buried), min(u.id) filter (where not u.is_buried),
-      max(u.dequeue_at) filter (where not u.is_buried), max(u.id) filter (where not u.is_buried),
-      count(*) filter (where u.is_capped), count(*) filter (where not u.is_buried)
-    from unnest(v_channel_ids, v_dequeue_ats, v_ids, v_is_buried, v_is_capped) u(channel_id, dequeue_at, id, is_buried, is_capped)
-    group by u.channel_id;
-  end if;
-  if v_has_ended then
-    perform sleepers_notify();
+    with kept as (
+      update message m set attempts = u.attempts, suspicion = u.suspicion, error = u.error
+      from unnest(v_messages, v_attempts, v_suspicions, v_errors) u(tid, attempts, suspicion, error)
+      where m.ctid = u.tid
+      returning m.ctid
+    )
+    select array_agg(k.ctid) into v_waiting from kept k;
+    perform lease_end(v_leases, v_waiting);
   end if;
   return v_is_more;
 end

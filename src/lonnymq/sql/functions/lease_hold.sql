@@ -49,16 +49,7 @@ begin
     select l.ctid, l.message_id from lease l where l.message_id = u.id and l.token = u.token offset 0
   ) l on true;
   if p_ends_cancelled and 'cancelled' = any(outcomes) then
-    select array_agg(s.ctid) into v_orphans
-    from (select l.ctid from lease l where l.ctid = any(v_orphans) for update skip locked) s;
-    with ended as (
-      delete from lease l
-      where l.ctid = any(v_orphans) and (select true from message m where m.id = l.message_id) is null
-      returning l.channel_id, l.is_capped
-    )
-    insert into wake (channel_id, done, waiting)
-    select e.channel_id, count(*) filter (where e.is_capped), count(*) from ended e group by e.channel_id;
-    perform sleepers_notify();
+    perform lease_end_cancelled(v_orphans);
   end if;
 end
 $$;

@@ -24,7 +24,7 @@ declare
   v_ordinals integer[];
   v_outcomes text[];
   v_errors text[];
-  v_count bigint;
+  v_ended integer;
 begin
   perform require_length('errors', cardinality(p_errors), cardinality(p_ids));
   select * into v_leases, v_messages, v_ordinals, v_outcomes from lease_hold(p_ids, p_tokens, true);
@@ -32,18 +32,7 @@ begin
     v_errors := array(select left(p_errors[o], 20000) from unnest(v_ordinals) o);
     perform history_record(v_leases, v_messages, 'buried', v_errors);
     perform dead_insert(v_messages, v_errors);
-    with ended as (
-      delete from lease l where l.ctid = any(v_leases) returning l.channel_id, l.is_capped
-    ),
-    woken as (
-      insert into wake (channel_id, done)
-      select e.channel_id, count(*) from ended e where e.is_capped group by e.channel_id
-    )
-    select count(*) into v_count from ended e;
-    if v_count <> cardinality(v_leases) then
-      perform reject('ids', 'repeated ids', 'without repetition');
-    end if;
-    perform sleepers_notify();
+    v_ended := lease_end(v_leases);
   end if;
   return query
   select u.id, coalesce(v_outcomes[u.ordinal], 'buried') from unnest(p_ids) with ordinality u(id, ordinal);

@@ -27,11 +27,12 @@ declare
   v_messages tid[];
   v_ordinals integer[];
   v_outcomes text[];
-  v_count bigint;
+  v_waiting tid[];
   v_spent integer[];
   v_kept integer[];
   v_errors constant text[] := array(select left(e, 20000) from unnest(p_errors) with ordinality u(e, place) order by u.place);
   v_max_bytes bigint;
+  v_ended integer;
 begin
   perform require_length('delays_ms', cardinality(p_delays_ms), cardinality(p_ids));
   perform require_length('states', cardinality(p_states), cardinality(p_ids));
@@ -65,10 +66,7 @@ begin
       dead_insert(array_agg(v_messages[p]), array_agg(v_errors[v_ordinals[p]]), array_agg(p_states[v_ordinals[p]]))
     from unnest(v_spent) p
     having count(*) > 0;
-    with ended as (
-      delete from lease l where l.ctid = any(v_leases) returning l.channel_id, l.is_capped
-    ),
-    kept as (
+    with kept as (
       update message m set
         dequeue_at = v_now + coalesce(p_delays_ms[v_ordinals[p]], 0),
         attempts = m.attempts + 1,
@@ -78,22 +76,10 @@ begin
         error = coalesce(v_errors[v_ordinals[p]], m.error)
       from unnest(v_kept) p
       where m.ctid = v_messages[p]
-      returning m.id, m.channel_id, m.dequeue_at
-    ),
-    changes as (
-      select e.channel_id, e.is_capped::integer as done, 0 as waiting, null::bigint as id, null::bigint as at from ended e
-      union all
-      select k.channel_id, 0, 1, k.id, k.dequeue_at from kept k
-    ),
-    woken as (
-      insert into wake (channel_id, at, message_id, to_at, to_id, done, waiting)
-      select c.channel_id, min(c.at), min(c.id), max(c.at), max(c.id), sum(c.done), sum(c.waiting) from changes c group by c.channel_id
+      returning m.ctid
     )
-    select count(*) into v_count from ended e;
-    if v_count <> cardinality(v_leases) then
-      perform reject('ids', 'repeated ids', 'without repetition');
-    end if;
-    perform sleepers_notify();
+    select array_agg(k.ctid) into v_waiting from kept k;
+    v_ended := lease_end(v_leases, v_waiting);
   end if;
   return query
   select u.id, coalesce(v_outcomes[u.ordinal],

@@ -20,29 +20,12 @@ as $$
 declare
   v_leases tid[];
   v_messages tid[];
-  v_ordinals integer[];
   v_outcomes text[];
-  v_count bigint;
+  v_ended integer;
 begin
-  select * into v_leases, v_messages, v_ordinals, v_outcomes from lease_hold(p_ids, p_tokens, true);
+  select h.leases, h.messages, h.outcomes into v_leases, v_messages, v_outcomes from lease_hold(p_ids, p_tokens, true) h;
   if v_leases is not null then
-    with ended as (
-      delete from lease l where l.ctid = any(v_leases) returning l.channel_id, l.is_capped
-    ),
-    changes as (
-      select e.channel_id, e.is_capped::integer as done, 0 as waiting, null::bigint as id, null::bigint as at from ended e
-      union all
-      select m.channel_id, 0, 1, m.id, m.dequeue_at from message m where m.ctid = any(v_messages)
-    ),
-    woken as (
-      insert into wake (channel_id, at, message_id, to_at, to_id, done, waiting)
-      select c.channel_id, min(c.at), min(c.id), max(c.at), max(c.id), sum(c.done), sum(c.waiting) from changes c group by c.channel_id
-    )
-    select count(*) into v_count from ended e;
-    if v_count <> cardinality(v_leases) then
-      perform reject('ids', 'repeated ids', 'without repetition');
-    end if;
-    perform sleepers_notify();
+    v_ended := lease_end(v_leases, v_messages);
   end if;
   return query
   select u.id, coalesce(v_outcomes[u.ordinal], 'given_back') from unnest(p_ids) with ordinality u(id, ordinal);

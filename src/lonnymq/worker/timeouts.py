@@ -1,4 +1,4 @@
-"""Calls that must not hang: a connection may be dead without anybody saying so."""
+"""Time limits of calls: a connection may be dead without anybody saying so."""
 
 import asyncio
 import contextlib
@@ -18,26 +18,26 @@ AGAIN_S = 1.0
 CLOSE_S = 3.0
 
 
-def slowest_s(patience_s: float, size: int) -> float:
+def timeout_for(timeout_s: float, size: int) -> float:
     """Return how long a call may take that carries this many bytes."""
-    return patience_s + size / SLOWEST_BYTES_PER_S
+    return timeout_s + size / SLOWEST_BYTES_PER_S
 
 
-async def answered(
+async def call_within(
     source: AsyncSource,
     seconds: float,
     work: Coroutine[Any, Any, Result],
     undo: Callable[[Result], object] | None = None,
 ) -> Result:
-    """Await a call within so many seconds; without an answer, trust no old connection of this source."""
+    """Await a call for at most `seconds`; after a timeout, trust no older connection of this source."""
     try:
-        return await within(seconds, work, undo)
+        return await run_within(seconds, work, undo)
     except TimeoutError:
         await source.renew()
         raise
 
 
-async def within(
+async def run_within(
     seconds: float, work: Coroutine[Any, Any, Result], undo: Callable[[Result], object] | None = None
 ) -> Result:
     """Await `work`; if it takes longer, cancel it and raise TimeoutError.
@@ -70,11 +70,11 @@ async def within(
 async def close_quietly(closing: Coroutine[Any, Any, object]) -> None:
     """Close a client, as far as its connections still let themselves be closed."""
     with contextlib.suppress(Exception):
-        await within(CLOSE_S, closing)
+        await run_within(CLOSE_S, closing)
 
 
-async def cleared_away() -> None:
-    """End what calls on dead connections have left on this loop, which is about to end."""
+async def cancel_leftover_tasks() -> None:
+    """Cancel the tasks that calls on dead connections have left on this loop, which is about to end."""
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
         task.add_done_callback(_forget)
@@ -84,6 +84,6 @@ async def cleared_away() -> None:
 
 
 def _forget(task: "asyncio.Task[Any]") -> None:
-    """Nobody asks for its result any more: an exception in it is no news."""
+    """Read the exception of a task whose result nobody awaits, or asyncio would log it."""
     if not task.cancelled():
         task.exception()

@@ -1,0 +1,91 @@
+"""Acknowledgements as calls: the statement of each action, and the details that go with a message."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lonnymq.calls.argument import delay_ms, error_text
+from lonnymq.calls.codec import Codec, encoded
+from lonnymq.calls.statement import Call, Rows, Statement, array, call, function
+from lonnymq.model.acknowledge import ACTIONS, Action, HeartbeatOutcome, Outcome
+
+
+@dataclass(frozen=True)
+class Detail:
+    """A value per message: the client's argument (with an `s` if there is one per message), and SQL's."""
+
+    argument: str
+    parameter: str
+    type: str
+    encode: Callable[[Any, Codec], Any] = lambda value, codec: value
+
+
+DETAILS = {
+    "delay_ms": Detail("delay", "p_delays_ms", "bigint?[]", lambda value, codec: delay_ms("delay", value)),
+    "state": Detail(
+        "state",
+        "p_states",
+        "bytea[]",
+        lambda value, codec: None if value is None else encoded("state", value, codec),
+    ),
+    "error": Detail("error", "p_errors", "text[]"),
+}
+
+
+def _statement(name: str, done: str, **parameters: str) -> Statement:
+    # Almost all take effect: the reply names only the others.
+    where = f"outcome <> '{done}'"
+    return function(
+        f"message_{name}", "message_id, outcome", where, p_ids="bigint[]", p_tokens="bigint[]", **parameters
+    )
+
+
+STATEMENTS = {
+    action.name: _statement(
+        action.name,
+        action.done,
+        **{DETAILS[name].parameter: DETAILS[name].type for name in action.details},
+    )
+    for action in ACTIONS
+}
+HEARTBEAT = _statement(
+    "heartbeat", "extended", p_lease_ms="bigint", p_is_alone="boolean", p_is_durable="boolean"
+)
+
+
+def acknowledge(
+    action: Action[Outcome], ids: Sequence[int], tokens: Sequence[int], *details: Sequence[Any]
+) -> Call[list[Outcome]]:
+    """End attempts; `details` are encoded. On a retry, `lease_lost` may be the effect of the first try."""
+    columns = [
+        array(map(error_text, values) if DETAILS[name].type == "text[]" else values)
+        for name, values in zip(action.details, details, strict=True)
+    ]
+    return call(
+        STATEMENTS[action.name],
+        ids,
+        tokens,
+        *columns,
+        decode=_outcomes(ids, action.done),
+        is_unsure=lambda answers: "lease_lost" in answers,
+    )
+
+
+def heartbeat(
+    ids: Sequence[int],
+    tokens: Sequence[int],
+    lease_ms: int,
+    is_alone: bool = False,
+    is_durable: bool = True,
+) -> Call[list[HeartbeatOutcome]]:
+    """`is_alone`: from now on each of them is the only message that its process works."""
+    decode = _outcomes(ids, HeartbeatOutcome.EXTENDED)
+    return call(HEARTBEAT, ids, tokens, lease_ms, is_alone, is_durable, decode=decode)
+
+
+def _outcomes(ids: Sequence[int], done: Outcome) -> Callable[[Rows], list[Outcome]]:
+    def decode(rows: Rows) -> list[Outcome]:
+        others = {id_: type(done)(outcome) for id_, outcome in rows}
+        return [others.get(id_, done) for id_ in ids]
+
+    return decode
