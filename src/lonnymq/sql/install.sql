@@ -151,3 +151,6 @@
 \ir functions/queue_grant.sql
 \ir functions/queue_revoke.sql
 \ir functions/queue_seal.sql
+
+-- How their statements are planned.
+\ir plans.sql

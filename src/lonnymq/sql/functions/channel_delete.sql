@@ -5,9 +5,6 @@
 create or replace function channel_delete(p_channel text) returns text
 language plpgsql security definer
 set search_path from current
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
 as $$
 declare
   v_id bigint;

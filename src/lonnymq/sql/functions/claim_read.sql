@@ -9,11 +9,6 @@ returns table (
 )
 language plpgsql stable security definer
 set search_path from current
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set enable_bitmapscan = off
-set jit = off
 as $$
 begin
   if p_ids is null or p_tokens is null then

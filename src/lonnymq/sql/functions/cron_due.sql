@@ -12,10 +12,6 @@ create or replace function cron_due(
 )
 language plpgsql security definer
 set search_path from current
-set enable_seqscan = off
-set enable_indexscan = on
-set enable_bitmapscan = off
-set jit = off
 as $$
 #variable_conflict use_column
 declare

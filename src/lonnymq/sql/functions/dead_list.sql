@@ -8,10 +8,6 @@ returns table (
 )
 language plpgsql stable security definer
 set search_path from current
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-set plan_cache_mode = force_custom_plan
 as $$
 begin
   perform require_batch(p_limit);

@@ -5,9 +5,6 @@
 create or replace function dead_purge(p_ids bigint[]) returns table (message_id bigint, outcome text)
 language plpgsql security definer
 set search_path from current
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
 as $$
 #variable_conflict use_column
 declare

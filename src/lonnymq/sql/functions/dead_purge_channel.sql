@@ -6,9 +6,6 @@ create or replace function dead_purge_channel(p_channel text, p_limit integer de
 returns bigint
 language plpgsql security definer
 set search_path from current
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
 as $$
 begin
   perform require_channel(p_channel);

@@ -5,9 +5,6 @@
 create or replace function dead_redrive_channel(p_channel text, p_limit integer default 10000) returns bigint
 language plpgsql security definer
 set search_path from current
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
 as $$
 begin
   perform require_channel(p_channel);

@@ -15,10 +15,6 @@ create or replace function history_follow(
 )
 language plpgsql security definer
 set search_path from current
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set jit = off
 as $$
 #variable_conflict use_column
 declare

@@ -5,9 +5,6 @@
 create or replace function history_require_past() returns void
 language plpgsql
 set search_path from current
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
 as $$
 declare
   v_xid bigint;

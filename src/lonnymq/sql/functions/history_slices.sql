@@ -11,10 +11,6 @@ create or replace function history_slices(
 returns table (xid bigint, id bigint, rows bigint)
 language plpgsql security definer
 set search_path from current
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set jit = off
 as $$
 #variable_conflict use_column
 declare

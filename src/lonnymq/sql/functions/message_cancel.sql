@@ -6,14 +6,6 @@
 create or replace function message_cancel(p_ids bigint[]) returns table (message_id bigint, outcome text)
 language plpgsql security definer
 set search_path from current
-set enable_seqscan = off
-set enable_indexscan = on
-set enable_tidscan = on
-set enable_nestloop = on
-set enable_hashjoin = off
-set enable_mergejoin = off
-set enable_bitmapscan = off
-set jit = off
 as $$
 #variable_conflict use_column
 declare

@@ -5,9 +5,6 @@
 create or replace function message_cancel_key(p_channel text, p_key text, out message_id bigint, out outcome text)
 language plpgsql security definer
 set search_path from current
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
 as $$
 #variable_conflict use_column
 declare

@@ -10,11 +10,6 @@ create or replace function message_create(
 )
 language plpgsql security definer
 set search_path from current
-set enable_seqscan = off
-set enable_indexscan = on
-set enable_bitmapscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare

@@ -9,15 +9,6 @@ create or replace function message_create_many(
 ) returns table (ordinal integer, outcome text, message_id bigint)
 language plpgsql security definer
 set search_path from current
-set enable_seqscan = off
-set enable_indexscan = on
-set enable_tidscan = on
-set enable_nestloop = on
-set enable_hashjoin = off
-set enable_mergejoin = off
-set enable_bitmapscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare

@@ -14,12 +14,6 @@ returns table (
 )
 language plpgsql stable security definer
 set search_path from current
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set enable_bitmapscan = off
-set enable_sort = off
-set jit = off
 as $$
 declare
   v_channel_id bigint;

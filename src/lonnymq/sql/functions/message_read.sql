@@ -6,14 +6,6 @@ create or replace function message_read(p_ids bigint[], p_tokens bigint[])
 returns table (message_id bigint, key text, content bytea, state bytea)
 language plpgsql stable security definer
 set search_path from current
-set enable_seqscan = off
-set enable_indexscan = on
-set enable_tidscan = on
-set enable_nestloop = on
-set enable_hashjoin = off
-set enable_mergejoin = off
-set enable_bitmapscan = off
-set jit = off
 as $$
 begin
   if p_ids is null or p_tokens is null then

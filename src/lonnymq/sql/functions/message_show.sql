@@ -11,13 +11,6 @@ returns table (
 )
 language plpgsql stable security definer
 set search_path from current
-set enable_seqscan = off
-set enable_indexscan = on
-set enable_nestloop = on
-set enable_hashjoin = off
-set enable_mergejoin = off
-set enable_bitmapscan = off
-set jit = off
 as $$
 begin
   if p_ids is null then

@@ -1,0 +1,41 @@
+-- plans: pin the plans of the functions that work on tables whose size changes all the time. The statistics of such a table
+-- are always wrong: it was empty when it was analysed, or full. Settings that a role or a database has as defaults do not
+-- matter either then. Each setting costs a call about 0.3 µs, so message_create has only those it needs.
+do $$
+declare
+  -- One row after the other by an index, and never a whole table.
+  c_index constant text := 'set enable_seqscan = off set enable_bitmapscan = off set enable_indexscan = on set jit = off';
+  -- The same for joins.
+  c_loop constant text := c_index || ' set enable_tidscan = on set enable_nestloop = on set enable_hashjoin = off'
+    ' set enable_mergejoin = off';
+  -- In the order of the index.
+  c_unsorted constant text := ' set enable_sort = off';
+  -- Planned once per session, or for each call.
+  c_generic constant text := ' set plan_cache_mode = force_generic_plan';
+  c_custom constant text := ' set plan_cache_mode = force_custom_plan';
+  v_pin record;
+begin
+  for v_pin in
+    select n.name, p.oid::regprocedure as function, s.settings
+    from (values
+      (c_index, '{channel_delete, cron_due, dead_purge, dead_purge_channel, dead_redrive_channel, message_cancel_key}'),
+      (c_index || c_custom, '{dead_list}'),
+      (c_index || c_generic, '{message_create}'),
+      (c_index || c_unsorted, '{history_follow, history_require_past, history_slices}'),
+      (c_loop, '{claim_read, dead_redrive, message_cancel, message_read, message_show}'),
+      (c_loop || c_unsorted, '{message_peek}'),
+      (c_loop || c_generic, '{message_bury, message_complete, message_create_many, message_defer, message_give_back,
+        message_heartbeat}'),
+      (c_loop || c_generic || c_unsorted || ' set enable_memoize = off', '{message_dequeue}')
+    ) s(settings, names)
+    cross join unnest(s.names::text[]) n(name)
+    left join pg_proc p on p.proname = n.name
+      and p.pronamespace = (select s.oid from pg_namespace s where s.nspname = current_schema())
+  loop
+    if v_pin.function is null then
+      raise exception 'plans.sql names function %, which does not exist', v_pin.name;
+    end if;
+    execute format('alter function %s %s', v_pin.function, v_pin.settings);
+  end loop;
+end
+$$;
