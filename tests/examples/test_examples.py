@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,30 @@ def test_a_first_page_is_a_program(page: Path) -> None:
 @pytest.mark.usefixtures("binaries_of_embedded")
 def test_the_readmes_second_program_needs_nothing_of_the_first() -> None:
     run(ROOT / "README.md", {}, skipped=1)
+
+
+def test_the_picture_in_the_readme_is_what_one_dequeue_releases(dsn: str) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    picture = re.search(r"dequeue\(limit=(\d+)\).*\n((?:.+\n)+?)```", readme)
+    assert picture
+    limit, lines = int(picture[1]), picture[2]
+    rows = re.findall(r"^([\w-]+)(?: at (\d+))? +([\d,]+) +([■· ]+)$", lines, re.MULTILINE)
+    assert len(rows) == lines.count("\n")
+    # One second apart, so that the channels have waited in the order of the rows.
+    begin = datetime.now(UTC) - timedelta(hours=1)
+    with lonnymq.Queue(dsn) as queue:
+        queue.install()
+        for channel, cap, _, _ in rows:
+            if cap:
+                queue.channel(channel).set(max_concurrency=int(cap))
+        # A channel whose policy has just changed would be looked at first.
+        assert not queue.dequeue()
+        for second, (channel, _, waiting, _) in enumerate(rows):
+            at, count = begin + timedelta(seconds=second), int(waiting.replace(",", ""))
+            queue.enqueue_many(lonnymq.NewMessage(channel=channel, payload=n, at=at) for n in range(count))
+        released = [message.channel for message in queue.dequeue(limit=limit)]
+    for channel, _, _, marks in rows:
+        assert marks.split() == ["■" if one == channel else "·" for one in released]
 
 
 def test_no_page_or_message_installs_a_package_that_no_index_has() -> None:
