@@ -1,14 +1,14 @@
-# Everything runs inside .venv, which installs itself: a fresh machine needs only Python and make.
+# Everything runs inside .venv, which make creates: a new machine needs only Python and make.
 # All paths are relative, so the checkout may live in a directory with spaces.
 
 PYTHON ?= python3
-# More processes than a small machine has cores: many tests wait.
+# More processes than a small machine has cores, because many tests wait.
 PYTEST_ARGS ?= -n 5 --dist loadgroup
 
 BIN := .venv/bin
 STAMP := .venv/.installed
 LOCKS := tools/locks
-# Only Spark comes as sources. Nothing else may be built: its build requirements would not be locked.
+# Only Spark is built from source. Nothing else may be, because its build requirements would not be locked.
 WHEELS := --only-binary :all: --no-binary pyspark
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes $(WHEELS) \
@@ -34,12 +34,12 @@ $(STAMP): pyproject.toml $(LOCKS)/build.txt $(LOCKS)/dev.txt
 	$(INSTALL) --no-deps -e .
 	@touch $(STAMP)
 
-lock: ## lock versions and hashes of the development tools; needs uv (LOCK_ARGS="--upgrade-package ruff")
+lock: ## update the locked versions and hashes; needs uv (LOCK_ARGS="--upgrade-package ruff")
 	@command -v uv >/dev/null || { echo "error: uv is not on the PATH; to install it: pip install uv" >&2; exit 1; }
 	$(LOCK) $(LOCK_ARGS) --extra dev -o $(LOCKS)/dev.txt pyproject.toml
 	$(LOCK) $(LOCK_ARGS) --group build -o $(LOCKS)/build.txt -c $(LOCKS)/dev.txt
 
-check: $(STAMP) ## lint, format, types, import law, generated files
+check: $(STAMP) ## lint, format, types, import rules, generated files
 	$(BIN)/python -m ruff check
 	$(BIN)/python -m ruff format --check
 	$(BIN)/python -m mypy --num-workers 2
@@ -48,37 +48,37 @@ check: $(STAMP) ## lint, format, types, import law, generated files
 	$(BIN)/python tools/policy.py --check
 	$(BIN)/python tools/freeze.py --check
 
-test: check ## check, then every test (PYTEST_ARGS="-k fairness" to choose)
+test: check ## make check, then every test (PYTEST_ARGS="-k fairness" selects some)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-chaos: $(STAMP) ## make trouble for minutes, and account for every message (CHAOS_ARGS="--only failover --seed 7")
+chaos: $(STAMP) ## inject faults under load and account for every message (CHAOS_ARGS="--only failover --seed 7")
 	$(BIN)/python -m tests.chaos $(CHAOS_ARGS)
 
-demo: $(STAMP) ## watch tenants take turns, on a PostgreSQL that starts itself
+demo: $(STAMP) ## watch tenants take turns, on a private PostgreSQL
 	$(BIN)/python -m examples.demo
 
-bench-core: $(STAMP) ## measure the queue's core
+bench-core: $(STAMP) ## benchmark the queue's core against two reference designs
 	$(BIN)/python -m benchmarks.core
 
-bench-designs: $(STAMP) ## measure the designs that this queue grew from, and ours
+bench-designs: $(STAMP) ## benchmark the table designs from which this queue developed
 	$(BIN)/python -m benchmarks.designs
 
-bench-scale: $(STAMP) ## measure where one PostgreSQL ends
+bench-scale: $(STAMP) ## measure the limits of one PostgreSQL
 	$(BIN)/python -m benchmarks.scale
 
-simulate: $(STAMP) ## let a million tenants wait, by our rules and by FIFO
+simulate: $(STAMP) ## simulate a million tenants, with turns and with FIFO
 	$(BIN)/python -m benchmarks.simulation
 
-bench-spark: $(STAMP) ## measure Spark's doors, the archive and the analysis (BENCH_ARGS="--quick")
+bench-spark: $(STAMP) ## benchmark the Spark source, the archive and the analysis (BENCH_ARGS="--quick")
 	$(BIN)/python -m benchmarks.spark $(BENCH_ARGS)
 
-bench-charts: $(STAMP) ## make charts and pages from what was measured
+bench-charts: $(STAMP) ## make charts and pages from the results
 	$(BIN)/python -m benchmarks.charts
 
-bench-peers: $(STAMP) ## measure it beside its peers (BENCH_ARGS="--quick")
+bench-peers: $(STAMP) ## benchmark it against other queues (BENCH_ARGS="--quick")
 	$(BIN)/python -m benchmarks.peers $(BENCH_ARGS)
 
-format: $(STAMP) ## regenerate what is generated, fix what can be fixed, format
+format: $(STAMP) ## regenerate generated files, fix what ruff can fix, format
 	$(BIN)/python tools/unasync.py
 	$(BIN)/python tools/policy.py
 	$(BIN)/python tools/freeze.py
