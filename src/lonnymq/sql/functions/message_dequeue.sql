@@ -47,6 +47,7 @@ declare
   v_window integer := 256 + 2 * c_limit;
   v_is_busy boolean := false;
   v_has_inserted boolean := false;
+  v_may_insert boolean := true;   -- turns of new channels, in one round of a call, because that takes locks
   v_scan record;                     -- what dequeue_start_full_scan returns
   v_woken record;                    -- what turn_lock_woken returns
   v_end_wake_id bigint;
@@ -92,7 +93,7 @@ begin
       for v_lane in 0..1 loop
         continue when v_lane = 1 and not v_is_full_scan and (v_hints.bulk).lowest_id is null;
         v_woken := turn_lock_woken(v_lane, case v_lane when 0 then v_hints.soon else v_hints.bulk end, c_limit, v_window,
-          v_end_wake_id, not v_has_inserted);
+          v_end_wake_id, v_may_insert);
         if v_lane = 0 then
           v_hints.soon := v_woken.pass;
         else
@@ -107,6 +108,7 @@ begin
           v_has_inserted := v_has_inserted or coalesce(v_woken.has_inserted, false);
         end if;
       end loop;
+      v_may_insert := v_may_insert and not v_has_inserted;
       v_window := v_window * 2;
     end if;
 
