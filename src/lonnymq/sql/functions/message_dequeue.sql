@@ -36,7 +36,7 @@ declare
     else '(,,,,,,,"(0,,)","(0,,)",' || pg_backend_pid() || ')' end)::dequeue_hints;
   v_now bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
   -- A full scan is due after at least 40 times what the last one took, so that they take a few per cent of the time.
-  v_next_scan_at bigint := v_hints.full_scan_at + least(greatest(40 * v_hints.full_scan_us, 2000), 5000000);
+  v_next_scan_at bigint := v_hints.full_scan_at + least(greatest(40 * v_hints.full_scan_us, 100000), 5000000);
   v_is_first_scan boolean := v_hints.full_scan_at is null;
   v_is_full_scan boolean := v_is_first_scan or v_now < v_hints.full_scan_at or v_now >= v_next_scan_at;
   v_has_scanned boolean := v_is_full_scan;
