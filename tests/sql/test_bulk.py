@@ -464,3 +464,10 @@ def test_many_parts_keep_their_order(queue: Session) -> None:
         stage(queue, "p", [{"content": b"%d" % number}], part)
     publish(queue, "p", parts)
     assert [int(one.content or b"") for one in queue.drain()] == list(range(50))
+
+
+def test_one_reply_begins_a_new_channel_of_each_lane(queue: Session) -> None:
+    part = stage(queue, "p", [{"channel": "bulk"}] * 1000)
+    assert publish(queue, "p", {part: 1000}) == ("published", 1000, 0)
+    queue.create("acme")
+    assert sorted(message.channel for message in queue.dequeue(limit=2)) == ["acme", "bulk"]

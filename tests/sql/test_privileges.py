@@ -226,15 +226,15 @@ def test_internal_functions_are_nobodys(login: Login, queue: Session) -> None:
         role = role_of(login(kind))
         for name in (
             "dead_insert",
-            "lease_hold",
+            "lease_lock",
             "lease_end",
             "lease_end_cancelled",
             "lease_expire",
             "message_settle",
-            "turn_birth",
+            "turn_insert",
             "turn_refund",
-            "turn_sweep",
-            "message_rewind",
+            "clock_step_fix",
+            "clock_step_fix_messages",
         ):
             granted = queue.ask(
                 "select bool_or(has_function_privilege(%s, oid, 'execute')) from pg_proc"

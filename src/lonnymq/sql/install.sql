@@ -52,15 +52,15 @@
 \ir functions/lease_end.sql
 \ir functions/lease_end_cancelled.sql
 \ir functions/lease_expire.sql
-\ir functions/channel_birth.sql
-\ir functions/channel_keep.sql
-\ir functions/turn_birth.sql
-\ir functions/message_rewind.sql
-\ir functions/turn_sweep.sql
-\ir functions/dequeue_look.sql
+\ir functions/channel_insert.sql
+\ir functions/channel_keep_name.sql
+\ir functions/turn_insert.sql
+\ir functions/clock_step_fix_messages.sql
+\ir functions/clock_step_fix.sql
+\ir functions/dequeue_start_full_scan.sql
 \ir functions/turn_lock_woken.sql
 \ir functions/wake_total.sql
-\ir functions/lease_uncapped.sql
+\ir functions/lease_count_uncapped.sql
 \ir functions/turn_release_at.sql
 \ir functions/turn_assess.sql
 \ir functions/turn_read.sql
@@ -72,13 +72,13 @@
 \ir functions/message_settle_one.sql
 \ir functions/message_settle.sql
 \ir functions/turn_refund.sql
-\ir functions/queue_outlook.sql
-\ir functions/dequeue_outlook.sql
+\ir functions/queue_next_due.sql
+\ir functions/dequeue_retry_after.sql
 \ir functions/message_dequeue.sql
 \ir functions/message_read.sql
 
 -- Its attempt ends.
-\ir functions/lease_hold.sql
+\ir functions/lease_lock.sql
 \ir functions/message_heartbeat.sql
 \ir functions/message_complete.sql
 \ir functions/message_defer.sql

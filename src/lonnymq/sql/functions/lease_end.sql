@@ -1,6 +1,7 @@
--- lease_end: end leases that this transaction holds, and tell dequeue what has changed: places of capped channels are free
--- again, and messages wait again (p_waiting: their places). message_complete, which is called most, has its own statement.
--- Returns how many; raises if a lease is given twice. To assign the result costs less than `perform`.
+-- lease_end: delete leases that this transaction has locked, and wake their channels: those with a cap may lease more
+-- messages, and the messages in p_waiting wait again. message_complete, which is called most, has a statement of its own.
+-- Returns how many were ended; raises if a lease is given twice. Callers assign the result, which is cheaper than
+-- `perform`.
 -- Locks:  nothing more.
 -- Writes: lease (delete), wake (insert).
 create or replace function lease_end(p_leases tid[], p_waiting tid[] default null) returns integer

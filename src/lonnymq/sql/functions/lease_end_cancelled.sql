@@ -1,5 +1,5 @@
--- lease_end_cancelled: end those of some leases whose message was cancelled, and tell dequeue.
--- Returns how many it could lock.
+-- lease_end_cancelled: delete those of the given leases whose message was cancelled, and wake their channels.
+-- Returns how many of the given leases it could lock.
 -- Locks:  the leases, skipping locked ones.
 -- Writes: lease (delete), wake (insert).
 create or replace function lease_end_cancelled(p_leases tid[]) returns integer

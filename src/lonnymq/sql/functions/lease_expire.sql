@@ -1,20 +1,20 @@
--- lease_expire: end leases whose time is over, like a defer without delay: the normal turn releases the message again,
--- or it is buried if that was its last attempt. Part of message_dequeue, which may leave what comes back to others: who
--- sleeps is notified.
+-- lease_expire: end expired leases, like a defer without delay: the message waits for its channel's normal turn, or is
+-- buried if this was its last attempt. Part of message_dequeue. Sleepers are notified, because this dequeue may leave the
+-- messages to other workers.
 --
 -- Which attempts a lost lease spends:
--- - Its own, if its holder worked nothing else in that process (lease.is_shared is false).
--- - None, if it did: any of those messages may have killed it. The message is suspected instead (message.suspicion 1, then
---   2, where workers begin to run it alone), and is not buried. One that is innocent is so never spent by another's fault,
---   and a guilty one is found: it is lost alone.
--- - Once lost alone, those it was suspected for as well (suspicion becomes 3): it has had them. It makes no difference
---   whether a worker ran a suspect alone or a client holds one message at a time: the lease says the same of both.
--- - Its own in any case, if max_attempts is 1: at most one attempt is promised, whoever is to blame.
--- message_defer ends all suspicion.
+-- - If the holder worked no other message in its process (lease.is_shared is false): its own attempt.
+-- - If it did: none, because any of those messages may have killed the process. The message becomes suspect instead
+--   (message.suspicion 1, then 2, from where on workers run it alone) and is not buried. So an innocent message never loses
+--   attempts by the fault of another, and a harmful one is found, because it is lost while it runs alone.
+-- - If a suspect is lost while it runs alone: its own attempt and those for which it was suspected; suspicion becomes 3. It
+--   does not matter whether a worker ran it alone or a client holds one message at a time: the leases look the same.
+-- - If max_attempts is 1: its own attempt in any case, because at most one attempt is promised.
+-- message_defer resets suspicion.
 --
--- A message that is locked (somebody is cancelling it) keeps its lease until a later look.
--- Returns whether there may be more than one call ends.
--- Locks:  expired leases and their messages, 200 at the most, skipping locked ones.
+-- A message that is locked (another transaction is cancelling it) keeps its lease until a later full scan.
+-- Returns whether there may be more expired leases than one call ends.
+-- Locks:  expired leases and their messages, at most 200, skipping locked ones.
 -- Writes: lease (delete), message, dead, history, wake (insert).
 create or replace function lease_expire(p_now bigint) returns boolean
 language plpgsql
@@ -29,8 +29,8 @@ declare
   v_waiting tid[];
   v_is_more boolean := false;
 begin
-  -- Cancelled while leased: only the lease is left. Looked for among the oldest, so that each look costs the same however
-  -- many have expired at once.
+  -- Of a message that was cancelled while it was leased, only the lease is left. Search only the oldest leases, so that the
+  -- cost is the same however many have expired at once.
   v_leases := array(
     select o.ctid
     from (select l.ctid, l.message_id from lease l where l.unlock_at <= p_now order by l.unlock_at limit 1000) o
@@ -42,7 +42,8 @@ begin
   end if;
 
   select array_agg(s.lease), array_agg(s.message), array_agg(s.attempts + p.spent),
-    array_agg(case when p.spent = 0 then greatest(s.suspicion, least(s.suspicion + 1, 2)) when s.suspicion > 0 then 3 else 0 end),
+    array_agg(case when p.spent = 0 then greatest(s.suspicion, least(s.suspicion + 1, 2))
+      when s.suspicion > 0 then 3 else 0 end),
     array_agg(p.spent > 0 and coalesce(s.attempts + p.spent >= s.max_attempts, false)),
     array_agg(format('the lease of attempt %s expired%s: %s', s.attempt, ' (worker ' || s.worker || ')', case p.spent
       when 0 then 'no attempt was spent, because its worker had other messages in the same process'
@@ -55,7 +56,7 @@ begin
     select l.ctid as lease, m.ctid as message, m.attempts, m.suspicion, l.attempt, l.worker, l.is_shared,
       coalesce(m.max_attempts, (select c.max_attempts from channel c where c.id = m.channel_id)) as max_attempts
     from lease l
-    -- Not "=": a planner that believes the tables empty would begin with all messages.
+    -- Not "=": while the planner believes that the tables are empty, it would start from all messages.
     join message m on m.id = any(array[l.message_id])
     where l.unlock_at <= p_now
     order by l.unlock_at limit 200 for update of l, m skip locked

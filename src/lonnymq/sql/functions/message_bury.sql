@@ -1,5 +1,5 @@
--- message_bury: end messages that must not be tried again: they become dead letters, with an error (its first 20,000
--- characters are kept).
+-- message_bury: make dead letters of messages that must not be tried again, with an error (the first 20,000 characters are
+-- kept).
 -- Returns per message, in the order given: 'buried', or as message_complete.
 -- Locks:  its own leases and messages, skipping locked ones.
 -- Writes: lease, message (delete), dead, history, wake (insert).
@@ -18,7 +18,7 @@ declare
   v_ended integer;
 begin
   perform require_length('errors', cardinality(p_errors), cardinality(p_ids));
-  select * into v_leases, v_messages, v_ordinals, v_outcomes from lease_hold(p_ids, p_tokens, true);
+  select * into v_leases, v_messages, v_ordinals, v_outcomes from lease_lock(p_ids, p_tokens, true);
   if v_leases is not null then
     v_errors := array(select left(p_errors[o], 20000) from unnest(v_ordinals) o);
     perform history_record(v_leases, v_messages, 'buried', v_errors);

@@ -1,8 +1,8 @@
--- message_complete: end the life of messages whose work is done.
--- Returns per message, in the order given: 'completed', or 'lease_lost' (a later attempt owns it, or it ended),
--- 'cancelled' (it was cancelled meanwhile), 'busy' (locked by another transaction: ask again).
--- It first tries to delete them at once. If one is not as it was read, or somebody has it locked for longer than a blink
--- (the same worker's heartbeat, about to commit), it starts again and passes over what is locked.
+-- message_complete: delete messages whose work is done, and their leases.
+-- Returns per message, in the order given: 'completed', or 'lease_lost' (the lease has ended or belongs to another
+-- attempt), 'cancelled' (the message was cancelled), 'busy' (another transaction has it locked: ask again).
+-- It first tries to delete all of them at once, and waits up to 2 ms for a lock, which is enough for a heartbeat of the
+-- same worker to commit. If that fails, or a row has changed since it was read, it starts over and skips locked rows.
 -- Locks:  its own leases and messages.
 -- Writes: lease, message (delete), wake, history (insert).
 create or replace function message_complete(p_ids bigint[], p_tokens bigint[])
@@ -20,25 +20,25 @@ declare
   v_capped bigint[];
   v_ended bigint;
   v_setting text;
-  v_is_held boolean := false;
+  v_is_locked boolean := false;
 begin
   if p_ids is null or p_tokens is null or v_count <> cardinality(p_tokens) or v_count > 10000
       or current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
-    perform lease_hold(p_ids, p_tokens, false);
+    perform lease_lock(p_ids, p_tokens, false);
   end if;
   select array_agg(l.ctid), array_agg(m.ctid) into v_leases, v_messages
   from unnest(p_ids, p_tokens) u(id, token)
   cross join lateral (select l.ctid from lease l where l.message_id = u.id and l.token = u.token offset 0) l
   cross join lateral (select m.ctid from message m where m.id = u.id offset 0) m;
   loop
-    if v_is_held or cardinality(v_leases) is distinct from v_count then
-      select h.leases, h.messages, h.outcomes into v_leases, v_messages, v_outcomes
-      from lease_hold(p_ids, p_tokens, true) h;
-      v_is_held := true;
+    if v_is_locked or cardinality(v_leases) is distinct from v_count then
+      select k.leases, k.messages, k.outcomes into v_leases, v_messages, v_outcomes
+      from lease_lock(p_ids, p_tokens, true) k;
+      v_is_locked := true;
     end if;
     exit when v_leases is null;
     begin
-      if not v_is_held then
+      if not v_is_locked then
         v_setting := set_config('lock_timeout', '2ms', true);
       end if;
       perform history_record(v_leases, v_messages, 'completed', null);
@@ -52,7 +52,7 @@ begin
       into v_capped, v_ended
       from ended e;
       if v_ended <> cardinality(v_leases) then
-        if v_is_held then
+        if v_is_locked then
           perform reject('ids', 'repeated ids', 'without repetition');
         end if;
         raise lock_not_available;
@@ -60,11 +60,11 @@ begin
       v_setting := set_config('lock_timeout', c_lock_timeout, true);
       exit;
     exception when lock_not_available then
-      if v_is_held then
+      if v_is_locked then
         raise;
       end if;
-      v_is_held := true;
-      v_capped := null;  -- variables keep what was rolled back
+      v_is_locked := true;
+      v_capped := null;  -- a rollback does not reset variables
     end;
   end loop;
   if v_capped is not null then

@@ -1,7 +1,9 @@
--- message_create: put a message into a channel, now, at a time (p_dequeue_at, milliseconds) or after a delay.
--- Returns 'created' and the id; 'duplicate' and the first one's id if the channel has a live message of that key;
+-- message_create: create a message in a channel, to be released now, at a time (p_dequeue_at, milliseconds) or after a
+-- delay.
+-- Returns 'created' and the id; 'duplicate' and the id of the live message that has the same key in this channel; or
 -- 'dropped' if the channel is full (max_size).
--- Locks:  nothing that another call wants; a key waits for an open transaction that has created or ended the same key.
+-- Locks:  nothing that another call waits for, except by key: a call with a key waits for an open transaction that has
+--         created or ended a message with the same key.
 -- Writes: message, wake (insert).
 create or replace function message_create(
   p_channel text, p_content bytea, p_dequeue_at bigint default null, p_delay_ms bigint default null,
@@ -61,7 +63,7 @@ begin
     values (v_channel_id, case when v_name = p_channel then null else p_channel end, v_at, v_now, p_max_attempts, p_content)
     returning id into message_id;
   else
-    -- Two at once: one of them inserts, the other finds it, unless it is gone again by then.
+    -- Of two concurrent calls with the same key, one inserts the message and the other finds it, unless it is already gone.
     for v_try in 1..100 loop
       insert into message (channel_id, channel_name, dequeue_at, created_at, max_attempts, key, content)
       values (v_channel_id, case when v_name = p_channel then null else p_channel end, v_at, v_now, p_max_attempts, p_key,

@@ -1,7 +1,7 @@
--- message_create_many: put many messages into their channels, in the order given. Optional arrays are as long as
--- p_channels, or null; so may be their elements.
+-- message_create_many: create many messages, in the order given. Each optional array is null or as long as p_channels; its
+-- elements may be null.
 -- Returns per message, in the order given, as message_create.
--- Locks:  nothing that another call wants; keys as in message_create, taken in sorted order.
+-- Locks:  as message_create; keys are inserted in sorted order, so that two calls cannot deadlock.
 -- Writes: message, wake (insert; one per channel).
 create or replace function message_create_many(
   p_channels text[], p_contents bytea[], p_dequeue_ats bigint[] default null, p_delays_ms bigint[] default null,
@@ -21,8 +21,7 @@ declare
   v_names text[];
   v_max_sizes bigint[];
   v_ids bigint[];
-  v_made bigint;
-  v_bad text;
+  v_created bigint;
 begin
   if p_channels is null or p_contents is null then
     perform reject(case when p_channels is null then 'channels' else 'contents' end, null, 'an array');
@@ -66,24 +65,25 @@ begin
   ) u
   left join lateral (select c.name, c.max_size from channel c where c.id = u.id offset 0) c on true;
 
-  -- Ids in the order given, none for what a full channel drops.
+  -- Assign ids in the order given, and none to messages that a full channel drops.
   if (select bool_or(m is not null) from unnest(v_max_sizes) m) then
-    select array_agg(case when r.place <= r.room then nextval('message_id_seq') end order by r.ordinal) into v_ids
+    select array_agg(case when n.number <= n.max_number then nextval('message_id_seq') end order by n.ordinal) into v_ids
     from (
-      -- Asked once per channel: what no dequeue has folded yet is counted one by one.
-      select u.ordinal, u.place, coalesce(max(case when u.place = 1 then u.max_size - greatest(channel_waiting(u.id), 0) end)
-        over (partition by u.id), 9223372036854775807) as room
+      -- channel_waiting is called once per channel, because it reads every wake that no dequeue has folded yet.
+      select u.ordinal, u.number,
+        coalesce(max(case when u.number = 1 then u.max_size - greatest(channel_waiting(u.id), 0) end)
+          over (partition by u.id), 9223372036854775807) as max_number
       from (
-        select u.*, row_number() over (partition by u.id order by u.ordinal) as place
+        select u.*, row_number() over (partition by u.id order by u.ordinal) as number
         from unnest(v_channel_ids, v_max_sizes) with ordinality u(id, max_size, ordinal)
       ) u
       order by u.ordinal
-    ) r;
+    ) n;
   else
     v_ids := array(select nextval('message_id_seq') from generate_series(1, v_count));
   end if;
 
-  with made as (
+  with created as (
     insert into message (id, channel_id, channel_name, dequeue_at, created_at, max_attempts, key, content)
     select u.id, u.channel_id, u.name, coalesce(u.at, v_clock + u.delay, v_now), v_now, u.max, u.key, u.content
     from unnest(v_ids, v_channel_ids, v_names, p_dequeue_ats, p_delays_ms, p_max_attempts, p_keys, p_contents)
@@ -95,17 +95,17 @@ begin
   ),
   woken as (
     insert into wake (channel_id, channel_name, at, message_id, to_at, to_id, waiting)
-    -- The search is for a channel that was deleted just now: for each of many it would take as long as all the rest.
+    -- array_position is only for a channel that has just been deleted: for every channel it would double the time.
     select m.channel_id, coalesce((select c.name from channel c where c.id = m.channel_id), min(m.channel_name),
       p_channels[array_position(v_channel_ids, m.channel_id)]), min(m.dequeue_at), min(m.id), max(m.dequeue_at),
       max(m.id), count(*)
-    from made m
+    from created m
     group by m.channel_id
   )
-  select count(*) into v_made from made m;
+  select count(*) into v_created from created m;
   perform sleepers_notify();
 
-  if v_made = v_count then
+  if v_created = v_count then
     return query
     select u.ordinal::integer, 'created'::text, u.id from unnest(v_ids) with ordinality u(id, ordinal);
   else

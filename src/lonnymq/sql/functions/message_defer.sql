@@ -1,7 +1,7 @@
--- message_defer: end attempts that are to be repeated after a delay (milliseconds; null: at once), with an opaque
--- state for the next attempt (null: as it was; as large as a content may be) and the error of this one (its first 20,000
+-- message_defer: end attempts that are to be repeated, after a delay in milliseconds (null: at once), with an opaque state
+-- for the next attempt (null: unchanged; at most as large as a content) and the error of this one (the first 20,000
 -- characters are kept).
--- Returns per message, in the order given: 'deferred', or 'buried' if that was its last attempt, or as message_complete.
+-- Returns per message, in the order given: 'deferred', 'buried' if this was its last attempt, or as message_complete.
 -- Locks:  its own leases and messages, skipping locked ones.
 -- Writes: lease (delete), message, dead, history, wake (insert).
 create or replace function message_defer(
@@ -21,7 +21,9 @@ declare
   v_waiting tid[];
   v_spent integer[];
   v_kept integer[];
-  v_errors constant text[] := array(select left(e, 20000) from unnest(p_errors) with ordinality u(e, place) order by u.place);
+  v_errors constant text[] := array(
+    select left(u.error, 20000) from unnest(p_errors) with ordinality u(error, ordinal) order by u.ordinal
+  );
   v_max_bytes bigint;
   v_ended integer;
 begin
@@ -39,17 +41,17 @@ begin
         format('at most %s bytes each', v_max_bytes));
     end if;
   end if;
-  select * into v_leases, v_messages, v_ordinals, v_outcomes from lease_hold(p_ids, p_tokens, true);
+  select * into v_leases, v_messages, v_ordinals, v_outcomes from lease_lock(p_ids, p_tokens, true);
   if v_leases is not null then
-    -- Positions in the held arrays of those that had their last attempt, and of the others.
-    select array_agg(h.place) filter (where h.is_spent), array_agg(h.place) filter (where not h.is_spent)
+    -- Indexes in v_messages: v_spent of the messages whose last attempt this was, v_kept of the others.
+    select array_agg(a.ordinal) filter (where a.is_spent), array_agg(a.ordinal) filter (where not a.is_spent)
     into v_spent, v_kept
     from (
-      select u.place, coalesce(m.attempts + 1 >= coalesce(m.max_attempts,
+      select u.ordinal, coalesce(m.attempts + 1 >= coalesce(m.max_attempts,
         (select c.max_attempts from channel c where c.id = m.channel_id)), false) as is_spent
-      from unnest(v_messages) with ordinality u(tid, place)
+      from unnest(v_messages) with ordinality u(tid, ordinal)
       join message m on m.ctid = u.tid
-    ) h;
+    ) a;
     perform history_record(array_agg(v_leases[p]), array_agg(v_messages[p]), 'deferred', array_agg(v_errors[v_ordinals[p]]))
     from unnest(v_kept) p
     having count(*) > 0;
@@ -61,7 +63,7 @@ begin
       update message m set
         dequeue_at = v_now + coalesce(p_delays_ms[v_ordinals[p]], 0),
         attempts = m.attempts + 1,
-        -- Its worker has survived it.
+        -- The worker survived the attempt.
         suspicion = 0,
         state = coalesce(p_states[v_ordinals[p]], m.state),
         error = coalesce(v_errors[v_ordinals[p]], m.error)

@@ -1,10 +1,10 @@
--- message_heartbeat: keep leases for another p_lease_ms from now.
--- p_is_alone true: from now on each of them is the only message that its process works, so that the loss of its lease is
--- its own (see lease_expire).
--- p_is_durable false: this transaction's commit waits neither for the disk nor for a standby. Right if it does nothing
--- else, since a lease that is lost in a crash is only a redelivery.
--- Returns per message, in the order given: 'extended', or as message_complete. A cancelled message keeps its lease,
--- and with it its channel's place, until the worker says that it has stopped (by any acknowledgement).
+-- message_heartbeat: extend leases until p_lease_ms from now.
+-- p_is_alone true: from now on each of these is the only message that its process works, so that it is to blame if its
+-- lease is lost (see lease_expire).
+-- p_is_durable false: the commit waits neither for the disk nor for a standby. Right for a transaction that does nothing
+-- else, because a message whose extension a crash loses is only delivered again.
+-- Returns per message, in the order given: 'extended', or as message_complete. A cancelled message keeps its lease, which
+-- counts towards its channel's cap, until the worker acknowledges it in any way.
 -- Locks:  its own leases and messages, skipping locked ones.
 -- Writes: lease.
 create or replace function message_heartbeat(
@@ -25,7 +25,7 @@ begin
   if p_is_durable is false then
     perform set_config('synchronous_commit', 'off', true);
   end if;
-  select leases, outcomes into v_leases, v_outcomes from lease_hold(p_ids, p_tokens, false);
+  select leases, outcomes into v_leases, v_outcomes from lease_lock(p_ids, p_tokens, false);
   update lease l set unlock_at = (extract(epoch from clock_timestamp()) * 1000000)::bigint + p_lease_ms * 1000,
     is_shared = l.is_shared and p_is_alone is not true
   where l.ctid = any(v_leases);

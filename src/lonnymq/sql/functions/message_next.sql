@@ -1,4 +1,4 @@
--- message_next: up to p_limit messages of a channel past the mark, in order. Inlined into the statements that call it.
+-- message_next: up to p_limit messages of a channel above the mark, in order. Inlined into the statements that call it.
 -- Reads:  message.
 -- Locks:  nothing.
 -- Writes: nothing.

@@ -1,7 +1,8 @@
--- queue_horizon: transactions below oldest have ended, those from newest on have not begun.
--- newest is an id taken for it: the end of a snapshot may be below transactions that have begun and not ended.
--- A worker that has registered as a sleeper, and committed that, remembers newest, and must go on asking for messages
--- until oldest has reached it: whoever began before may not have seen the registration.
+-- queue_horizon: all transactions below oldest have ended; none from newest on has begun.
+-- newest is an id assigned by this call: the upper end of a snapshot would not do, because it may be below transactions
+-- that are still in progress.
+-- A worker registers as a sleeper, commits, and remembers newest. Transactions below that may not have seen its
+-- registration, so the worker must go on asking for messages until oldest has reached that number.
 -- Locks:  nothing.
 -- Writes: nothing, but takes a transaction id.
 create or replace function queue_horizon(out oldest bigint, out newest bigint)

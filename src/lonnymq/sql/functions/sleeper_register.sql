@@ -1,5 +1,5 @@
--- sleeper_register: have producers notify for the next p_for_ms, because this worker may sleep.
--- Locks:  expired registrations, skipping locked ones.
+-- sleeper_register: register a worker as a sleeper: for the next p_for_ms producers notify, because it may be asleep.
+-- Locks:  its earlier registrations and expired ones, skipping locked ones.
 -- Writes: sleeper.
 create or replace function sleeper_register(p_worker text, p_for_ms bigint) returns void
 language plpgsql security definer

@@ -1,6 +1,6 @@
--- sleepers_notify: wake workers that may be asleep; costs one index probe when nobody is.
--- Outside READ COMMITTED the snapshot may be older than a sleeper, so there it always notifies.
--- Locks:  nothing until commit, and there only if somebody sleeps.
+-- sleepers_notify: notify workers that may be asleep. Costs one index probe if there are none.
+-- Outside READ COMMITTED it always notifies, because the snapshot may be older than the registration of a sleeper.
+-- Locks:  nothing until the commit; if it notifies, the lock that NOTIFY takes at commit.
 -- Writes: nothing.
 create or replace function sleepers_notify() returns void
 language plpgsql

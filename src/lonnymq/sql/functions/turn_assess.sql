@@ -1,55 +1,59 @@
--- turn_assess: the scheduling rules before messages are chosen: add a turn's wakes to it, and say what the channel's policy
--- allows it now. Pure; inlined into the statements that call it.
--- Returns, beside the turn:
---   due_at  since when the turn has been waiting; null if the channel is paused
---   free    how many more messages its cap allows; null without a cap
---   room    how many its cap and its rate limit allow now
--- p_uncapped: how many leases of the channel do not count towards its cap, because they are older than the cap.
+-- turn_assess: the scheduling rules before messages are chosen: add a turn's wakes to it, and compute what the channel's
+-- policy allows now. Pure; inlined into the statements that call it.
+-- p_uncapped: how many leases of the channel in_flight does not count (see lease_count_uncapped).
+-- Returns the turn with, among others (see turn_state):
+--   due_at    since when the turn has been due; null if the channel is paused
+--   cap_left  how many more messages the cap allows; null without a cap
+--   allowed   how many messages the cap and the rate limit allow now
 -- Locks:  nothing.
 -- Writes: nothing.
-create or replace function turn_assess(p_tid tid, t turn, c channel, k wake_total, p_uncapped bigint, p_now bigint)
-returns turn_state
+create or replace function turn_assess(
+  p_tid tid, p_turn turn, p_channel channel, p_wakes wake_total, p_uncapped bigint, p_now bigint
+) returns turn_state
 language sql immutable
 as $$
   select row(
     p_tid,
-    t.channel_id,
-    -- due_at. A stamp from the future was made before the clock was set back.
-    case when c.is_paused is not true then greatest(least(t.last_at, p_now), least(
-      case when t.last_at > p_now then least(t.next_at, p_now) else t.next_at end,
-      k.due_at * 1000,
-      case when k.looks > 0 then least(t.last_at, p_now) end
+    p_turn.channel_id,
+    -- due_at. A timestamp in the future is from before the clock was set back.
+    case when p_channel.is_paused is not true then greatest(least(p_turn.last_at, p_now), least(
+      case when p_turn.last_at > p_now then least(p_turn.next_at, p_now) else p_turn.next_at end,
+      p_wakes.due_at * 1000,
+      case when p_wakes.look_requests > 0 then least(p_turn.last_at, p_now) end
     )) end,
-    least(t.last_at, p_now),
-    turn_release_at(t.release_at, t.last_at, c.release_burst * c.release_interval_ms * 1000, p_now),
-    t.mark_at,
-    t.mark_id,
-    -- The late range grows by messages that woke below the mark.
-    case when k.is_late then least(t.late_at, k.at) else t.late_at end,
-    case when k.is_late then least(t.late_id, k.first_id - 1) else t.late_id end,
-    case when k.is_late then greatest(t.late_to, k.to_at) else t.late_to end,
-    case when k.is_late then greatest(t.late_to_id, k.to_id) else t.late_to_id end,
-    t.in_flight - k.done,
-    t.waiting + k.waiting,
-    p_uncapped > 0 or c.max_concurrency is null and t.has_uncapped,
-    greatest(t.wake_id, k.last_id),
-    t.taken,
-    coalesce(c.name, k.channel_name),
-    coalesce(c.weight, 1),
-    c.max_attempts,
-    c.release_interval_ms * 1000,
-    (c.release_burst - 1) * c.release_interval_ms * 1000,
-    -- free
-    c.max_concurrency - (t.in_flight - k.done) - p_uncapped,
-    -- room. Under a rate limit: the intervals between the next evenly spaced release, less a burst, and now.
+    least(p_turn.last_at, p_now),
+    turn_release_at(p_turn.release_at, p_turn.last_at,
+      p_channel.release_burst * p_channel.release_interval_ms * 1000, p_now),
+    p_turn.mark_at,
+    p_turn.mark_id,
+    -- The late range grows by messages that were announced below the mark.
+    case when p_wakes.is_late then least(p_turn.late_at, p_wakes.from_at) else p_turn.late_at end,
+    case when p_wakes.is_late then least(p_turn.late_id, p_wakes.from_id - 1) else p_turn.late_id end,
+    case when p_wakes.is_late then greatest(p_turn.late_to, p_wakes.to_at) else p_turn.late_to end,
+    case when p_wakes.is_late then greatest(p_turn.late_to_id, p_wakes.to_id) else p_turn.late_to_id end,
+    p_turn.in_flight - p_wakes.done,
+    p_turn.waiting + p_wakes.waiting,
+    p_uncapped > 0 or p_channel.max_concurrency is null and p_turn.has_uncapped,
+    greatest(p_turn.wake_id, p_wakes.last_wake_id),
+    p_turn.taken,
+    coalesce(p_channel.name, p_wakes.channel_name),
+    coalesce(p_channel.weight, 1),
+    p_channel.max_attempts,
+    p_channel.release_interval_ms * 1000,
+    (p_channel.release_burst - 1) * p_channel.release_interval_ms * 1000,
+    -- cap_left
+    p_channel.max_concurrency - (p_turn.in_flight - p_wakes.done) - p_uncapped,
+    -- allowed. The rate limit allows one message for each interval between the next evenly spaced release and a burst ahead
+    -- of now.
     greatest(0, least(
-      c.max_concurrency - (t.in_flight - k.done) - p_uncapped,
-      (p_now + c.release_burst * c.release_interval_ms * 1000
-        - turn_release_at(t.release_at, t.last_at, c.release_burst * c.release_interval_ms * 1000, p_now))
-        / (c.release_interval_ms * 1000),
+      p_channel.max_concurrency - (p_turn.in_flight - p_wakes.done) - p_uncapped,
+      (p_now + p_channel.release_burst * p_channel.release_interval_ms * 1000
+        - turn_release_at(p_turn.release_at, p_turn.last_at,
+          p_channel.release_burst * p_channel.release_interval_ms * 1000, p_now))
+        / (p_channel.release_interval_ms * 1000),
       2147483647
     )),
-    c.name is null,
-    k.wakes
+    p_channel.name is null,
+    p_wakes.wakes
   )::turn_state
 $$;

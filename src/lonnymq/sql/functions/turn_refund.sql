@@ -1,24 +1,29 @@
--- turn_refund: of the messages that message_settle has chosen, some were cancelled before message_dequeue could lease them:
--- take them out of their turns' counts and rate limits again, and make those turns due, because a turn that was parked as
--- full is not. Part of message_dequeue: the turns are locked and were written by this transaction, so nobody else has seen
--- them full, and nobody needs to be woken.
+-- turn_refund: correct the turns after some of the messages that message_settle had chosen were cancelled before
+-- message_dequeue could lease them: remove those from the turns' counts and rate limits, and make these turns due, because
+-- one may have been parked as if its cap were used up. Part of message_dequeue. No wake is needed: this transaction has
+-- locked and written these turns itself, so no other has seen them parked.
 -- Reads:  lease, turn.
 -- Locks:  nothing more.
 -- Writes: turn.
-create or replace function turn_refund(v settlement) returns void
+create or replace function turn_refund(p_settlement settlement) returns void
 language sql
 as $$
   update turn t set
     version = t.version + 1,
-    next_at = v.settled_at,
-    release_at = t.release_at - g.count * coalesce(v.intervals[g.place], 0),
-    in_flight = t.in_flight - case when v.are_capped[g.place] then g.count else 0 end,
+    next_at = p_settlement.settled_at,
+    release_at = t.release_at - g.count * coalesce(p_settlement.intervals_us[g.turn_ordinal], 0),
+    in_flight = t.in_flight - case when p_settlement.are_capped[g.turn_ordinal] then g.count else 0 end,
     waiting = t.waiting + g.count
   from (
-    select u.place, count(*) as count
-    from unnest(v.ids, v.places) u(id, place)
-    where (select true from lease l where l.message_id = u.id and l.leased_at = v.settled_at) is null
-    group by u.place
+    select u.turn_ordinal, count(*) as count
+    from unnest(p_settlement.ids, p_settlement.turn_ordinals) u(id, turn_ordinal)
+    where (
+      select true from lease l where l.message_id = u.id and l.leased_at = p_settlement.settled_at
+    ) is null
+    group by u.turn_ordinal
   ) g
-  where t.ctid = (select n.ctid from turn n where n.channel_id = v.channel_ids[g.place] order by n.version desc limit 1)
+  where t.ctid = (
+    select n.ctid from turn n
+    where n.channel_id = p_settlement.channel_ids[g.turn_ordinal] order by n.version desc limit 1
+  )
 $$;

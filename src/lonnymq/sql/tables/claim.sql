@@ -1,5 +1,5 @@
--- claim: messages that were leased together, to be worked and completed together, by a consumer that may die and come
--- back. It remembers under which tokens, and which claim was completed before it.
+-- claim: messages that were leased together, to be worked and completed together, by a consumer that may crash and
+-- return. The row keeps the tokens of the leases, and the claim that the consumer completed before this one (prev).
 create table claim (
   id uuid primary key default gen_random_uuid(),
   prev uuid,

@@ -1,6 +1,6 @@
--- creation_lock: rows to lock for what has no row yet. Advisory locks would do, and nothing would share one, but any role
--- that may connect can take those. With this many rows, a transaction that is left open after it made a channel's turn
--- holds up one in 8,192 of the channels that are new.
+-- creation_lock: rows to lock on behalf of rows that do not exist yet, see the function creation_lock. Advisory locks would
+-- avoid collisions, but every role that may connect could take them and so stop the queue. With this many rows, a
+-- transaction that stays open after it has created a channel's turn delays one in 8,192 of the other new channels.
 create table creation_lock (
   id bigint primary key
 ) with (fillfactor = 100);

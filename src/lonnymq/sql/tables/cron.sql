@@ -1,5 +1,5 @@
--- cron: what is to be created again and again. A worker computes the ticks, which are beyond SQL; the row decides who
--- creates them, and that nobody does so twice.
+-- cron: a message to create again and again. A worker computes the ticks, because SQL cannot read cron expressions; mark_at
+-- ensures that each tick is decided by exactly one worker (see cron_tick).
 create table cron (
   name text primary key check (length(name) between 1 and 200 and name !~ '[[:cntrl:]]'),
   expression text not null check (length(expression) between 1 and 255),
@@ -8,17 +8,17 @@ create table cron (
   content bytea not null,
   max_attempts integer check (max_attempts >= 1),
   catch_up text not null check (catch_up in ('all', 'latest', 'none')),
-  -- Declared in a program's code, so only workers of that program tick it: if it leaves the code, it stops.
+  -- Declared in a program's code: only workers of that program tick it, so it stops when it is removed from the code.
   is_declared boolean not null,
   is_paused boolean not null default false,
-  -- All ticks up to here are decided: created, or skipped. Grows with every change of what is to come.
+  -- All ticks up to here are decided: created or skipped. Moves forward with every tick and every change of the schedule.
   mark_at timestamptz not null,
   -- The next tick; null until a worker has computed it.
   next_at timestamptz,
   last_at timestamptz,
   created_at timestamptz not null default now(),
-  -- All that workers read and compute with lies within the calendars of their languages: one row outside of these
-  -- would keep a worker from reading any.
+  -- Every instant must fit the calendar of every client language: a single row outside of it would prevent workers from
+  -- reading any cron.
   constraint cron_instants_check check (
     mark_at between '1970-01-01 00:00:00+00' and '9000-01-01 00:00:00+00'
     and next_at between '1970-01-01 00:00:00+00' and '9000-01-01 00:00:00+00'

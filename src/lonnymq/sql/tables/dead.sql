@@ -1,4 +1,4 @@
--- dead: a buried message, with its last error, until somebody redrives or purges it.
+-- dead: a dead letter: a buried message with its last error, until it is redriven or purged.
 create table dead (
   message_id bigint primary key,
   channel text not null,

@@ -1,5 +1,6 @@
--- history: every finished attempt, append-only, one partition per day (UTC) of its end.
--- xid is the writing transaction: readers that follow the stream go by (xid, id), because ids commit out of order.
+-- history: every finished attempt. Append-only, with one partition per day (UTC) of the attempt's end.
+-- xid is the transaction that wrote the row. Readers that follow history read in the order of (xid, id), because rows are
+-- not committed in the order of their ids.
 create sequence history_id_seq as bigint;
 create table history (
   id bigint not null default nextval('history_id_seq'),
@@ -21,12 +22,12 @@ create table history (
 ) partition by range (ended_at);
 create index history_xid_ix on history (xid, id);
 
--- history_overflow: where attempts go when nobody has made a partition for today. history_prepare moves them.
+-- history_overflow: takes the attempts of a day that has no partition. history_prepare moves them into one.
 create table history_overflow (like history including defaults);
 alter table history_overflow replica identity full;
 
--- history_reader: who follows history, and how far. (xid, id) is the end of the newest batch that was given out, written
--- to disk before anybody knows it; up to (done_xid, done_id) the reader needs nothing any more.
+-- history_reader: a reader of history and its position. (xid, id) is the end of the newest batch that was handed out, which
+-- is on disk before the reader is told. The reader is done with everything up to (done_xid, done_id).
 create table history_reader (
   name text primary key,
   xid bigint not null,
@@ -36,7 +37,7 @@ create table history_reader (
   followed_at timestamptz not null default now()
 );
 
--- history_floor: up to here rows may have been dropped. No row: nothing was.
+-- history_floor: rows up to this position may have been dropped. Without a row, nothing has been dropped.
 create table history_floor (
   is_only boolean primary key default true check (is_only),
   xid bigint not null,

@@ -1,13 +1,13 @@
--- lease: one attempt in progress. Inserted by dequeue; ended by complete, defer, bury, give_back or expiry.
--- The token is the fence: attempt numbers are issued again after a crash, tokens are not. Times are microseconds.
+-- lease: one attempt in progress. Inserted by dequeue; deleted by complete, defer, bury, give back or expiry.
+-- The token is the fence: after a crash an attempt number can be issued again, a token cannot. Times are microseconds.
 create table lease (
   message_id bigint primary key,
   channel_id bigint not null,
   token bigint not null,
   attempt integer not null,
-  -- The channel had a cap: the end of this lease must be reported (wake.done). Others cost nothing to end.
+  -- The channel had a cap when the lease was taken, so its end must be reported (wake.done). Other ends are free.
   is_capped boolean not null,
-  -- Its holder works several messages in one process: if the lease is lost, another message may be to blame.
+  -- The holder works several messages in one process: if the lease is lost, another message may be to blame.
   is_shared boolean not null,
   leased_at bigint not null,
   unlock_at bigint not null,

@@ -1,5 +1,5 @@
--- migration: which changes this schema has seen.
--- breaks_below: clients that know only versions below it must not touch the schema.
+-- migration: the migrations that were applied to this schema.
+-- breaks_below: a client whose newest known version is below this must not use the schema.
 create table migration (
   version integer primary key,
   name text not null,

@@ -1,7 +1,7 @@
--- setting: the queue's own switches, one row.
+-- setting: the settings of the queue, in one row.
 create table setting (
   is_only boolean primary key default true check (is_only),
-  -- Makes channel ids and the name of the event unguessable. No role but the owner may read it.
+  -- Makes channel ids and the notification channel unguessable. Only the owner may read it.
   salt bytea not null,
   history text not null default 'off' check (history in ('off', 'metadata', 'full')),
   max_content_bytes bigint not null default 67108864 check (max_content_bytes between 1 and 67108864)

@@ -1,5 +1,6 @@
--- sleeper: "notify until then": a worker that may be asleep. Producers notify only while such a row exists.
--- Rows are inserted rarely (a registration outlasts many naps), so that the newest come first in the index.
+-- sleeper: a worker that may be asleep and wants to be notified until then. Producers notify only while such a row exists.
+-- Rows are inserted rarely, because one registration covers many sleeps. The index is descending so that a producer's probe
+-- meets the newest registration first.
 create table sleeper (
   worker text not null,
   until bigint not null

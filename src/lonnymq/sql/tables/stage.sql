@@ -1,17 +1,17 @@
--- stage: a bulk load before it is published; a row has messages of one channel, in their order. Unlogged: after a crash
--- it is empty, and publish, which checks the counts, says so.
+-- stage: a bulk load before it is published. A row holds messages of one channel, in order. The table is unlogged: after a
+-- crash it is empty, which message_publish reports because it checks the counts.
 --
--- Loads and streams belong to the role that stages and publishes them: two roles may use one name and never meet.
--- queue_grant lets producers insert the columns from publication to max_attempts only; the others are as the defaults say.
+-- Loads and streams belong to the role that stages and publishes them, so two roles can use the same name independently.
+-- queue_grant lets producers insert only the columns from publication to max_attempts; the others keep their defaults.
 create unlogged table stage (
-  -- As caller_role(), which whoever inserts may not call.
+  -- The same as caller_role(), which a producer that inserts here may not call.
   role text not null default coalesce(nullif(current_setting('role'), 'none'), session_user),
   publication text not null,
   part uuid not null,
   ordinal bigint not null,
   channel text not null,
   contents bytea[] not null,
-  -- As long as contents, or null; so may be their elements.
+  -- Each optional array is null or as long as contents; its elements may be null.
   dequeue_ats bigint[],
   delays_ms bigint[],
   keys text[],
@@ -25,13 +25,13 @@ create unlogged table stage (
     and cardinality(keys) = cardinality(contents) and cardinality(max_attempts) = cardinality(contents)
   )
 ) with (autovacuum_analyze_threshold = 2147483647);
--- They are read once: not worth compressing.
+-- Compression does not pay, because each row is read only once.
 alter table stage
   alter column contents set storage external, alter column dequeue_ats set storage external,
   alter column delays_ms set storage external, alter column keys set storage external,
   alter column max_attempts set storage external;
 
--- publication: bulk loads that were published; the role and the name make publishing idempotent.
+-- publication: bulk loads that were published. The key (role, name) makes publishing idempotent.
 create table publication (
   role text not null,
   name text not null,
@@ -41,7 +41,7 @@ create table publication (
   primary key (role, name)
 );
 
--- stream: bulk loads that come in numbered batches; the last one published makes publishing idempotent.
+-- stream: bulk loads that arrive in numbered batches. The number of the last published batch makes publishing idempotent.
 create table stream (
   role text not null,
   name text not null,

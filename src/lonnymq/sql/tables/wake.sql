@@ -1,19 +1,20 @@
--- wake: "look at this channel". Append-only and short-lived: everybody inserts, only the dequeue that holds the
--- channel's turn deletes, in the very statement that read it.
--- lane 0: look soon; 1: a bulk load, not in front of others; 2: nothing new, fold it when the turn comes.
+-- wake: "look at this channel". Short-lived and never updated. Every writer inserts wakes; only the dequeue that holds the
+-- lock of the channel's turn deletes them, after it has read them.
+-- lane 0: look soon; 1: a bulk load, which does not go ahead of others; 2: nothing new, fold it when the turn is due.
 create table wake (
   id bigint generated always as identity,
   lane smallint not null default 0,
   channel_id bigint not null,
-  -- Known to creators only; how dequeue learns the name of a channel on first use.
+  -- Only creators know it. Dequeue learns the name of a new channel from here.
   channel_name text,
-  -- No message that it speaks of comes before (at, message_id) or after (to_at, to_id); null if it speaks of none.
+  -- The messages that it announces lie between (at, message_id) and (to_at, to_id); null if it announces none.
   at bigint,
   message_id bigint,
   to_at bigint,
   to_id bigint,
-  -- Leases that ended, of those that count; change in messages less leases.
+  -- How many leases with is_capped have ended.
   done integer not null default 0,
+  -- By how much messages - leases has changed.
   waiting integer not null default 0
 ) with (
   vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,

@@ -45,7 +45,7 @@ language sql stable
 set search_path from current
 as $$
   select to_timestamp(o.due_at / 1000000.0)
-  from queue_outlook((extract(epoch from clock_timestamp()) * 1000000)::bigint) o
+  from queue_next_due((extract(epoch from clock_timestamp()) * 1000000)::bigint) o
 $$;
 
 alter table channel alter column created_at set default now();

@@ -1,9 +1,10 @@
--- lease_hold: lock leases by message and token, with their messages, for an acknowledgement.
--- Returns the places of those that are now held, in the order of p_ids, and an answer for each id: null if it is held,
--- 'cancelled' if its message is gone, 'busy' if somebody else has it locked (ask again), 'lease_lost' otherwise.
+-- lease_lock: lock leases by message and token, with their messages, for an acknowledgement.
+-- Returns the ctids and the ordinals (positions in p_ids) of those that are now locked, in the order of p_ids. If some
+-- could not be locked, outcomes has an element per id: null if it is locked, 'cancelled' if its message is gone, 'busy' if
+-- another transaction has it locked (ask again), otherwise 'lease_lost'.
 -- Locks:  the leases and their messages, skipping locked ones.
--- Writes: if p_ends_cancelled, lease (delete) and wake (insert) of cancelled ones.
-create or replace function lease_hold(
+-- Writes: if p_ends_cancelled, lease (delete) and wake (insert) for cancelled messages.
+create or replace function lease_lock(
   p_ids bigint[], p_tokens bigint[], p_ends_cancelled boolean,
   out leases tid[], out messages tid[], out ordinals integer[], out outcomes text[]
 )
@@ -34,7 +35,7 @@ begin
     return;
   end if;
 
-  -- Not all: say why, from a new snapshot.
+  -- Some are missing: find out why, in a new statement with a new snapshot.
   select array_agg(
     case
       when u.ordinal = any(ordinals) then null

@@ -1,12 +1,13 @@
--- channel_keep: make the rows of channels that have none; where somebody else is making one, and may give up, keep at
--- least the name: in a wake that nobody needs to look at. Part of message_dequeue, before it deletes the wakes it read.
+-- channel_keep_name: before message_dequeue deletes the wakes of channels that have no row, preserve the channels' names:
+-- insert the rows. If another transaction is inserting a row, which it may roll back, preserve the name in a new wake of
+-- lane 2. Part of message_dequeue.
 -- Locks:  creation_lock of each.
 -- Writes: channel, wake (insert).
-create or replace function channel_keep(p_channel_ids bigint[]) returns void
+create or replace function channel_keep_name(p_channel_ids bigint[]) returns void
 language plpgsql
 as $$
 begin
-  perform channel_birth(p_channel_ids);
+  perform channel_insert(p_channel_ids);
   insert into wake (lane, channel_id, channel_name)
   select distinct on (w.channel_id) 2, w.channel_id, w.channel_name
   from wake w
