@@ -119,4 +119,4 @@ def test_the_messages_of_two_queues_in_one_database_do_not_meet(
     other.enqueue("a", "other")
     assert [message.payload for message in one.dequeue(10)] == ["one"]
     assert [message.payload for message in other.dequeue(10)] == ["other"]
-    assert other.verify() == []
+    assert other.check() == []

@@ -80,9 +80,9 @@ def test_the_script_of_a_migration_brings_an_older_queue_up_to_date(database: Da
     with psycopg.connect(dsn, autocommit=True) as connection, Queue(dsn) as queue:
         connection.execute("drop function lonnymq.queue_event()")
         connection.execute("comment on table lonnymq.migration is 'lonnymq of another day'")
-        assert queue.check().state is SchemaState.OUTDATED
+        assert queue.schema_status().state is SchemaState.OUTDATED
         connection.execute(queue.sql(version=1).encode())
-        assert queue.check().state is SchemaState.CURRENT
+        assert queue.schema_status().state is SchemaState.CURRENT
         queue.enqueue("a", 1)
         assert len(queue.dequeue()) == 1
         for version in (0, 999):

@@ -137,11 +137,11 @@ def test_a_broken_queue_is_found_and_mended(queue: Any, connect: Connect) -> Non
     queue.enqueue("a", 1)
     queue.dequeue()
     connect().execute("insert into turn (channel_id, version) select channel_id, version + 1 from turn")
-    problems = queue.verify()
+    problems = queue.check()
     assert problems
     assert problems[0].channel == "a"
-    queue.verify(repair=True)
-    assert queue.verify() == []
+    queue.check(repair=True)
+    assert queue.check() == []
 
 
 @pytest.fixture
@@ -200,6 +200,6 @@ def test_a_reader_role_sees_channels_but_no_content(
     assert theirs.channel("a").explain().reason == "ready"
     assert theirs.channel("a").status().policy.weight == 2
     assert theirs.status().waiting == 1
-    assert theirs.check().state == "current"
+    assert theirs.schema_status().state == "current"
     with pytest.raises(NotPermitted):
         theirs.dead().list()

@@ -91,7 +91,7 @@ def test_every_call_can_be_made_on_it(borrowing_queue: Any, borrow: OpenLoan, qu
     assert channel.explain(**on).reason is Reason.PAUSED
     assert borrowing_queue.set(max_content_bytes=1000, **on).max_content_bytes == 1000
     assert borrowing_queue.status(**on).dead == 0
-    assert borrowing_queue.verify(**on) == []
+    assert borrowing_queue.check(**on) == []
     borrowing_queue.grant("pg_monitor", "reader", **on)
     borrowing_queue.revoke("pg_monitor", **on)
     loan.rollback()
@@ -109,10 +109,10 @@ def test_an_installation_and_a_load_join_the_transaction(
             odd = Driven(AsyncQueue(dsn, schema=ODD_SCHEMA), runner)
         assert odd.install(**on).state == "current"
         loan.rollback()
-        assert other.check().state == "missing"
+        assert other.schema_status().state == "missing"
         assert odd.install(**on).state == "current"
         loan.commit()
-        assert odd.check(**on).state == other.check().state == "current"
+        assert odd.schema_status(**on).state == other.schema_status().state == "current"
         assert odd.enqueue("a", 1, **on).outcome == "created"
         assert odd.status(**on).waiting == 1
         loan.rollback()

@@ -48,7 +48,7 @@ def test_messages_leases_and_views_go_by_it(lonnymq_queue: Queue, lonnymq_clock:
     lonnymq_queue.enqueue("a", 2, at=lonnymq_clock.now() + timedelta(days=30))
     lonnymq_clock.advance(days=31)
     assert len(lonnymq_queue.dequeue(5)) == 2
-    assert lonnymq_queue.verify() == []
+    assert lonnymq_queue.check() == []
 
 
 def test_a_dequeue_that_waits_is_woken_by_a_leap(lonnymq_queue: Queue, lonnymq_clock: Clock) -> None:
@@ -97,4 +97,4 @@ def test_a_queue_as_in_production_has_no_such_clock(queue: Queue) -> None:
     clock = Clock.install(queue)
     assert clock.advance(hours=1) > datetime.now(UTC)
     assert Clock.install(queue).now() > datetime.now(UTC)
-    assert queue.check().state == "current"
+    assert queue.schema_status().state == "current"

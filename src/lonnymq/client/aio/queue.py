@@ -103,8 +103,10 @@ class AsyncQueue(AsyncAcknowledger):
         """Bring an installed queue up to date."""
         return await self.caller.run(schemas.steps.migrate(self.schema), connection)
 
-    async def check(self, *, connection: AsyncBorrowedConnection | None = None) -> schemas.SchemaStatus:
-        """Say what is installed."""
+    async def schema_status(
+        self, *, connection: AsyncBorrowedConnection | None = None
+    ) -> schemas.SchemaStatus:
+        """Return which version of the schema is installed."""
         return await self.caller.run(schemas.steps.check(self.schema), connection)
 
     async def examine(
@@ -344,7 +346,7 @@ class AsyncQueue(AsyncAcknowledger):
         """Return the queue at a glance."""
         return await self.caller.perform(queue_calls.status(), connection)
 
-    async def verify(
+    async def check(
         self, *, repair: bool = False, connection: AsyncBorrowedConnection | None = None
     ) -> list[Problem]:
         """Compare all that must agree; report what does not, and mend it if asked. Empty: all is well."""

@@ -105,8 +105,8 @@ class Queue(Acknowledger):
         """Bring an installed queue up to date."""
         return self.caller.run(schemas.steps.migrate(self.schema), connection)
 
-    def check(self, *, connection: BorrowedConnection | None = None) -> schemas.SchemaStatus:
-        """Say what is installed."""
+    def schema_status(self, *, connection: BorrowedConnection | None = None) -> schemas.SchemaStatus:
+        """Return which version of the schema is installed."""
         return self.caller.run(schemas.steps.check(self.schema), connection)
 
     def examine(self, *, connection: BorrowedConnection | None = None) -> schemas.examine.Examination:
@@ -342,7 +342,7 @@ class Queue(Acknowledger):
         """Return the queue at a glance."""
         return self.caller.perform(queue_calls.status(), connection)
 
-    def verify(self, *, repair: bool = False, connection: BorrowedConnection | None = None) -> list[Problem]:
+    def check(self, *, repair: bool = False, connection: BorrowedConnection | None = None) -> list[Problem]:
         """Compare all that must agree; report what does not, and mend it if asked. Empty: all is well."""
         return self.caller.perform(queue_calls.check(repair), connection)
 
