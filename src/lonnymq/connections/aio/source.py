@@ -8,19 +8,18 @@ from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
-from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from lonnymq.connections import session
 from lonnymq.connections.aio.pool import AsyncPool
 from lonnymq.connections.aio.resolver import resolve
 from lonnymq.connections.backoff import Backoff
+from lonnymq.connections.callers_pool import AsyncCallersPool, is_async_callers_pool, is_pool_timeout
 from lonnymq.connections.failure import is_idle, is_stale, unreachable
 from lonnymq.connections.outage import Outage
 from lonnymq.connections.settings import ClientSettings, connection_options
 from lonnymq.connections.target import described, dsn_or_environment
 from lonnymq.errors import ConnectionLost, LoginRefused, LonnyError, invalid_kind
 
-AsyncCallersPool = AsyncConnectionPool[AsyncConnection[Any]]
 AsyncTarget = str | AsyncCallersPool | Callable[[], Awaitable[AsyncConnection[Any]]]
 
 # The longest pause between two attempts to connect: a server that comes back is noticed within this time.
@@ -38,7 +37,7 @@ class AsyncSource:
         self.is_closed = False
         self._outage = Outage(described(target))
         self._pool: AsyncPool | AsyncCallersPool
-        if isinstance(target, AsyncConnectionPool):
+        if is_async_callers_pool(target):
             self._pool = target
             return
         self._options: dict[str, Any] = {}
@@ -153,7 +152,7 @@ class AsyncSource:
     async def _connect_once(self) -> AsyncConnection[Any]:
         try:
             if not isinstance(self.target, str):
-                assert not isinstance(self.target, AsyncConnectionPool)
+                assert callable(self.target)
                 connection: AsyncConnection[Any] = await self.target()
                 try:
                     await connection.set_autocommit(True)
@@ -191,7 +190,9 @@ class AsyncSource:
         while True:
             try:
                 connection = await pool.getconn(timeout=max(0.001, until - time.monotonic()))
-            except PoolTimeout as error:
+            except psycopg.OperationalError as error:
+                if not is_pool_timeout(error):
+                    raise
                 raise unreachable(error) from error
             if not is_stale(connection):
                 return connection

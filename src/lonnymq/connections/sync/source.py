@@ -9,10 +9,10 @@ from typing import Any
 
 import psycopg
 from psycopg import Connection
-from psycopg_pool import ConnectionPool, PoolTimeout
 
 from lonnymq.connections import session
 from lonnymq.connections.backoff import Backoff
+from lonnymq.connections.callers_pool import CallersPool, is_callers_pool, is_pool_timeout
 from lonnymq.connections.failure import is_idle, is_stale, unreachable
 from lonnymq.connections.outage import Outage
 from lonnymq.connections.settings import ClientSettings, connection_options
@@ -21,7 +21,6 @@ from lonnymq.connections.sync.resolver import resolve
 from lonnymq.connections.target import described, dsn_or_environment
 from lonnymq.errors import ConnectionLost, LoginRefused, LonnyError, invalid_kind
 
-CallersPool = ConnectionPool[Connection[Any]]
 Target = str | CallersPool | Callable[[], Connection[Any]]
 
 # The longest pause between two attempts to connect: a server that comes back is noticed within this time.
@@ -39,7 +38,7 @@ class Source:
         self.is_closed = False
         self._outage = Outage(described(target))
         self._pool: Pool | CallersPool
-        if isinstance(target, ConnectionPool):
+        if is_callers_pool(target):
             self._pool = target
             return
         self._options: dict[str, Any] = {}
@@ -154,7 +153,7 @@ class Source:
     def _connect_once(self) -> Connection[Any]:
         try:
             if not isinstance(self.target, str):
-                assert not isinstance(self.target, ConnectionPool)
+                assert callable(self.target)
                 connection: Connection[Any] = self.target()
                 try:
                     connection.set_autocommit(True)
@@ -192,7 +191,9 @@ class Source:
         while True:
             try:
                 connection = pool.getconn(timeout=max(0.001, until - time.monotonic()))
-            except PoolTimeout as error:
+            except psycopg.OperationalError as error:
+                if not is_pool_timeout(error):
+                    raise
                 raise unreachable(error) from error
             if not is_stale(connection):
                 return connection
