@@ -168,14 +168,14 @@ def test_plain_sql_sees_what_the_client_wrote(queue: Any, connect: Connect) -> N
 def test_dropped_messages_are_an_error_if_that_is_asked_for(queue: Any) -> None:
     queue.channel("full").set(max_size=1)
     queue.enqueue("full", 1, raise_if_dropped=True)
-    with pytest.raises(ChannelFull, match=r"1 of 1 messages dropped.*'full'.*raise max_size") as caught:
+    with pytest.raises(ChannelFull, match=r"1 of 1 messages were dropped.*'full'.*raise max_size") as caught:
         queue.enqueue("full", 2, raise_if_dropped=True)
     assert caught.value.channels == ("full",)
     with pytest.raises(ChannelFull):
         queue.channel("full").enqueue(2, raise_if_dropped=True)
     assert queue.enqueue("full", 2).outcome == "dropped"
     many = [NewMessage(channel=name, payload=1) for name in ("full", "empty", "full")]
-    with pytest.raises(ChannelFull, match="2 of 3 messages dropped") as caught:
+    with pytest.raises(ChannelFull, match="2 of 3 messages were dropped") as caught:
         queue.enqueue_many(many, raise_if_dropped=True)
     # The others were created.
     assert [one.outcome for one in caught.value.created] == ["dropped", "created", "dropped"]

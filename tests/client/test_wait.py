@@ -179,7 +179,7 @@ def doze(queue: Any, connect: Connect) -> None:
 
 def test_the_next_wait_goes_on_with_the_same_connection(queue: Any, connect: Connect) -> None:
     def sleepers() -> list[int]:
-        return [sleeper._connection.info.backend_pid for sleeper in queue._receiver._sleepers]
+        return [sleeper._connection.info.backend_pid for sleeper in queue._receiver._idle_sleepers]
 
     doze(queue, connect)
     before = sleepers()

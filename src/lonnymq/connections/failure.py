@@ -105,7 +105,7 @@ def _by_sqlstate(error: BaseException, sqlstate: str | None, database: str, sche
     if sqlstate in SQLSTATES_OF_MISSING_SCHEMA:
         return SchemaMissing(
             f"{database} has no queue in schema {schema!r}, or another version's: run install() or"
-            f" `lonnymq install`, or check that this is the database you meant ({_primary(error)})"
+            f" `lonnymq install`, or check that this is the right database ({_primary(error)})"
         )
     if sqlstate in SQLSTATES_OF_ANOTHER_SESSION:
         return SessionNotKept(
