@@ -40,7 +40,7 @@ def is_async_callers_pool(target: object) -> TypeGuard[AsyncCallersPool]:
 
 
 def is_pool_timeout(error: OperationalError) -> bool:
-    """Whether a pool had no connection to give in time."""
+    """Whether the error says that a pool had no free connection in time."""
     return _is_of_psycopg_pool(type(error), "PoolTimeout")
 
 

@@ -26,7 +26,7 @@ from lonnymq.connections.aio.execution import execute
 from lonnymq.connections.aio.source import AsyncSource
 from lonnymq.connections.backoff import Backoff
 from lonnymq.connections.settings import ClientSettings
-from lonnymq.connections.target import described
+from lonnymq.connections.target import describe_target
 from lonnymq.errors import (
     Busy,
     ConnectionLost,
@@ -64,10 +64,10 @@ class AsyncCaller:
         self.schema = schema
         self.settings = settings
         self._check_version_at = 0.0
-        self._checked_connections = -1
+        self._checked_connect_count = -1
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} schema={self.schema!r} {described(self.source.target)}>"
+        return f"<{type(self).__name__} schema={self.schema!r} {describe_target(self.source.target)}>"
 
     async def perform(self, call: Call[Result], connection: AsyncBorrowedConnection | None = None) -> Result:
         """Execute a call; on our own connections, repeat it if the connection is lost and that is safe."""
@@ -161,7 +161,7 @@ class AsyncCaller:
 
     async def require_compatible(self, connection: AsyncAnyConnection) -> None:
         """Refuse a queue whose newer version excludes this client; accept a schema without a queue."""
-        connected = self.source.connected
+        connect_count = self.source.connect_count
         try:
             mark = await execute(queue_calls.mark(self.schema), connection, self.schema, prepare=False)
             found = schemas.read_mark(mark)
@@ -175,7 +175,7 @@ class AsyncCaller:
                 may_have_happened=False,
             ) from error.__cause__
         self._check_version_at = time.monotonic() + CHECK_VERSION_S
-        self._checked_connections = connected
+        self._checked_connect_count = connect_count
 
     async def run(
         self, steps: "schemas.Steps[Result]", connection: AsyncBorrowedConnection | None = None
@@ -198,7 +198,10 @@ class AsyncCaller:
             await self.require_compatible(own)
 
     async def _execute(self, call: Call[Result], connection: AsyncAnyConnection) -> Result:
-        if time.monotonic() >= self._check_version_at or self.source.connected != self._checked_connections:
+        if (
+            time.monotonic() >= self._check_version_at
+            or self.source.connect_count != self._checked_connect_count
+        ):
             await self.require_compatible(connection)
         return await execute(call, connection, self.schema)
 

@@ -27,7 +27,7 @@ from lonnymq.client.backpressure import raise_for_dropped
 from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
 from lonnymq.connections.aio.source import AsyncSource, AsyncTarget
 from lonnymq.connections.settings import ClientSettings
-from lonnymq.connections.target import described, schema_or_environment
+from lonnymq.connections.target import describe_target, schema_or_environment
 from lonnymq.errors import invalid
 from lonnymq.model import (
     Batch,
@@ -78,7 +78,7 @@ class AsyncQueue(AsyncAcknowledger):
         self._receiver = AsyncReceiver(self.caller)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} schema={self.schema!r} {described(self.caller.source.target)}>"
+        return f"<{type(self).__name__} schema={self.schema!r} {describe_target(self.caller.source.target)}>"
 
     async def __aenter__(self) -> Self:
         return self

@@ -27,7 +27,7 @@ from lonnymq.connections.sync.borrowed import (
 )
 from lonnymq.connections.sync.execution import execute
 from lonnymq.connections.sync.source import Source
-from lonnymq.connections.target import described
+from lonnymq.connections.target import describe_target
 from lonnymq.errors import (
     Busy,
     ConnectionLost,
@@ -65,10 +65,10 @@ class Caller:
         self.schema = schema
         self.settings = settings
         self._check_version_at = 0.0
-        self._checked_connections = -1
+        self._checked_connect_count = -1
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} schema={self.schema!r} {described(self.source.target)}>"
+        return f"<{type(self).__name__} schema={self.schema!r} {describe_target(self.source.target)}>"
 
     def perform(self, call: Call[Result], connection: BorrowedConnection | None = None) -> Result:
         """Execute a call; on our own connections, repeat it if the connection is lost and that is safe."""
@@ -160,7 +160,7 @@ class Caller:
 
     def require_compatible(self, connection: AnyConnection) -> None:
         """Refuse a queue whose newer version excludes this client; accept a schema without a queue."""
-        connected = self.source.connected
+        connect_count = self.source.connect_count
         try:
             mark = execute(queue_calls.mark(self.schema), connection, self.schema, prepare=False)
             found = schemas.read_mark(mark)
@@ -174,7 +174,7 @@ class Caller:
                 may_have_happened=False,
             ) from error.__cause__
         self._check_version_at = time.monotonic() + CHECK_VERSION_S
-        self._checked_connections = connected
+        self._checked_connect_count = connect_count
 
     def run(self, steps: "schemas.Steps[Result]", connection: BorrowedConnection | None = None) -> Result:
         """Run schema steps in one transaction, or in a savepoint of the caller's transaction."""
@@ -195,7 +195,10 @@ class Caller:
             self.require_compatible(own)
 
     def _execute(self, call: Call[Result], connection: AnyConnection) -> Result:
-        if time.monotonic() >= self._check_version_at or self.source.connected != self._checked_connections:
+        if (
+            time.monotonic() >= self._check_version_at
+            or self.source.connect_count != self._checked_connect_count
+        ):
             self.require_compatible(connection)
         return execute(call, connection, self.schema)
 

@@ -29,7 +29,7 @@ from lonnymq.client.sync.receiver import Receiver
 from lonnymq.connections.settings import ClientSettings
 from lonnymq.connections.sync.borrowed import BorrowedConnection
 from lonnymq.connections.sync.source import Source, Target
-from lonnymq.connections.target import described, schema_or_environment
+from lonnymq.connections.target import describe_target, schema_or_environment
 from lonnymq.errors import invalid
 from lonnymq.model import (
     Batch,
@@ -80,7 +80,7 @@ class Queue(Acknowledger):
         self._receiver = Receiver(self.caller)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} schema={self.schema!r} {described(self.caller.source.target)}>"
+        return f"<{type(self).__name__} schema={self.schema!r} {describe_target(self.caller.source.target)}>"
 
     def __enter__(self) -> Self:
         return self
