@@ -13,9 +13,9 @@ STARTS_A_SERVER = """
 import json, sys, time
 from lonnymq.embedded import embedded
 server = embedded(*sys.argv[1:])
-guardian = server._home.guard.pid
+watchdog = server._workspace.watchdog.pid
 try:
-    print(json.dumps([server.pid, guardian, str(server.data_dir), str(server.socket_dir), server.dsn]))
+    print(json.dumps([server.pid, watchdog, str(server.data_dir), str(server.socket_dir), server.dsn]))
     time.sleep(600)
 except KeyboardInterrupt:
     print(server.is_running)
@@ -25,9 +25,9 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_temporary_server_cleans_up_by_itself(number, run_python, eventually, is_gone):
     parent = run_python(STARTS_A_SERVER)
-    pid, guardian, data_dir, socket_dir, _ = json.loads(parent.stdout.readline())
+    pid, watchdog, data_dir, socket_dir, _ = json.loads(parent.stdout.readline())
     parent.send_signal(number)
-    eventually(lambda: is_gone(pid) and is_gone(guardian))
+    eventually(lambda: is_gone(pid) and is_gone(watchdog))
     assert not Path(data_dir).parent.exists()
     assert not Path(socket_dir).exists()
 
@@ -55,20 +55,20 @@ def test_an_end_during_initdb_leaves_nothing(number, run_python, eventually, ope
 
 def test_control_c_reaches_the_parent_only_and_the_parent_shuts_down(run_python, is_gone):
     parent = run_python(STARTS_A_SERVER, start_new_session=True)
-    pid, guardian, data_dir, _, _ = json.loads(parent.stdout.readline())
+    pid, watchdog, data_dir, _, _ = json.loads(parent.stdout.readline())
     os.killpg(parent.pid, signal.SIGINT)  # what a terminal does
     assert parent.communicate()[0] == "True\n"
     assert is_gone(pid)
-    assert is_gone(guardian)
+    assert is_gone(watchdog)
     assert not Path(data_dir).exists()
 
 
 def test_a_service_manager_that_signals_everyone_still_gets_a_clean_end(run_python, eventually, is_gone):
     parent = run_python(STARTS_A_SERVER)
-    pid, guardian, data_dir, _, _ = json.loads(parent.stdout.readline())
-    for process in (guardian, pid, parent.pid):
+    pid, watchdog, data_dir, _, _ = json.loads(parent.stdout.readline())
+    for process in (watchdog, pid, parent.pid):
         os.kill(process, signal.SIGTERM)
-    eventually(lambda: is_gone(pid) and is_gone(guardian))
+    eventually(lambda: is_gone(pid) and is_gone(watchdog))
     assert not Path(data_dir).parent.exists()
 
 
@@ -95,11 +95,11 @@ time.sleep(60)
 
 def test_a_stubborn_backend_is_no_obstacle(run_python, eventually, is_gone):
     parent = run_python(STARTS_A_SERVER)
-    pid, guardian, data_dir, _, dsn = json.loads(parent.stdout.readline())
+    pid, watchdog, data_dir, _, dsn = json.loads(parent.stdout.readline())
     with psycopg.connect(dsn) as connection:
         connection.execute("create table t as select 1 as one")
         parent.kill()
-        eventually(lambda: is_gone(pid) and is_gone(guardian))
+        eventually(lambda: is_gone(pid) and is_gone(watchdog))
         assert not Path(data_dir).exists()
         connection.close()
 

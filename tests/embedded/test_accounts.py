@@ -146,9 +146,9 @@ def _within_reach_of(user: pwd.struct_passwd) -> tuple[str, Path]:
 
 
 def _can_run(user: pwd.struct_passwd, *command: str) -> bool:
-    borrowed = account.Account(user.pw_name, user.pw_uid, user.pw_gid, is_borrowed=True)
+    borrowed = account.Account(user.pw_name, user.pw_uid, user.pw_gid, is_other_user=True)
     try:
-        return subprocess.run(command, cwd="/", capture_output=True, **borrowed.identity).returncode == 0
+        return subprocess.run(command, cwd="/", capture_output=True, **borrowed.popen_options).returncode == 0
     except OSError:
         return False
 

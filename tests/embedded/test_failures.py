@@ -45,7 +45,7 @@ except ServerNotStarted as error:
 
 
 def test_a_path_without_postgresql_is_refused(open_dir):
-    with pytest.raises(BinariesNotFound, match="holds no `postgres`"):
+    with pytest.raises(BinariesNotFound, match="contains `postgres` and `initdb`"):
         embedded(binaries=open_dir)
 
 

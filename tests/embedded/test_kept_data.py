@@ -80,7 +80,7 @@ def test_a_stale_pid_file_whose_pid_was_reused_does_not_stop_us(ask, kept_dir):
     server = embedded(kept_dir, fsync=False)
     server.kill()
     # Of the server's user: only then does PostgreSQL take it for a living postmaster.
-    stranger = subprocess.Popen(["sleep", "60"], **account.choose(None).identity)
+    stranger = subprocess.Popen(["sleep", "60"], **account.choose(None).popen_options)
     try:
         pid_file = server.data_dir / postmaster.PID_FILE
         pid_file.write_text(re.sub(r"^\d+", str(stranger.pid), pid_file.read_text()))
@@ -135,7 +135,7 @@ def test_a_directory_of_other_things_is_refused_and_untouched(open_dir):
     foreign.mkdir(mode=0o700)
     _give_to_server_user(foreign)
     (foreign / "thesis.txt").write_text("years of work")
-    with pytest.raises(DataDirRefused, match="not empty and is no PostgreSQL data directory"):
+    with pytest.raises(DataDirRefused, match="not empty and is not a PostgreSQL data directory"):
         embedded(foreign)
     assert _shape(foreign).keys() == {"", "thesis.txt"}
 
@@ -186,4 +186,4 @@ def _shape(root: Path) -> dict[str, tuple[int, int]]:
 
 
 def _give_to_server_user(path: Path) -> None:
-    account.choose(None).give(path)
+    account.choose(None).give_ownership(path)

@@ -16,4 +16,4 @@ USES = [
 @pytest.mark.parametrize("use", USES)
 def test_it_can_be_called(use, run_python):
     process = run_python(f"{use}(binaries='/nowhere')", stderr=subprocess.STDOUT)
-    assert "BinariesNotFound: /nowhere holds no" in process.communicate()[0]
+    assert "BinariesNotFound: neither /nowhere nor its bin/ contains" in process.communicate()[0]

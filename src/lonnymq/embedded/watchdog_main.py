@@ -1,10 +1,10 @@
-"""A process that outlives a killed parent, to end the server and remove the temporary directories.
+"""The program of the watchdog process, which outlives a killed parent to end the server and clean up.
 
-    python -I -S guardian.py ALIVE_FD DATA_DIR [DIRECTORY_TO_REMOVE ...]
+    python -I -S watchdog_main.py ALIVE_FD DATA_DIR [DIRECTORY_TO_REMOVE ...]
 
-The parent holds the other end of standard input and never writes: end of file means that it is gone, however
-it died. ALIVE_FD is a pipe that initdb, postgres and every backend inherit: end of file means that all of
-them are gone. When the parent has cleaned up itself, both ends come at once and there is nothing left to do.
+The parent holds the other end of standard input and never writes, so end of file means that the parent is
+gone, however it died. ALIVE_FD is a pipe that initdb, postgres and every backend inherit, so end of file
+means that all of them are gone. If the parent has cleaned up, both come at once and nothing is left to do.
 """
 
 import importlib.util
@@ -17,29 +17,29 @@ import time
 from pathlib import Path
 from types import ModuleType
 
-# Fast, then immediate, then kill -9: each with its patience in seconds.
-WAYS_TO_END = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 10.0))
+# A fast shutdown, then an immediate one, then kill -9, each with its timeout in seconds.
+SHUTDOWN_SIGNALS = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 10.0))
 
 
-def main(alive_fd: int, data_dir: Path, removed: list[Path]) -> None:
+def main(alive_fd: int, data_dir: Path, dirs_to_remove: list[Path]) -> None:
     ignore_signals()
     postmaster = load_postmaster()
     wait_for_end_of_file(sys.stdin.fileno())
-    end_server(postmaster, alive_fd, data_dir)
-    if any(path in data_dir.parents for path in removed):
+    stop_server(postmaster, alive_fd, data_dir)
+    if any(path in data_dir.parents for path in dirs_to_remove):
         postmaster.free_shared_memory(data_dir)
-    for path in removed:
+    for path in dirs_to_remove:
         shutil.rmtree(path, ignore_errors=True)
 
 
 def ignore_signals() -> None:
-    """A service manager signals every process of the service; our end is the parent's end, nothing else."""
+    """A service manager signals every process of a service, but only the parent's end may end this one."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
 
 
 def load_postmaster() -> ModuleType:
-    """By path: importing it through the package would load all of the project into this small process."""
+    """Load the module by path: importing the package would load the whole project into this small process."""
     spec = importlib.util.spec_from_file_location("postmaster", Path(__file__).with_name("postmaster.py"))
     assert spec is not None
     assert spec.loader is not None
@@ -54,21 +54,21 @@ def wait_for_end_of_file(descriptor: int) -> None:
         pass
 
 
-def end_server(postmaster: ModuleType, alive_fd: int, data_dir: Path) -> None:
-    """Only ever signals one postmaster: after its end the directory may belong to someone else's."""
+def stop_server(postmaster: ModuleType, alive_fd: int, data_dir: Path) -> None:
+    """Signal only one postmaster: after its end, another server may use the directory."""
     pid: int | None = None
-    for number, patience_s in WAYS_TO_END:
-        deadline = time.monotonic() + patience_s
-        is_signalled = False
+    for number, timeout_s in SHUTDOWN_SIGNALS:
+        deadline = time.monotonic() + timeout_s
+        is_signaled = False
         while not is_at_end_of_file(alive_fd) and time.monotonic() < deadline:
-            # Not there at once if the parent died before postgres had written its pid file.
+            # There is no pid yet if the parent died before postgres wrote its pid file.
             pid = pid or postmaster.running_pid(data_dir)
-            if pid is not None and not is_signalled and postmaster.running_pid(data_dir) == pid:
-                end_postmaster(postmaster, pid, number)
-                is_signalled = True
+            if pid is not None and not is_signaled and postmaster.running_pid(data_dir) == pid:
+                stop_postmaster(postmaster, pid, number)
+                is_signaled = True
 
 
-def end_postmaster(postmaster: ModuleType, pid: int, number: signal.Signals) -> None:
+def stop_postmaster(postmaster: ModuleType, pid: int, number: signal.Signals) -> None:
     if number is signal.SIGKILL:
         postmaster.kill_with_backends(pid)
     else:
@@ -76,7 +76,7 @@ def end_postmaster(postmaster: ModuleType, pid: int, number: signal.Signals) -> 
 
 
 def is_at_end_of_file(descriptor: int) -> bool:
-    """Waits a moment for it; nobody writes to this pipe, so readable means ended."""
+    """Wait a moment for end of file; nothing is written to this pipe, so that is when it becomes readable."""
     readable, _, _ = select.select([descriptor], [], [], 0.05)
     return bool(readable)
 

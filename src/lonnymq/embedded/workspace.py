@@ -1,4 +1,4 @@
-"""What stands around a server before it runs: its user, its binaries, its directories and its guardian."""
+"""What a server needs before it runs: a user, binaries, directories and a watchdog."""
 
 import os
 import time
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lonnymq.embedded import account as accounts
-from lonnymq.embedded import binaries, cluster, places, postmaster, programs
-from lonnymq.embedded.guard import Guard
+from lonnymq.embedded import binaries, cluster, postmaster, private_files
 from lonnymq.embedded.initdb import Initdb
-from lonnymq.embedded.plan import Plan
-from lonnymq.embedded.programs import Programs
+from lonnymq.embedded.options import ServerOptions
+from lonnymq.embedded.runner import ProgramRunner, make_runner
+from lonnymq.embedded.watchdog import Watchdog
 
-# The socket lies in a directory that only the server's user can enter, hence trust. The loopback address is
-# open to every user of the machine, hence a password.
+# Only the server's user can enter the directory of the socket, so connections there are trusted. Any user of
+# the machine can connect to the loopback address, so a password is needed there.
 HBA = """\
 local all all trust
 local replication all trust
@@ -23,56 +23,56 @@ host replication all 127.0.0.1/32 scram-sha-256
 
 
 @dataclass(frozen=True)
-class Home:
-    """`removed` are the directories that vanish with the server."""
+class Workspace:
+    """A prepared data directory and its surroundings; `dirs_to_remove` are removed with the server."""
 
     data_dir: Path
     run_dir: Path
     log_path: Path
-    programs: Programs
-    guard: Guard
-    removed: tuple[Path, ...]
+    runner: ProgramRunner
+    watchdog: Watchdog
+    dirs_to_remove: tuple[Path, ...]
 
     @property
     def hba_path(self) -> Path:
         return self.run_dir / "pg_hba.conf"
 
-    def leave(self) -> None:
-        """Removes what is temporary; the server has ended."""
-        if any(path in self.data_dir.parents for path in self.removed):
+    def clean_up(self) -> None:
+        """Remove what is temporary, after the server has ended."""
+        if any(path in self.data_dir.parents for path in self.dirs_to_remove):
             postmaster.free_shared_memory(self.data_dir)
-        places.remove(self.removed)
-        self.guard.release()
+        private_files.remove_directories(self.dirs_to_remove)
+        self.watchdog.release()
 
 
-def settle(plan: Plan) -> Home:
-    """Refuses first, makes afterwards: a refused directory is left as it was."""
-    kept_dir = Path(os.path.realpath(plan.data_dir)) if plan.data_dir is not None else None
-    found = binaries.find(plan.binaries)
+def prepare(options: ServerOptions) -> Workspace:
+    """Check everything before creating anything, so that a refused directory stays unchanged."""
+    kept_dir = Path(os.path.realpath(options.data_dir)) if options.data_dir is not None else None
+    found = binaries.find(options.binaries)
     account = accounts.choose(kept_dir)
     if kept_dir is not None:
         cluster.refuse_unusable(kept_dir, account)
-    run_dir = places.reserve(account, is_for_sockets=True)
-    temporary = (run_dir,) if kept_dir is not None else (run_dir, places.reserve(account))
+    run_dir = private_files.choose_directory(account, is_for_sockets=True)
+    temporary = (run_dir,) if kept_dir is not None else (run_dir, private_files.choose_directory(account))
     data_dir = kept_dir or temporary[-1] / "data"
-    building = cluster.building_name(data_dir)
-    removed = (*temporary, building)
-    guard = Guard(data_dir, removed)
+    build_dir = cluster.build_path(data_dir)
+    dirs_to_remove = (*temporary, build_dir)
+    watchdog = Watchdog(data_dir, dirs_to_remove)
     try:
         for path in temporary:
-            places.make_private(path, account)
-        runnable = programs.runnable(found, account, run_dir / "programs")
+            private_files.make_directory(path, account)
+        runner = make_runner(found, account, run_dir / "programs")
         if not cluster.is_cluster(data_dir):
-            initdb = Initdb(runnable, run_dir, guard.alive_fd, is_synced=not plan.is_temporary)
-            cluster.make(data_dir, building, initdb, time.monotonic() + plan.start_timeout_s)
-        cluster.refuse_other_major(data_dir, runnable)
-        log_path = (data_dir if plan.data_dir is not None else data_dir.parent) / "server.log"
-        home = Home(data_dir, run_dir, log_path, runnable, guard, removed)
-        places.write_private(home.hba_path, HBA, account)
+            initdb = Initdb(runner, run_dir, watchdog.alive_fd, is_synced=not options.is_temporary)
+            cluster.make(data_dir, build_dir, initdb, time.monotonic() + options.start_timeout_s)
+        cluster.refuse_other_major(data_dir, runner)
+        log_path = (data_dir if options.data_dir is not None else data_dir.parent) / "server.log"
+        workspace = Workspace(data_dir, run_dir, log_path, runner, watchdog, dirs_to_remove)
+        private_files.write(workspace.hba_path, HBA, account)
         if not log_path.exists():
-            places.write_private(log_path, "", account)
+            private_files.write(log_path, "", account)
     except BaseException:
-        places.remove(removed)
-        guard.release()
+        private_files.remove_directories(dirs_to_remove)
+        watchdog.release()
         raise
-    return home
+    return workspace
