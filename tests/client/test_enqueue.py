@@ -154,7 +154,9 @@ def test_the_callers_rows_may_come_in_any_shape(queue: Any, open_connection: Ope
 
 def test_a_connection_of_the_other_kind_is_refused(queue: Any, flavour: str) -> None:
     expected = "psycopg AsyncConnection" if flavour == "async" else "psycopg Connection"
-    with pytest.raises(InvalidArgument, match=f"connection must be a {expected} .*, got a object"):
+    with pytest.raises(
+        InvalidArgument, match=f"connection must be a {expected} .*, got a value of type object"
+    ):
         queue.enqueue("a", 1, connection=object())
 
 

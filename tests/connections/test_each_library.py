@@ -290,14 +290,17 @@ def test_what_is_no_connection_is_refused_by_name(queue: Queue, dsn: str) -> Non
     raw = psycopg2.connect(dsn)
     with ConnectionPool(dsn, min_size=0, max_size=1, open=True) as pool, lite.connect() as on_sqlite:
         wrong: list[tuple[Any, str]] = [
-            (object(), "got a object"),
-            (dsn, "got a str"),
-            (pool, "got a psycopg_pool.pool.ConnectionPool"),
-            (engine, "got a sqlalchemy.engine.base.Engine"),
-            (sessionmaker(engine), "got a sqlalchemy.orm.session.sessionmaker"),
-            (raw, "got a psycopg2.extensions.connection"),
+            (object(), "got a value of type object"),
+            (dsn, "got a value of type str"),
+            (pool, "got a value of type psycopg_pool.pool.ConnectionPool"),
+            (engine, "got a value of type sqlalchemy.engine.base.Engine"),
+            (sessionmaker(engine), "got a value of type sqlalchemy.orm.session.sessionmaker"),
+            (raw, "got a value of type psycopg2.extensions.connection"),
             (on_sqlite, r"one to PostgreSQL over psycopg, psycopg2 or asyncpg.*sqlite\+pysqlite"),
-            (create_async_engine(alchemy_url(dsn, "asyncpg")).connect(), "one of asyncio is for AsyncQueue"),
+            (
+                create_async_engine(alchemy_url(dsn, "asyncpg")).connect(),
+                "an asyncio connection is for AsyncQueue",
+            ),
         ]
         for connection, message in wrong:
             with pytest.raises(InvalidArgument, match=f"^connection must be .*{message}"):
@@ -315,7 +318,7 @@ def test_a_blocking_connection_is_refused_by_the_async_queue(dsn: str) -> None:
             with psycopg.connect(dsn) as blocking, Session(engine) as session:
                 for connection in (blocking, blocking.cursor(), session, django_connection(dsn)):
                     borrowed: Any = connection
-                    with pytest.raises(InvalidArgument, match="a blocking one is for Queue"):
+                    with pytest.raises(InvalidArgument, match="a blocking connection is for Queue"):
                         await queue.enqueue("a", 1, connection=borrowed)
         engine.dispose()
 

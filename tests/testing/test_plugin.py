@@ -34,14 +34,14 @@ TESTS = """
     from datetime import UTC, datetime, timedelta
 
     import pytest
-    from lonnymq.testing import redirected, run_until_empty
+    from lonnymq.testing import redirect_app, run_until_empty
 
     import shop
 
     @pytest.fixture(autouse=True)
     def queue(lonnymq_queue):
         shop.shipped.clear()
-        with redirected(shop.app, lonnymq_queue):
+        with redirect_app(shop.app, lonnymq_queue):
             yield lonnymq_queue
 
     def test_an_order_is_shipped():

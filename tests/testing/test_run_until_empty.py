@@ -21,7 +21,7 @@ from lonnymq import (
     Retry,
     current_message,
 )
-from lonnymq.testing import AttemptFailed, Clock, redirected, run_until_empty
+from lonnymq.testing import AttemptFailed, Clock, redirect_app, run_until_empty
 
 
 def outcomes(attempts: Any) -> list[str]:
@@ -106,7 +106,7 @@ def test_a_blocking_queue_inside_a_loop_is_refused(lonnymq_queue: Queue) -> None
     async def main() -> None:
         run_until_empty(print, queue=lonnymq_queue)
 
-    with pytest.raises(InvalidArgument, match="queue must be an AsyncQueue where an event loop is running"):
+    with pytest.raises(InvalidArgument, match="queue must be an AsyncQueue while an event loop is running"):
         asyncio.run(main())
 
 
@@ -227,7 +227,7 @@ def test_bad_arguments_are_named(lonnymq_queue: Queue, lonnymq_clock: Clock) -> 
         run_until_empty(7, queue=lonnymq_queue)
 
 
-def test_an_app_is_redirected_for_the_time_of_a_test(lonnymq_queue: Queue) -> None:
+def test_an_app_can_be_redirected_during_a_test(lonnymq_queue: Queue) -> None:
     app = App(Queue("postgresql://nobody@127.0.0.1:1/production"))
     seen: list[int] = []
 
@@ -235,7 +235,7 @@ def test_an_app_is_redirected_for_the_time_of_a_test(lonnymq_queue: Queue) -> No
     def note(number: int) -> None:
         seen.append(number)
 
-    with redirected(app, lonnymq_queue):
+    with redirect_app(app, lonnymq_queue):
         note.enqueue("a", 7)
         assert outcomes(run_until_empty(app)) == ["completed"]
         lonnymq_queue.enqueue("a", {"task": "unknown", "arguments": {}})
@@ -245,5 +245,5 @@ def test_an_app_is_redirected_for_the_time_of_a_test(lonnymq_queue: Queue) -> No
     assert app.queue is not lonnymq_queue
     assert note.queue is app.queue
     with pytest.raises(InvalidArgument, match="queue must be of the kind"):
-        with redirected(app, AsyncQueue("")):
+        with redirect_app(app, AsyncQueue("")):
             pass

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from lonnymq.calls.statement import Style
-from lonnymq.errors import InvalidArgument
+from lonnymq.errors import invalid_kind
 
 Adapter = TypeVar("Adapter")
 
@@ -70,9 +70,7 @@ def adapt(connection: object, adapters: Mapping[str, Callable[[Any], Adapter]], 
     for name in type_names(type(connection)):
         if name in adapters:
             return adapters[name](connection)
-    # Only the type is shown, because a connection's repr may contain secrets.
-    shown = type_names(type(connection))[0].removeprefix("builtins.")
-    raise InvalidArgument(f"connection must be {expected}, got a {shown}")
+    raise invalid_kind("connection", connection, expected)
 
 
 def type_names(kind: type[object]) -> list[str]:
