@@ -194,6 +194,6 @@ def _raise_failure(options: RunOptions, recorder: Recorder) -> None:
         raise failure
     if len(recorder.attempts) > options.limit:
         raise AttemptFailed(
-            f"the queue is not empty after {options.limit} attempts: raise limit, unless a handler enqueues its"
-            " message again"
+            f"the queue is not empty after {options.limit} attempts: raise limit, unless a handler enqueues"
+            " its message again"
         )
