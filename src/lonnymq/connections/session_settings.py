@@ -43,7 +43,7 @@ def startup_options(given: Mapping[str, Any]) -> str | None:
     if given.get("service") or os.environ.get("PGSERVICE"):
         # Ours would replace those of the service file.
         return None
-    ours = " ".join(f"-c {name}={_escaped(value)}" for name, value in SETTINGS.items())
+    ours = " ".join(f"-c {name}={_escape(value)}" for name, value in SETTINGS.items())
     theirs = given.get("options") or os.environ.get("PGOPTIONS", "")
     return f"{ours} {theirs}".rstrip()
 
@@ -60,7 +60,7 @@ def is_refusal(error: BaseException) -> bool:
     return REFUSAL.search(str(error)) is not None
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace(" ", "\\ ")
 
 

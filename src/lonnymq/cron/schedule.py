@@ -24,7 +24,7 @@ MAX_BYTES = 1_000_000
 MAX_MISSED = 1000
 MAX_EXPRESSION = 255
 # When to look again at a cron that has no tick in the next 50 years.
-NEXT_LOOK = timedelta(days=365)
+LOOK_AGAIN_AFTER = timedelta(days=365)
 
 
 def require_valid(expression: Any, timezone: Any) -> None:
@@ -95,7 +95,7 @@ def _next_ticks(
         if tick > now_at or len(ticks) == limit:
             return ticks, tick
         ticks.append(tick)
-    return ticks, now_at + NEXT_LOOK
+    return ticks, now_at + LOOK_AGAIN_AFTER
 
 
 def _begin_of_latest(

@@ -57,7 +57,7 @@ class Watchdog:
             self._process.wait()
 
     def close_pipes(self) -> None:
-        """Close the server's pipe first, so that the watchdog does not take our server for running."""
+        """Close the server's pipe first, so that the watchdog never believes that our server still runs."""
         for descriptor in (self.alive_fd, self._parent_fd):
             os.close(descriptor)
         _watchdogs.discard(self)

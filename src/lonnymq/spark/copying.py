@@ -45,7 +45,7 @@ class Copying:
             raise self._translated(error) from error
 
     def __enter__(self) -> Self:
-        self._connection = self._stack.enter_context(self._queue.caller.source.dedicated())
+        self._connection = self._stack.enter_context(self._queue.caller.source.dedicated_connection())
         return self
 
     def __exit__(

@@ -69,11 +69,13 @@ class Recorder(Report):
         self.attempts.append(WorkedAttempt(attempt.message, name, outcome, error))
         self._activity.set()
 
-    def _fail(self, attempt: "Attempt", what: str) -> None:
+    def _fail(self, attempt: "Attempt", description: str) -> None:
         """Keep the handler's exception, unless it is Defer or Bury, which decide the outcome."""
         raised = self._raised if attempt.handler is not None else None
         if raised is None or isinstance(raised, asyncio.CancelledError):
-            raised = AttemptFailed(f"message {attempt.message.id} of {attempt.message.channel!r} {what}")
+            raised = AttemptFailed(
+                f"message {attempt.message.id} of {attempt.message.channel!r} {description}"
+            )
         if not isinstance(raised, Defer | Bury):
             self.failure = self.failure or raised
         self._activity.set()

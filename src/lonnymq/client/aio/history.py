@@ -47,7 +47,7 @@ class AsyncHistory:
         limit_ms = argument.epoch_ms("older_than", older_than)
         retry_for_s = argument.seconds("retry_for_s", retry_for_s)
         pruned = []
-        async with self._caller.source.dedicated() as connection:
+        async with self._caller.source.dedicated_connection() as connection:
             await connection.execute("set lock_timeout = '100ms'")
             for partition in await self._caller.execute(calls.partitions(), connection):
                 # A detach in progress must be completed, whatever its age, before the next one.

@@ -119,7 +119,7 @@ class AsyncQueue(AsyncAcknowledger):
         steps = schemas.examine.examine(self.schema)
         if connection is not None:
             return await self.caller.run(steps, connection)
-        async with self.caller.source.plain() as own:
+        async with self.caller.source.default_connection() as own:
             return await self.caller.run(steps, own)
 
     async def uninstall(self, *, connection: AsyncBorrowedConnection | None = None) -> None:

@@ -147,7 +147,7 @@ class AsyncSleeper:
     async def _ensure_listening(self) -> AsyncConnection[Any]:
         if self._connection is None:
             self._registered_until = 0.0
-            connection = await self._stack.enter_async_context(self._caller.source.dedicated())
+            connection = await self._stack.enter_async_context(self._caller.source.dedicated_connection())
             try:
                 event = await self._caller.execute(queue_calls.event(), connection)
                 await connection.execute(sql.SQL("listen {}").format(sql.Identifier(event)))

@@ -49,7 +49,7 @@ class History:
         limit_ms = argument.epoch_ms("older_than", older_than)
         retry_for_s = argument.seconds("retry_for_s", retry_for_s)
         pruned = []
-        with self._caller.source.dedicated() as connection:
+        with self._caller.source.dedicated_connection() as connection:
             connection.execute("set lock_timeout = '100ms'")
             for partition in self._caller.execute(calls.partitions(), connection):
                 # A detach in progress must be completed, whatever its age, before the next one.

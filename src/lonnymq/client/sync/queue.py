@@ -117,7 +117,7 @@ class Queue(Acknowledger):
         steps = schemas.examine.examine(self.schema)
         if connection is not None:
             return self.caller.run(steps, connection)
-        with self.caller.source.plain() as own:
+        with self.caller.source.default_connection() as own:
             return self.caller.run(steps, own)
 
     def uninstall(self, *, connection: BorrowedConnection | None = None) -> None:

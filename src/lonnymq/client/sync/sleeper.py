@@ -148,7 +148,7 @@ class Sleeper:
     def _ensure_listening(self) -> Connection[Any]:
         if self._connection is None:
             self._registered_until = 0.0
-            connection = self._stack.enter_context(self._caller.source.dedicated())
+            connection = self._stack.enter_context(self._caller.source.dedicated_connection())
             try:
                 event = self._caller.execute(queue_calls.event(), connection)
                 connection.execute(sql.SQL("listen {}").format(sql.Identifier(event)))

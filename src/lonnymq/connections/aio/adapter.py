@@ -1,4 +1,4 @@
-"""A borrowed connection of another library than psycopg: what calls, installation and loads need of it."""
+"""The interface to borrowed connections of libraries other than psycopg."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator

@@ -44,7 +44,7 @@ def borrow(connection: Any) -> AsyncAnyConnection:
 
 
 async def borrow_driver(connection: Any, schema: str) -> AsyncAnyConnection:
-    """Return the driver's own connection if it can be borrowed, because COPY and scripts work best there."""
+    """Return the driver's own connection for COPY and scripts if it can be borrowed, else the adapter."""
     borrowed = borrow(connection)
     driver = (await borrowed.native(schema)) if isinstance(borrowed, AsyncAdapter) else None
     return borrowed if driver is None else borrow(driver)

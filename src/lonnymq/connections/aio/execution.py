@@ -37,7 +37,7 @@ async def execute(
 
 @asynccontextmanager
 async def transaction(connection: AsyncConnection[Any]) -> AsyncIterator[None]:
-    """Run the block in a transaction, or in a savepoint of the caller's, which then does not commit."""
+    """Run the block in a transaction, which is committed, or in a savepoint of the caller's."""
     failure.require_usable(connection)
     if failure.is_before_transaction(connection):
         # Otherwise psycopg would treat this transaction as the outermost one, and commit it for the caller.

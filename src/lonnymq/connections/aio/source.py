@@ -83,7 +83,7 @@ class AsyncSource:
             await self._pool.putconn(connection)
 
     @asynccontextmanager
-    async def dedicated(self) -> AsyncIterator[AsyncConnection[Any]]:
+    async def dedicated_connection(self) -> AsyncIterator[AsyncConnection[Any]]:
         """Yield a connection that may keep state, because it is closed afterwards; try to connect once."""
         self.require_open()
         if isinstance(self._pool, AsyncPool):
@@ -102,7 +102,7 @@ class AsyncSource:
                 await self._pool.putconn(connection)
 
     @asynccontextmanager
-    async def plain(self) -> AsyncIterator[AsyncConnection[Any]]:
+    async def default_connection(self) -> AsyncIterator[AsyncConnection[Any]]:
         """Yield a connection with the default settings of server, database and role, like a caller's own."""
         self.require_open()
         if not isinstance(self.target, str):

@@ -43,7 +43,7 @@ def borrow(connection: Any) -> AnyConnection:
 
 
 def borrow_driver(connection: Any, schema: str) -> AnyConnection:
-    """Return the driver's own connection if it can be borrowed, because COPY and scripts work best there."""
+    """Return the driver's own connection for COPY and scripts if it can be borrowed, else the adapter."""
     borrowed = borrow(connection)
     driver = borrowed.native(schema) if isinstance(borrowed, Adapter) else None
     return borrowed if driver is None else borrow(driver)

@@ -39,7 +39,7 @@ def execute(
 
 @contextmanager
 def transaction(connection: Connection[Any]) -> Iterator[None]:
-    """Run the block in a transaction, or in a savepoint of the caller's, which then does not commit."""
+    """Run the block in a transaction, which is committed, or in a savepoint of the caller's."""
     failure.require_usable(connection)
     if failure.is_before_transaction(connection):
         # Otherwise psycopg would treat this transaction as the outermost one, and commit it for the caller.

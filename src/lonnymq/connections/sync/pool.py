@@ -78,7 +78,7 @@ class Pool:
             else:
                 pooled.idle_since = time.monotonic()
                 self._idle.append(pooled)
-                self._close_spare()
+                self._close_surplus()
         finally:
             self._free_places.release()
         if self._is_closed:
@@ -103,7 +103,7 @@ class Pool:
     def _is_trusted(self, pooled: PooledConnection) -> bool:
         return pooled.made_at >= self._trusted_since and time.monotonic() < pooled.ends_at
 
-    def _close_spare(self) -> None:
+    def _close_surplus(self) -> None:
         if len(self._idle) <= self._settings.pool_min_size:
             return
         try:

@@ -84,7 +84,7 @@ class Source:
             self._pool.putconn(connection)
 
     @contextmanager
-    def dedicated(self) -> Iterator[Connection[Any]]:
+    def dedicated_connection(self) -> Iterator[Connection[Any]]:
         """Yield a connection that may keep state, because it is closed afterwards; try to connect once."""
         self.require_open()
         if isinstance(self._pool, Pool):
@@ -103,7 +103,7 @@ class Source:
                 self._pool.putconn(connection)
 
     @contextmanager
-    def plain(self) -> Iterator[Connection[Any]]:
+    def default_connection(self) -> Iterator[Connection[Any]]:
         """Yield a connection with the default settings of server, database and role, like a caller's own."""
         self.require_open()
         if not isinstance(self.target, str):

@@ -35,7 +35,7 @@ class SQLAlchemy(Adapter):
         return SQLALCHEMY_STYLES[dialect.driver]
 
     def commits(self) -> bool:
-        connection = self._inner()
+        connection = self._sync_connection()
         if connection.closed or connection.invalidated:
             return False
         return bool(connection.connection.dbapi_connection.autocommit)
@@ -56,10 +56,10 @@ class SQLAlchemy(Adapter):
         self.open()
         # SQLAlchemy begins the transaction with the first statement.
         self.fetch("select 1", ())
-        driver: object = self._inner().connection.driver_connection
+        driver: object = self._sync_connection().connection.driver_connection
         return None if self._connection.dialect.driver == "psycopg2" else driver
 
-    def _inner(self) -> Any:
+    def _sync_connection(self) -> Any:
         return getattr(self._connection, "sync_connection", self._connection)
 
 
