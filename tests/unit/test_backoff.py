@@ -33,7 +33,8 @@ def test_pauses_end_when_the_time_is_over_but_at_least_one_is_given() -> None:
     for pause_s in Backoff(first_s=0.001, most_s=0.004).pauses(for_s=0.02):
         taken.append(pause_s)
         time.sleep(pause_s)
-    assert_within(taken, [0.001, 0.002, *[0.004] * (len(taken) - 2)])
+    # How many there are depends on the machine.
+    assert_within(taken, [0.001, 0.002, *[0.004] * len(taken)][: len(taken)])
     assert 0.02 <= time.monotonic() - began < 5
     assert len(list(Backoff(first_s=1, most_s=1).pauses(for_s=0))) == 1
 
