@@ -16,7 +16,7 @@ def migrate(connection: Connection[Any], schema: str = "lonnymq") -> SchemaStatu
 
 
 def check(connection: Connection[Any], schema: str = "lonnymq") -> SchemaStatus:
-    return Queue("", schema=schema).check(connection=connection)
+    return Queue("", schema=schema).schema_status(connection=connection)
 
 
 def uninstall(connection: Connection[Any], schema: str = "lonnymq") -> None:

@@ -49,6 +49,7 @@ NAMES = {
     "anext": "next",
     "asynccontextmanager": "contextmanager",
     "enter_async_context": "enter_context",
+    "is_async_callers_pool": "is_callers_pool",
     "push_async_callback": "callback",
     "push_async_exit": "push",
     **MODULES,

@@ -10,13 +10,13 @@ from benchmarks.bench import Bench, Case, Row
 from benchmarks.contenders import Bare, Ours
 from benchmarks.copying import bare_blocks, copy_in, stage_blocks
 from benchmarks.load import channel_names
-from lonnymq.client.staging import copying
+from lonnymq.client.staging import copy_statement
 
 TITLE = "bulk create of 1M messages in 1,000 channels (COPY path, visible and fair at the end)"
 NAME = "bulk-create"
 CHANNELS = channel_names(1_000)
 COPY_BARE = b"copy bare.message (content) from stdin (format binary)"
-COPY_STAGE = copying("lonnymq")
+COPY_STAGE = copy_statement("lonnymq")
 
 
 def run(bench: Bench) -> list[Row]:

@@ -34,7 +34,7 @@ def findings(queue: Queue, ask: Ask, watch: Watch, fleet: Fleet, abandoned: set[
         f"exit code {fleet.exit_code}",
         not fleet.exit_code,
     )
-    problems = queue.verify()
+    problems = queue.check()
     yield Finding("the queue's own check finds nothing", f"{len(problems)} problems", not problems)
 
 

@@ -219,8 +219,8 @@ __all__ = [
     "tick_of",
 ]
 
-# Producers need none of these.
-WORKER = frozenset(
+# Loaded only when they are used, because producers need none of them.
+WORKER_NAMES = frozenset(
     {
         "Bury",
         "Defer",
@@ -238,13 +238,13 @@ WORKER = frozenset(
 
 
 def __getattr__(name: str) -> Any:
-    # The embedded server is for the first run and for tests: whoever does not ask for it does not load it.
+    # The embedded server is for the first run and for tests, and is loaded only when it is used.
     if name == "embedded":
         return importlib.import_module("lonnymq.embedded")
     if name == "EmbeddedServer":
         return importlib.import_module("lonnymq.embedded").EmbeddedServer
     if name in ("App", "PreparedTask", "Task", "tick_of"):
         return getattr(importlib.import_module("lonnymq.tasks"), name)
-    if name in WORKER:
+    if name in WORKER_NAMES:
         return getattr(importlib.import_module("lonnymq.worker"), name)
     raise AttributeError(f"module 'lonnymq' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""`python -m lonnymq` is `lonnymq`."""
+"""Makes `python -m lonnymq` the same as `lonnymq`."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""Fixtures for pytest: a queue of its own for each test. Loads nothing until a test asks for one.
+"""Fixtures for pytest: each test gets its own queue. Nothing is loaded until a test uses one.
 
-`lonnymq_server_dsn` and `lonnymq_schema` are there to be overridden in a conftest.
+A conftest may override `lonnymq_server_dsn` and `lonnymq_schema`.
 """
 
 import os
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def lonnymq_server_dsn() -> Iterator[str]:
-    """The server on which databases are made: LONNYMQ_TEST_DSN, or one that starts itself."""
-    if given := os.environ.get("LONNYMQ_TEST_DSN"):
-        yield given
+    """The server for the test databases: that of LONNYMQ_TEST_DSN, or an embedded one."""
+    if dsn := os.environ.get("LONNYMQ_TEST_DSN"):
+        yield dsn
         return
     from lonnymq.embedded import embedded
 
@@ -42,7 +42,7 @@ def _lonnymq_template(lonnymq_server_dsn: str, lonnymq_schema: str) -> Iterator[
 
 @pytest.fixture
 def lonnymq_dsn(lonnymq_server_dsn: str, _lonnymq_template: str) -> Iterator[str]:
-    """A database of the test's own, with an empty queue."""
+    """A new database with an empty queue."""
     from lonnymq.testing.database import database, on_database
 
     with database(lonnymq_server_dsn, _lonnymq_template) as name:
@@ -51,7 +51,7 @@ def lonnymq_dsn(lonnymq_server_dsn: str, _lonnymq_template: str) -> Iterator[str
 
 @pytest.fixture
 def lonnymq_queue(lonnymq_dsn: str, lonnymq_schema: str) -> "Iterator[Queue]":
-    """The blocking client on the test's queue."""
+    """The blocking client of the test's queue."""
     from lonnymq import Queue
 
     with Queue(lonnymq_dsn, schema=lonnymq_schema) as queue:
@@ -60,7 +60,7 @@ def lonnymq_queue(lonnymq_dsn: str, lonnymq_schema: str) -> "Iterator[Queue]":
 
 @pytest.fixture
 def lonnymq_async_queue(lonnymq_dsn: str, lonnymq_schema: str) -> "AsyncQueue":
-    """The asyncio client on the test's queue; close it in the test: `async with lonnymq_async_queue`."""
+    """The asyncio client of the test's queue; the test must close it: `async with lonnymq_async_queue`."""
     from lonnymq import AsyncQueue
 
     return AsyncQueue(lonnymq_dsn, schema=lonnymq_schema)
@@ -68,7 +68,7 @@ def lonnymq_async_queue(lonnymq_dsn: str, lonnymq_schema: str) -> "AsyncQueue":
 
 @pytest.fixture
 def lonnymq_clock(lonnymq_queue: "Queue") -> "Clock":
-    """The clock of the test's queue, to be moved."""
+    """The clock of the test's queue, which can be moved."""
     from lonnymq.testing import Clock
 
     return Clock(lonnymq_queue)

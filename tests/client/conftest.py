@@ -1,4 +1,4 @@
-"""Both clients behind one face: tests are written once, in blocking style, and run against each."""
+"""Both clients with one interface: tests are written once, in blocking style, and run with each client."""
 
 import asyncio
 import inspect
@@ -15,8 +15,8 @@ OpenQueue = Callable[..., Any]
 OpenConnection = Callable[..., Any]
 
 
-class Driven:
-    """An object of the asyncio client, its coroutines run to their end."""
+class BlockingProxy:
+    """Makes an object of the asyncio client blocking: runs its coroutines to completion."""
 
     def __init__(self, target: Any, runner: asyncio.Runner) -> None:
         self._target, self._runner = target, runner
@@ -36,17 +36,17 @@ class Driven:
 
     def _wrapped(self, result: Any) -> Any:
         if isinstance(result, Batch):
-            messages = tuple(Driven(message, self._runner) for message in result)
+            messages = tuple(BlockingProxy(message, self._runner) for message in result)
             return Batch(messages, result.outcome, result.wait_ms)
         is_ours = isinstance(
             result,
             lonnymq.AsyncChannel | lonnymq.AsyncDeadLetters | lonnymq.AsyncHistory | psycopg.AsyncCursor,
         )
-        return Driven(result, self._runner) if is_ours else result
+        return BlockingProxy(result, self._runner) if is_ours else result
 
 
 def plain(value: Any) -> Any:
-    if isinstance(value, Driven):
+    if isinstance(value, BlockingProxy):
         return value._target
     if isinstance(value, Batch | list):
         return [plain(one) for one in value]
@@ -71,13 +71,13 @@ def runner() -> Iterator[asyncio.Runner]:
 
 @pytest.fixture
 def open_queue(dsn: str, flavour: str, runner: asyncio.Runner) -> Iterator[OpenQueue]:
-    """A factory of clients on the test's queue."""
+    """A factory of clients of the test's queue."""
     opened: list[Any] = []
 
     def open_queue(target: Any = dsn, **options: Any) -> Any:
         queue: Any = lonnymq.Queue(target, **options)
         if flavour == "async":
-            queue = Driven(lonnymq.AsyncQueue(target, **options), runner)
+            queue = BlockingProxy(lonnymq.AsyncQueue(target, **options), runner)
         opened.append(queue)
         return queue
 
@@ -93,13 +93,13 @@ def queue(open_queue: OpenQueue) -> Any:
 
 @pytest.fixture
 def open_connection(dsn: str, flavour: str, runner: asyncio.Runner) -> Iterator[OpenConnection]:
-    """A factory of the caller's own connections, of the kind that the client takes."""
+    """A factory of the caller's own connections, blocking or asyncio like the client."""
     opened: list[Any] = []
 
     def open_connection(**options: Any) -> Any:
         if flavour == "async":
             found = runner.run(_awaited(psycopg.AsyncConnection.connect(dsn, **options)))
-            connection: Any = Driven(found, runner)
+            connection: Any = BlockingProxy(found, runner)
         else:
             connection = psycopg.connect(dsn, **options)
         opened.append(connection)
@@ -112,7 +112,7 @@ def open_connection(dsn: str, flavour: str, runner: asyncio.Runner) -> Iterator[
 
 @pytest.fixture
 def waits() -> Iterator[Callable[[str, str], bool]]:
-    """Whether some session of a database waits for a lock in a statement that mentions a word."""
+    """Whether a session of the database waits for a lock in a statement that contains a word."""
     opened: list[psycopg.Connection[Any]] = []
 
     def waits(dsn: str, word: str) -> bool:

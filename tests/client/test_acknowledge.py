@@ -1,4 +1,4 @@
-"""How attempts end."""
+"""Ending attempts: complete, defer, bury, give back, cancel; and heartbeats."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ def test_a_completed_message_is_gone(queue: Any) -> None:
     assert queue.status().waiting == queue.status().leased == 0
 
 
-def test_a_deferred_message_comes_again_with_its_state(queue: Any) -> None:
+def test_a_deferred_message_is_retried_with_its_state(queue: Any) -> None:
     queue.enqueue("a", 1)
     assert queue.dequeue()[0].defer(state={"page": 3}, error="first try") == "deferred"
     message = queue.dequeue()[0]
@@ -51,7 +51,7 @@ def test_a_buried_message_is_a_dead_letter(queue: Any) -> None:
     assert (dead.id, dead.channel, dead.key, dead.content) == (created.id, "a", "k", b"content")
 
 
-def test_an_error_is_stored_whatever_is_in_it(queue: Any) -> None:
+def test_an_error_with_any_characters_is_stored(queue: Any) -> None:
     queue.enqueue("a", 1)
     queue.dequeue()[0].bury(error="nul \0, surrogate \ud800, 🐘")
     assert queue.dead().list()[0].error == "nul \\x00, surrogate \\ud800, 🐘"
@@ -63,7 +63,7 @@ def test_giving_back_spends_no_attempt(queue: Any) -> None:
     assert queue.dequeue()[0].attempt == 1
 
 
-def test_a_heartbeat_keeps_the_lease(queue: Any, connect: Connect) -> None:
+def test_a_heartbeat_extends_the_lease(queue: Any, connect: Connect) -> None:
     queue.enqueue("a", 1)
     message = queue.dequeue(lease_s=1)[0]
     assert message.heartbeat(lease_s=3600) == "extended"
@@ -88,7 +88,7 @@ def test_a_stale_token_changes_nothing(queue: Any, end: str) -> None:
     assert message.complete() == "completed"
 
 
-def test_many_end_in_one_call_and_answer_one_by_one(queue: Any) -> None:
+def test_acknowledging_many_messages_returns_an_outcome_for_each(queue: Any) -> None:
     queue.enqueue_many([NewMessage(channel=f"c{n % 3}", payload=n) for n in range(12)])
     batch = queue.dequeue(12)
     unknown = SimpleNamespace(id=999, token=1)
@@ -100,7 +100,7 @@ def test_many_end_in_one_call_and_answer_one_by_one(queue: Any) -> None:
     assert sorted(dead.error or "" for dead in queue.dead().list()) == ["", "one"]
 
 
-def test_each_of_many_may_have_its_own_delay_state_and_error(queue: Any) -> None:
+def test_each_deferred_message_can_have_its_own_delay_state_and_error(queue: Any) -> None:
     queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(3)])
     queue.defer(
         queue.dequeue(3), delays=[None, 3600, 0], states=[b"x", None, {"n": 2}], errors=["e", None, None]
@@ -122,7 +122,9 @@ def test_an_acknowledgement_joins_the_callers_transaction(
     assert message.heartbeat() == "lease_lost"
 
 
-def test_another_isolation_level_is_refused(queue: Any, open_connection: OpenConnection) -> None:
+def test_acknowledging_in_another_isolation_level_is_refused(
+    queue: Any, open_connection: OpenConnection
+) -> None:
     queue.enqueue("a", 1)
     message = queue.dequeue()[0]
     connection = open_connection(autocommit=True)
@@ -146,7 +148,7 @@ def test_a_lease_that_stays_locked_is_busy(open_queue: OpenQueue, connect: Conne
     assert message.complete() == "completed"
 
 
-def test_a_lease_that_is_free_again_soon_is_not_busy(open_queue: OpenQueue, connect: Connect) -> None:
+def test_a_briefly_locked_lease_is_not_reported_as_busy(open_queue: OpenQueue, connect: Connect) -> None:
     queue = open_queue(settings=ClientSettings(busy_for_s=20))
     queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(3)])
     batch = queue.dequeue(3)
@@ -168,7 +170,9 @@ def test_messages_are_cancelled_by_id_and_by_key(queue: Any) -> None:
     assert len(queue.dequeue(10)) == 0
 
 
-def test_more_than_one_calls_worth_is_acknowledged(queue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_messages_than_fit_in_one_call_are_acknowledged(
+    queue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("lonnymq.client.sync.caller.MAX_BATCH", 4)
     monkeypatch.setattr("lonnymq.client.aio.caller.MAX_BATCH", 4)
     queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(10)])

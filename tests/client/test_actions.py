@@ -1,4 +1,4 @@
-"""Every action does what its description says, whichever client it goes through."""
+"""Every action has the effect that its description states, with both clients."""
 
 from dataclasses import fields
 from typing import Any
@@ -29,7 +29,7 @@ def test_an_action_has_its_effect_on_the_message(queue: Any, action: Action[Any]
 
 
 @each_action
-def test_an_action_frees_its_place_in_a_channel_with_a_cap(queue: Any, action: Action[Any]) -> None:
+def test_an_action_frees_a_place_in_a_capped_channel(queue: Any, action: Action[Any]) -> None:
     queue.channel("a").set(max_concurrency=1)
     queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(2)])
     message = queue.dequeue()[0]
@@ -49,7 +49,7 @@ def test_an_action_on_a_cancelled_message_ends_its_lease(queue: Any, action: Act
 
 
 @each_action
-def test_a_worker_can_decide_on_an_action_with_all_its_details(action: Action[Any]) -> None:
+def test_a_workers_verdict_carries_every_detail_of_an_action(action: Action[Any]) -> None:
     assert set(action.details) <= {field.name for field in fields(Verdict)} & set(DETAILS)
 
 

@@ -1,4 +1,4 @@
-"""Wrong arguments are refused, with name, value and what is right; if possible, before any round trip."""
+"""Invalid arguments are refused with name, value and what is allowed; if possible, without a round trip."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -9,7 +9,7 @@ import pytest
 
 from lonnymq import ClientSettings, InvalidArgument, NewMessage, Queue
 
-# Nobody listens there: whatever needs a round trip fails in another way.
+# Nothing listens there: anything that needs a round trip fails in another way.
 NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
 LEASE = SimpleNamespace(id=1, token=2)
 NAIVE = datetime(2026, 1, 1)
@@ -98,7 +98,7 @@ REFUSED: list[tuple[Callable[[Any], Any], str]] = [
 
 
 @pytest.mark.parametrize(("call", "complaint"), REFUSED)
-def test_a_wrong_argument_is_refused_before_any_round_trip(
+def test_an_invalid_argument_is_refused_before_any_round_trip(
     call: Callable[[Any], Any], complaint: str
 ) -> None:
     with Queue(NOWHERE) as queue, pytest.raises(InvalidArgument, match=complaint) as caught:
@@ -107,19 +107,19 @@ def test_a_wrong_argument_is_refused_before_any_round_trip(
 
 
 @pytest.mark.parametrize("schema", ["", "x" * 64, "ü" * 32, "a\0", "public", "pg_queue", "pg_catalog", 7])
-def test_a_wrong_schema_is_refused(schema: Any) -> None:
+def test_an_invalid_schema_name_is_refused(schema: Any) -> None:
     with pytest.raises(InvalidArgument, match="schema must be"):
         Queue(NOWHERE, schema=schema)
 
 
 @pytest.mark.parametrize("dsn", ["nonsense", "postgresql://[::1", 7, None])
-def test_a_wrong_address_is_refused(dsn: Any) -> None:
+def test_an_invalid_dsn_is_refused(dsn: Any) -> None:
     with pytest.raises(InvalidArgument, match="dsn must be"):
         Queue(dsn)
 
 
 @pytest.mark.parametrize("timeout", ["abc", "1.5", "-1"])
-def test_a_wrong_time_to_connect_is_refused(timeout: str) -> None:
+def test_an_invalid_connect_timeout_is_refused(timeout: str) -> None:
     with pytest.raises(InvalidArgument, match=f"connect_timeout in dsn must be .* got '{timeout}'"):
         Queue(f"postgresql://localhost/x?connect_timeout={timeout}")
 
@@ -128,7 +128,7 @@ def test_a_wrong_time_to_connect_is_refused(timeout: str) -> None:
     "settings",
     [{"pool_max_size": 0}, {"pool_min_size": 5, "pool_max_size": 4}, {"poll_s": 0}, {"retry_for_s": -1}],
 )
-def test_wrong_settings_are_refused(settings: dict[str, Any]) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument, match="must be"):
         ClientSettings(**settings)
 
@@ -151,10 +151,10 @@ def test_an_unknown_role_is_refused(queue: Any) -> None:
 def test_repeated_messages_in_one_call_are_refused(queue: Any) -> None:
     queue.enqueue("a", 1)
     message = queue.dequeue()[0]
-    with pytest.raises(InvalidArgument, match="without repetition"):
+    with pytest.raises(InvalidArgument, match="each message occurs once"):
         queue.complete([message, message])
 
 
-def test_more_messages_than_one_call_takes_are_refused(queue: Any) -> None:
+def test_too_many_messages_in_one_call_are_refused(queue: Any) -> None:
     with pytest.raises(InvalidArgument, match=r"at most 100000; use copy_in\(\)"):
         queue.enqueue_many(NewMessage(channel="a", payload=1) for _ in range(100_001))

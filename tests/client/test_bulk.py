@@ -1,4 +1,4 @@
-"""Millions at once: staged by COPY, published in one go."""
+"""Bulk loads: staged by COPY, then published at once."""
 
 import os
 import resource
@@ -20,7 +20,7 @@ def messages(count: int, channel: str = "a") -> Iterator[NewMessage]:
     return (NewMessage(channel=channel, payload=n) for n in range(count))
 
 
-def test_a_bulk_load_comes_in_order_with_all_that_was_said(queue: Any) -> None:
+def test_a_bulk_load_keeps_the_order_and_all_fields(queue: Any) -> None:
     result = queue.copy_in(
         [
             NewMessage(channel="ä", payload={"n": 1}, key="schlüssel", max_attempts=3),
@@ -36,7 +36,7 @@ def test_a_bulk_load_comes_in_order_with_all_that_was_said(queue: Any) -> None:
     assert third.content == b"\0\xff"
 
 
-def test_thousands_go_through_in_chunks(queue: Any) -> None:
+def test_a_large_load_reports_its_progress(queue: Any) -> None:
     seen: list[int] = []
     assert queue.copy_in(messages(25_000), on_progress=seen.append).created == 25_000
     assert seen == [10_000, 20_000, 25_000]
@@ -45,10 +45,10 @@ def test_thousands_go_through_in_chunks(queue: Any) -> None:
 
 
 @pytest.mark.parametrize(("limit", "value"), [("STRETCH_MESSAGES", 64), ("STRETCH_BYTES", 200)])
-def test_channels_keep_their_order_from_stretch_to_stretch(
+def test_channels_keep_their_order_across_stretches(
     queue: Any, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
 ) -> None:
-    """A load is sent in stretches, each gathered by channel."""
+    """A load is sent in stretches, each of which is grouped by channel."""
     monkeypatch.setattr(stage, limit, value)
     loaded = [NewMessage(channel=f"c{n % 3}", payload=n, key=f"k{n}" if n % 7 else None) for n in range(500)]
     assert queue.copy_in(loaded).created == 500
@@ -59,10 +59,10 @@ def test_channels_keep_their_order_from_stretch_to_stretch(
     assert found == {f"c{first}": list(range(first, 500, 3)) for first in range(3)}
 
 
-def test_a_server_that_takes_nothing_makes_the_sender_wait_and_not_grow(
+def test_a_stopped_server_makes_the_sender_wait_without_buffering(
     queue: Any, open_connection: OpenConnection
 ) -> None:
-    """Its backend is stopped for a second; what it has not taken yet must not gather in this process."""
+    """The backend is stopped for a second; meanwhile, data must not accumulate in this process."""
     connection = open_connection()
     backend = connection.info.backend_pid
     command = Path(f"/proc/{backend}/cmdline")
@@ -86,7 +86,7 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
-def test_nothing_is_a_load_too(queue: Any) -> None:
+def test_an_empty_load_succeeds(queue: Any) -> None:
     assert queue.copy_in([]).created == 0
 
 
@@ -107,7 +107,7 @@ def test_live_keys_are_counted_as_duplicates(queue: Any) -> None:
     assert (result.created, result.duplicates) == (2, 1)
 
 
-def test_a_load_belongs_to_the_callers_transaction(queue: Any, open_connection: OpenConnection) -> None:
+def test_a_load_joins_the_callers_transaction(queue: Any, open_connection: OpenConnection) -> None:
     connection = open_connection()
     connection.execute("set search_path to public")
     connection.commit()
@@ -120,7 +120,7 @@ def test_a_load_belongs_to_the_callers_transaction(queue: Any, open_connection: 
     assert queue.status().waiting == 5
 
 
-def test_a_load_that_breaks_off_leaves_nothing(queue: Any, connect: Connect) -> None:
+def test_a_load_that_fails_midway_leaves_nothing(queue: Any, connect: Connect) -> None:
     def broken() -> Iterator[NewMessage]:
         yield from messages(70_000)
         raise RuntimeError("no more")
@@ -132,20 +132,20 @@ def test_a_load_that_breaks_off_leaves_nothing(queue: Any, connect: Connect) -> 
     assert queue.copy_in(messages(1)).created == 1
 
 
-def test_a_load_says_which_message_is_wrong_and_creates_none(queue: Any) -> None:
+def test_a_load_names_the_invalid_message_and_creates_none(queue: Any) -> None:
     wrong = NewMessage(channel="a", payload=2, key="")
     with pytest.raises(InvalidArgument, match=r"^messages\[3\]: key must be"):
         queue.copy_in([*messages(3), wrong])
     assert queue.status().waiting == 0
 
 
-def test_what_nobody_will_publish_is_pruned(queue: Any, connect: Connect) -> None:
+def test_staged_messages_that_nobody_will_publish_are_pruned(queue: Any, connect: Connect) -> None:
     queue.copy_in(messages(3), publication="p")
     queue.copy_in(messages(3), publication="p")
     queue.stage_prune()
     assert connect().execute("select count(*) from stage").fetchone() == (0,)
 
 
-def test_a_missing_queue_is_told(open_queue: OpenQueue) -> None:
+def test_a_load_into_a_missing_queue_says_what_to_do(open_queue: OpenQueue) -> None:
     with pytest.raises(SchemaMissing, match=r"run install\(\)"):
         open_queue(schema="elsewhere").copy_in(messages(1))

@@ -1,4 +1,4 @@
-"""The doorway fits the house: every call names parameters and columns that its function has."""
+"""Every call names exactly the parameters and columns of its SQL function."""
 
 import importlib
 import pkgutil
@@ -38,7 +38,9 @@ INTERNAL = {
 }
 
 
-def described(connection: psycopg.Connection[Any], name: str) -> tuple[list[tuple[str, str]], list[str]]:
+def describe_function(
+    connection: psycopg.Connection[Any], name: str
+) -> tuple[list[tuple[str, str]], list[str]]:
     """Return a function's parameters, with their types, and its columns."""
     row: Any = connection.execute(
         "select coalesce(p.proargnames, '{}'), p.proargmodes::text[],"
@@ -51,17 +53,17 @@ def described(connection: psycopg.Connection[Any], name: str) -> tuple[list[tupl
     ).fetchone()
     names, modes, types, of_rows = row
     types = [kind.replace("timestamp with time zone", "timestamptz") for kind in types]
-    together = list(zip(names, modes or ["i"] * len(names), types, strict=True))
+    parameters = list(zip(names, modes or ["i"] * len(names), types, strict=True))
     return (
-        [(name, kind) for name, mode, kind in together if mode in "ib"],
-        [name for name, mode, _ in together if mode in "otb"] or of_rows,
+        [(name, kind) for name, mode, kind in parameters if mode in "ib"],
+        [name for name, mode, _ in parameters if mode in "otb"] or of_rows,
     )
 
 
 def test_a_call_names_every_parameter_and_column_of_its_function(connect: Connect) -> None:
     connection = connect()
     for name, statement in STATEMENTS.items():
-        parameters, columns = described(connection, name)
+        parameters, columns = describe_function(connection, name)
         template = statement.template.replace("string_to_array(%t::text, ',', '-')", "%t")
         called = re.findall(r"(\w+) => %[tb]::(\S+?)(?=,|\))", template)
         selected = statement.template.partition(" from ")[0].removeprefix("select ").split(", ")

@@ -1,4 +1,4 @@
-"""A cancelled task takes no messages with it, and leaves the client usable."""
+"""A cancelled task loses no messages, and the client stays usable."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ COMPLETED = CompleteOutcome.COMPLETED
 Waits = Callable[[str, str], bool]
 
 
-def test_what_a_cancelled_dequeue_leased_is_given_back(dsn: str, connect: Connect, waits: Waits) -> None:
+def test_a_cancelled_dequeue_gives_its_messages_back(dsn: str, connect: Connect, waits: Waits) -> None:
     async def scenario() -> None:
         async with AsyncQueue(dsn) as queue:
             await queue.enqueue("a", 1)
@@ -35,7 +35,7 @@ def test_what_a_cancelled_dequeue_leased_is_given_back(dsn: str, connect: Connec
     asyncio.run(scenario())
 
 
-def test_a_dequeue_may_be_cancelled_at_any_moment(dsn: str, connect: Connect) -> None:
+def test_a_dequeue_can_be_cancelled_at_any_moment(dsn: str, connect: Connect) -> None:
     async def scenario() -> int:
         done = 0
         async with AsyncQueue(dsn) as queue:

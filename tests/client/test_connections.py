@@ -1,4 +1,4 @@
-"""Connections: where they come from, and what happens when they break."""
+"""Where connections come from, and what happens when they are lost."""
 
 import contextlib
 import pickle
@@ -40,7 +40,7 @@ TERMINATE = (
     "select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = current_database()"
     " and pid <> pg_backend_pid() and application_name = 'lonnymq'"
 )
-HASTY = ClientSettings(retry_for_s=0.5)
+SHORT_RETRY = ClientSettings(retry_for_s=0.5)
 
 
 def test_a_callers_pool_is_used_and_left_open(dsn: str) -> None:
@@ -69,7 +69,7 @@ def test_a_callers_function_makes_the_connections(dsn: str) -> None:
     assert all(connection.closed for connection in made)
 
 
-def test_a_connection_of_a_callers_function_that_cannot_be_used_is_closed(dsn: str) -> None:
+def test_an_unusable_connection_from_a_callers_function_is_closed(dsn: str) -> None:
     made: list[psycopg.Connection[Any]] = []
 
     def make() -> psycopg.Connection[Any]:
@@ -83,7 +83,7 @@ def test_a_connection_of_a_callers_function_that_cannot_be_used_is_closed(dsn: s
     assert all(connection.closed for connection in made)
 
 
-def test_a_callers_pool_gets_back_a_connection_that_is_still_busy(dsn: str) -> None:
+def test_a_busy_connection_is_returned_to_the_callers_pool(dsn: str) -> None:
     with ConnectionPool(dsn, min_size=1, max_size=1, open=True) as pool, Queue(pool) as queue:
         for statement in ("begin", "begin; select 1/0", "copy (select 1) to stdout"):
             with queue.caller.source.connection() as connection:
@@ -92,7 +92,7 @@ def test_a_callers_pool_gets_back_a_connection_that_is_still_busy(dsn: str) -> N
         assert queue.status().waiting == 3
 
 
-def test_a_closed_queue_says_so(dsn: str) -> None:
+def test_a_call_on_a_closed_queue_is_refused(dsn: str) -> None:
     queue = Queue(dsn)
     queue.enqueue("a", 1)
     queue.close()
@@ -104,8 +104,8 @@ def test_a_closed_queue_says_so(dsn: str) -> None:
 @pytest.mark.parametrize("rest", ["", "queue.queue = queue", "queue.queue = queue; del queue; gc.collect()"])
 @pytest.mark.parametrize("call", ["status()", "dequeue(wait=0.5)"])
 @pytest.mark.parametrize("kind", ["Queue", "AsyncQueue"])
-def test_a_queue_that_is_never_closed_leaves_no_warning(dsn: str, kind: str, call: str, rest: str) -> None:
-    # Unlike asyncio.run(), this says nothing to what was left half done in the loop.
+def test_a_queue_that_is_never_closed_causes_no_warning(dsn: str, kind: str, call: str, rest: str) -> None:
+    # Unlike asyncio.run(), this does not cancel unfinished tasks of the loop.
     runs = {
         "Queue": f"queue.{call}",
         "AsyncQueue": f"loop = asyncio.new_event_loop(); loop.run_until_complete(queue.{call}); loop.close()",
@@ -116,14 +116,14 @@ def test_a_queue_that_is_never_closed_leaves_no_warning(dsn: str, kind: str, cal
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_an_unreachable_server_is_told_as_such() -> None:
-    with Queue("postgresql://nobody@127.0.0.1:1/none", settings=HASTY) as queue:
+def test_an_unreachable_server_is_reported_as_such() -> None:
+    with Queue("postgresql://nobody@127.0.0.1:1/none", settings=SHORT_RETRY) as queue:
         with pytest.raises(ConnectionLost, match=r"nothing was sent \(.*refused") as caught:
             queue.enqueue("a", 1)
     assert not caught.value.may_have_happened
 
 
-def test_an_exhausted_pool_is_told_as_such(dsn: str) -> None:
+def test_an_exhausted_pool_is_reported_as_such(dsn: str) -> None:
     with Queue(dsn, settings=ClientSettings(pool_max_size=1, retry_for_s=0.2)) as queue:
         with queue.caller.source.connection():
             with pytest.raises(ConnectionLost, match="all 1 connections of this client were in use"):
@@ -148,7 +148,7 @@ def test_an_outdated_queue_says_what_to_do(dsn: str, connect: Connect) -> None:
         queue.caller.perform(queue_calls.horizon())
 
 
-def test_an_installer_without_the_right_to_is_told_so(dsn: str, connect: Connect) -> None:
+def test_an_install_without_permission_is_reported_as_such(dsn: str, connect: Connect) -> None:
     role = f"installer_{uuid.uuid4().hex[:12]}"
     connect().execute(sql.SQL("create role {} login password 'secret'").format(sql.Identifier(role)))
     with Queue(conninfo.make_conninfo(dsn, user=role, password="secret"), schema="elsewhere") as queue:
@@ -157,7 +157,7 @@ def test_an_installer_without_the_right_to_is_told_so(dsn: str, connect: Connect
     connect().execute(sql.SQL("drop role {}").format(sql.Identifier(role)))
 
 
-def test_a_lost_connection_can_be_told_to_another_process() -> None:
+def test_connection_lost_can_be_sent_to_another_process() -> None:
     error = pickle.loads(pickle.dumps(ConnectionLost("gone", may_have_happened=False)))
     assert (str(error), error.may_have_happened) == ("gone", False)
 
@@ -178,57 +178,60 @@ def test_prepared_statements_can_be_turned_off(dsn: str) -> None:
             assert connection.execute("select count(*) from pg_prepared_statements").fetchone() == (0,)
 
 
-def test_dead_peers_are_noticed(dsn: str) -> None:
+def test_keepalives_are_enabled_by_default(dsn: str) -> None:
     with Queue(dsn) as queue, queue.caller.source.connection() as connection:
         options = conninfo.conninfo_to_dict(connection.info.dsn)
         assert (options["keepalives"], options["tcp_user_timeout"]) == ("1", "30000")
 
 
 @pytest.fixture
-def cut_in(dsn: str, connect: Connect, waits: Waits) -> Iterator[Callable[..., Any]]:
-    """Runs a call, and cuts its connection while a lock keeps it inside the server."""
+def break_connection(dsn: str, connect: Connect, waits: Waits) -> Iterator[Callable[..., Any]]:
+    """Runs a call, and breaks its connection while the call waits for a lock in the server."""
     with ThreadPoolExecutor() as threads:
 
-        def cut_in(table: str, call: Callable[[], Any]) -> Any:
+        def break_connection(table: str, call: Callable[[], Any]) -> Any:
             holder = connect()
             holder.execute("begin")
             holder.execute(f"lock table {table} in access exclusive mode".encode())
             future = threads.submit(call)
             while not waits(dsn, "message_"):
-                assert not future.done(), f"it did not meet the lock: {future}"
+                assert not future.done(), f"the call did not wait for the lock: {future}"
                 time.sleep(0.01)
             holder.execute(TERMINATE)
             holder.execute("rollback")
             return future.result(30)
 
-        yield cut_in
+        yield break_connection
 
 
-def test_a_lost_create_without_a_key_is_not_repeated(dsn: str, cut_in: Callable[..., Any]) -> None:
+def test_a_lost_create_without_a_key_is_not_repeated(dsn: str, break_connection: Callable[..., Any]) -> None:
     with Queue(dsn) as queue:
         with pytest.raises(ConnectionLost, match="may or may not have taken effect") as caught:
-            cut_in("message", lambda: queue.enqueue("a", 1))
+            break_connection("message", lambda: queue.enqueue("a", 1))
         assert caught.value.may_have_happened
         assert queue.status().waiting == 0
 
 
-def test_a_lost_create_with_a_key_is_repeated(dsn: str, cut_in: Callable[..., Any]) -> None:
+def test_a_lost_create_with_a_key_is_repeated(dsn: str, break_connection: Callable[..., Any]) -> None:
     with Queue(dsn) as queue:
-        assert cut_in("message", lambda: queue.enqueue("a", 1, key="k")).outcome == "created"
+        assert break_connection("message", lambda: queue.enqueue("a", 1, key="k")).outcome == "created"
         many = [NewMessage(channel="a", payload=n, key=f"k{n}") for n in range(3)]
-        assert len(cut_in("message", lambda: queue.enqueue_many(many))) == 3
+        assert len(break_connection("message", lambda: queue.enqueue_many(many))) == 3
         assert queue.status().waiting == 4
 
 
 @pytest.mark.parametrize("end", [*(one.name for one in ACTIONS if one is not COMPLETE), "heartbeat"])
-def test_a_lost_acknowledgement_is_repeated(dsn: str, cut_in: Callable[..., Any], end: str) -> None:
+def test_a_lost_acknowledgement_is_repeated(dsn: str, break_connection: Callable[..., Any], end: str) -> None:
     with Queue(dsn) as queue:
         queue.enqueue("a", 1)
         message = queue.dequeue()[0]
-        assert cut_in("lease", getattr(message, end)) in ("extended", *(action.done for action in ACTIONS))
+        assert break_connection("lease", getattr(message, end)) in (
+            "extended",
+            *(action.done for action in ACTIONS),
+        )
 
 
-def test_a_completion_outlasts_a_short_lock_on_the_table(dsn: str, connect: Connect) -> None:
+def test_a_completion_waits_while_its_table_is_briefly_locked(dsn: str, connect: Connect) -> None:
     with Queue(dsn) as queue:
         queue.enqueue("a", 1)
         message = queue.dequeue()[0]
@@ -241,65 +244,65 @@ def test_a_completion_outlasts_a_short_lock_on_the_table(dsn: str, connect: Conn
         release.join()
 
 
-def test_a_lost_dequeue_is_repeated(dsn: str, cut_in: Callable[..., Any]) -> None:
+def test_a_lost_dequeue_is_repeated(dsn: str, break_connection: Callable[..., Any]) -> None:
     with Queue(dsn) as queue:
         queue.enqueue("a", 1)
-        assert len(cut_in("turn", queue.dequeue)) == 1
+        assert len(break_connection("turn", queue.dequeue)) == 1
 
 
 def test_a_call_lost_inside_the_callers_transaction_has_no_effect(
-    dsn: str, connect: Connect, cut_in: Callable[..., Any]
+    dsn: str, connect: Connect, break_connection: Callable[..., Any]
 ) -> None:
     with Queue(dsn) as queue, psycopg.connect(dsn, application_name="lonnymq") as connection:
         with pytest.raises(ConnectionLost, match="rolled back") as caught:
-            cut_in("message", lambda: queue.enqueue("a", 1, connection=connection))
+            break_connection("message", lambda: queue.enqueue("a", 1, connection=connection))
         assert not caught.value.may_have_happened
 
 
-class Line:
-    """A connection to the server that can fall silent: requests get there, replies do not come back."""
+class LossyProxy:
+    """A proxy in front of the server that can lose a reply: the request arrives, its reply does not."""
 
     def __init__(self, dsn: str) -> None:
         self._options = conninfo.conninfo_to_dict(dsn)
-        self._door = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", 0))
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
-        self.swallow: bytes | None = None
-        self.dsn = conninfo.make_conninfo(dsn, host="127.0.0.1", port=self._door.getsockname()[1])
+        self.drop_reply_with: bytes | None = None
+        self.dsn = conninfo.make_conninfo(dsn, host="127.0.0.1", port=self._listener.getsockname()[1])
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        self._door.close()
+        self._listener.close()
         for pair in self._pairs:
-            self._hang_up(pair)
+            self._close_both(pair)
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
-                near = self._door.accept()[0]
-                pair = (near, self._far())
+                client = self._listener.accept()[0]
+                pair = (client, self._connect())
                 self._pairs.append(pair)
                 for source, target in (pair, pair[::-1]):
                     threading.Thread(target=self._pass, args=(source, target, pair), daemon=True).start()
 
-    def _far(self) -> socket.socket:
+    def _connect(self) -> socket.socket:
         host, port = str(self._options["host"]), int(str(self._options.get("port") or 5432))
         if not host.startswith("/"):
             return socket.create_connection((host, port))
-        far = socket.socket(socket.AF_UNIX)
-        far.connect(str(Path(host) / f".s.PGSQL.{port}"))
-        return far
+        server = socket.socket(socket.AF_UNIX)
+        server.connect(str(Path(host) / f".s.PGSQL.{port}"))
+        return server
 
     def _pass(self, source: socket.socket, target: socket.socket, pair: Any) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
-                # The reply that holds this word: the server has committed, the client never hears of it.
-                if self.swallow is not None and source is pair[1] and self.swallow in data:
-                    self.swallow = None
+                # The server has committed, but the client does not get the reply that contains this word.
+                if self.drop_reply_with is not None and source is pair[1] and self.drop_reply_with in data:
+                    self.drop_reply_with = None
                     break
                 target.sendall(data)
-        self._hang_up(pair)
+        self._close_both(pair)
 
-    def _hang_up(self, pair: tuple[socket.socket, socket.socket]) -> None:
+    def _close_both(self, pair: tuple[socket.socket, socket.socket]) -> None:
         for one in pair:
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
@@ -307,58 +310,58 @@ class Line:
 
 
 @pytest.fixture
-def line(dsn: str) -> Iterator[Line]:
-    line = Line(dsn)
-    yield line
-    line.close()
+def proxy(dsn: str) -> Iterator[LossyProxy]:
+    proxy = LossyProxy(dsn)
+    yield proxy
+    proxy.close()
 
 
-def test_a_create_whose_reply_is_lost_has_happened_and_is_told_so(dsn: str, line: Line) -> None:
-    with Queue(line.dsn) as queue, Queue(dsn) as other:
-        line.swallow = b"created"
+def test_a_create_whose_reply_is_lost_may_have_happened(dsn: str, proxy: LossyProxy) -> None:
+    with Queue(proxy.dsn) as queue, Queue(dsn) as other:
+        proxy.drop_reply_with = b"created"
         with pytest.raises(ConnectionLost) as caught:
             queue.enqueue("a", 1)
         assert caught.value.may_have_happened
         assert other.status().waiting == 1
 
 
-def test_a_create_with_a_key_whose_reply_is_lost_finds_its_own_message(dsn: str, line: Line) -> None:
-    with Queue(line.dsn) as queue, Queue(dsn) as other:
-        line.swallow = b"created"
+def test_a_create_with_a_key_whose_reply_is_lost_finds_its_own_message(dsn: str, proxy: LossyProxy) -> None:
+    with Queue(proxy.dsn) as queue, Queue(dsn) as other:
+        proxy.drop_reply_with = b"created"
         created = queue.enqueue("a", 1, key="k")
         assert created.outcome == "duplicate"
         assert other.dequeue()[0].id == created.id
 
 
-def test_a_completion_whose_reply_is_lost_is_not_reported_as_a_lost_lease(line: Line) -> None:
-    with Queue(line.dsn) as queue:
+def test_a_completion_whose_reply_is_lost_is_not_reported_as_a_lost_lease(proxy: LossyProxy) -> None:
+    with Queue(proxy.dsn) as queue:
         queue.enqueue("a", 1)
         message = queue.dequeue()[0]
-        # What was completed is not named.
-        line.swallow = b"SELECT 0"
+        # The reply to a successful complete has no rows.
+        proxy.drop_reply_with = b"SELECT 0"
         with pytest.raises(ConnectionLost, match="the first attempt may have taken effect") as caught:
             message.complete()
         assert caught.value.may_have_happened
 
 
-def test_a_dequeue_whose_reply_is_lost_is_delivered_after_the_lease(line: Line) -> None:
-    with Queue(line.dsn) as queue:
+def test_messages_of_a_lost_reply_are_delivered_after_the_lease(proxy: LossyProxy) -> None:
+    with Queue(proxy.dsn) as queue:
         queue.enqueue("a", "the payload")
-        line.swallow = b"the payload"
+        proxy.drop_reply_with = b"the payload"
         assert len(queue.dequeue(lease_s=2)) == 0
         assert queue.dequeue(wait=30)[0].attempt == 2
 
 
-def test_a_load_whose_connection_breaks_creates_nothing(dsn: str, line: Line) -> None:
-    def broken() -> Iterator[NewMessage]:
+def test_a_load_whose_connection_is_lost_creates_nothing(dsn: str, proxy: LossyProxy) -> None:
+    def messages() -> Iterator[NewMessage]:
         for n in range(20_000):
             if n == 10_000:
-                line.close()
+                proxy.close()
             yield NewMessage(channel="a", payload=b"x" * 100)
 
-    with Queue(line.dsn, settings=HASTY) as queue, Queue(dsn) as other:
+    with Queue(proxy.dsn, settings=SHORT_RETRY) as queue, Queue(dsn) as other:
         with pytest.raises(ConnectionLost, match="no message was created") as caught:
-            queue.copy_in(broken())
+            queue.copy_in(messages())
         assert not caught.value.may_have_happened
         assert other.status().waiting == 0
 
@@ -376,6 +379,6 @@ def test_calls_survive_a_restart_of_the_server(own_server: Callable[..., Embedde
         assert queue.dequeue().outcome == "empty"
 
 
-def test_the_embedded_server_is_loaded_only_when_it_is_asked_for() -> None:
+def test_the_embedded_package_is_callable() -> None:
     assert callable(embedded)
     assert re.match(r"<module 'lonnymq.embedded'", repr(embedded))

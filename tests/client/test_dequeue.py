@@ -1,4 +1,4 @@
-"""Messages come out: leased, with their contents, to one worker at a time."""
+"""Dequeueing: messages are leased, with their contents, to one worker at a time."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ def test_a_leased_message_is_not_leased_again(queue: Any) -> None:
     assert len(queue.dequeue()) == 0
 
 
-def test_an_empty_answer_says_when_to_ask_again(queue: Any) -> None:
+def test_an_empty_batch_says_when_to_dequeue_again(queue: Any) -> None:
     queue.enqueue("a", 1, delay=30)
     batch = queue.dequeue()
     assert (batch.outcome, len(batch)) == (DequeueOutcome.EMPTY, 0)
@@ -34,21 +34,21 @@ def test_a_batch_is_a_sequence(queue: Any) -> None:
     assert batch.outcome is DequeueOutcome.LEASED
 
 
-def test_large_contents_are_all_there(queue: Any) -> None:
+def test_large_contents_are_complete(queue: Any) -> None:
     contents = [bytes([n]) * 3_000_000 for n in range(8)]
     for content in contents:
         queue.enqueue("a", content)
     assert [message.content for message in queue.dequeue(10)] == contents
 
 
-def test_a_large_state_is_there_too(queue: Any) -> None:
+def test_a_large_state_is_complete(queue: Any) -> None:
     queue.enqueue("a", b"x" * 1_000_000)
     queue.dequeue()[0].defer(state=b"y" * 1_000_000)
     message = queue.dequeue()[0]
     assert (message.content, message.state_content) == (b"x" * 1_000_000, b"y" * 1_000_000)
 
 
-def test_a_message_cancelled_before_it_could_be_read_is_dropped(
+def test_a_message_cancelled_before_its_content_is_read_is_dropped(
     server: object, dsn: str, connect: Connect
 ) -> None:
     with Queue(dsn) as queue:
@@ -72,7 +72,9 @@ def test_a_rolled_back_dequeue_leaves_its_messages(queue: Any, open_connection: 
     assert len(queue.dequeue()) == 1
 
 
-def test_another_isolation_level_is_refused(queue: Any, open_connection: OpenConnection) -> None:
+def test_dequeueing_in_another_isolation_level_is_refused(
+    queue: Any, open_connection: OpenConnection
+) -> None:
     connection = open_connection()
     connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
     with pytest.raises(WrongIsolationLevel, match="READ COMMITTED"):
@@ -88,14 +90,14 @@ def test_an_expired_lease_is_delivered_again(queue: Any, connect: Connect) -> No
     assert again.complete() == "completed"
 
 
-def test_the_worker_is_known(queue: Any, connect: Connect) -> None:
+def test_a_lease_shows_its_worker(queue: Any, connect: Connect) -> None:
     queue.enqueue("a", 1)
     queue.dequeue(worker="host-7")
     assert connect().execute("select worker from lease_status").fetchall() == [("host-7",)]
 
 
-def test_a_dequeue_on_our_own_connection_does_not_wait_for_the_disk(dsn: str) -> None:
-    """And what the same connection does afterwards is durable again."""
+def test_synchronous_commit_is_on_again_after_a_dequeue(dsn: str) -> None:
+    """A dequeue on our own connection turns it off for its own transaction only."""
     with Queue(dsn) as queue:
         queue.enqueue("a", 1)
         queue.dequeue()
@@ -110,7 +112,7 @@ def test_tenants_take_turns(queue: Any) -> None:
     assert "small" in channels
 
 
-def test_the_messages_of_two_queues_in_one_database_do_not_meet(
+def test_two_queues_in_one_database_are_separate(
     open_queue: Callable[..., Any],
 ) -> None:
     one, other = open_queue(), open_queue(schema="weird \"; drop schema lonnymq; -- % {x} '")
@@ -119,4 +121,4 @@ def test_the_messages_of_two_queues_in_one_database_do_not_meet(
     other.enqueue("a", "other")
     assert [message.payload for message in one.dequeue(10)] == ["one"]
     assert [message.payload for message in other.dequeue(10)] == ["other"]
-    assert other.verify() == []
+    assert other.check() == []

@@ -1,4 +1,4 @@
-"""Messages enter: one, many, inside the caller's transaction, now or later."""
+"""Enqueueing: one message or many, in the caller's transaction, for now or later."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -23,13 +23,13 @@ from tests.conftest import Connect
         {"nested": {"deep": [[]]}},
     ],
 )
-def test_a_payload_comes_back_as_it_went_in(queue: Any, payload: Any) -> None:
+def test_a_payload_is_returned_unchanged(queue: Any, payload: Any) -> None:
     queue.enqueue("a", payload)
     assert queue.dequeue()[0].payload == payload
 
 
 @pytest.mark.parametrize("content", [b"", b"\0\xff", bytes(range(256)), bytearray(b"x"), memoryview(b"y")])
-def test_bytes_pass_as_they_are(queue: Any, content: Any) -> None:
+def test_bytes_are_returned_unchanged(queue: Any, content: Any) -> None:
     queue.enqueue("a", content)
     assert queue.dequeue()[0].content == bytes(content)
 
@@ -39,7 +39,7 @@ def test_json_is_stored_compactly_and_readably(queue: Any) -> None:
     assert queue.dequeue()[0].content == '{"name":"Zoë","n":[1,2]}'.encode()
 
 
-def test_content_that_is_no_json_cannot_be_decoded_but_can_be_read(queue: Any) -> None:
+def test_content_that_is_not_json_can_be_read_but_not_decoded(queue: Any) -> None:
     queue.enqueue("a", b"\xff\xfe")
     message = queue.dequeue()[0]
     with pytest.raises(DecodeError, match=f"message {message.id}"):
@@ -60,7 +60,7 @@ def test_another_codec_can_be_chosen(open_queue: OpenQueue) -> None:
     assert queue.dequeue()[0].payload == "HELLO!"
 
 
-def test_a_message_tells_all_about_its_attempt(queue: Any) -> None:
+def test_a_message_describes_its_attempt(queue: Any) -> None:
     created = queue.enqueue("acme", 1, key="order-42", max_attempts=5)
     message = queue.dequeue(lease_s=60, worker="w1")[0]
     assert (message.id, message.channel, message.key) == (created.id, "acme", "order-42")
@@ -69,12 +69,12 @@ def test_a_message_tells_all_about_its_attempt(queue: Any) -> None:
     assert abs(datetime.now(UTC) - message.created_at) < timedelta(minutes=1)
 
 
-def test_messages_of_a_channel_come_in_order(queue: Any) -> None:
+def test_messages_of_a_channel_are_leased_in_order(queue: Any) -> None:
     ids = [queue.enqueue("a", n).id for n in range(20)]
     assert [message.id for message in queue.dequeue(20)] == ids
 
 
-def test_many_messages_come_in_the_order_given(queue: Any) -> None:
+def test_many_messages_are_leased_in_the_order_given(queue: Any) -> None:
     created = queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(100)])
     assert {one.outcome for one in created} == {CreateOutcome.CREATED}
     messages = queue.dequeue(100)
@@ -82,12 +82,12 @@ def test_many_messages_come_in_the_order_given(queue: Any) -> None:
     assert [message.id for message in messages] == [one.id for one in created]
 
 
-def test_no_messages_are_no_trouble(queue: Any) -> None:
+def test_empty_sequences_are_accepted(queue: Any) -> None:
     assert queue.enqueue_many([]) == []
     assert queue.complete([]) == []
 
 
-def test_many_messages_answer_one_by_one(queue: Any) -> None:
+def test_enqueueing_many_messages_returns_an_outcome_for_each(queue: Any) -> None:
     queue.channel("full").set(max_size=1)
     first = queue.enqueue("a", 1, key="k")
     created = queue.enqueue_many(
@@ -124,7 +124,7 @@ def test_a_delayed_message_is_not_released_early(queue: Any, later: dict[str, An
     assert queue.channel("a").explain().reason == "scheduled"
 
 
-def test_a_message_for_a_time_waits_for_it(queue: Any) -> None:
+def test_a_scheduled_message_waits_for_its_time(queue: Any) -> None:
     at = datetime.now(UTC) + timedelta(days=1)
     queue.enqueue("a", "later", at=at)
     queue.enqueue("a", "overdue", at=datetime(1969, 7, 20, tzinfo=UTC))
@@ -144,7 +144,7 @@ def test_a_message_exists_if_and_only_if_the_callers_transaction_commits(
     assert [message.payload for message in queue.dequeue(10)] == ["committed"]
 
 
-def test_the_callers_rows_may_come_in_any_shape(queue: Any, open_connection: OpenConnection) -> None:
+def test_the_callers_connection_may_have_any_row_factory(queue: Any, open_connection: OpenConnection) -> None:
     from psycopg.rows import dict_row
 
     connection = open_connection(row_factory=dict_row, autocommit=True)
@@ -152,37 +152,39 @@ def test_the_callers_rows_may_come_in_any_shape(queue: Any, open_connection: Ope
     assert queue.dequeue(connection=connection)[0].complete(connection=connection) == "completed"
 
 
-def test_a_connection_of_the_other_kind_is_refused(queue: Any, flavour: str) -> None:
+def test_an_object_that_is_not_a_connection_is_refused(queue: Any, flavour: str) -> None:
     expected = "psycopg AsyncConnection" if flavour == "async" else "psycopg Connection"
-    with pytest.raises(InvalidArgument, match=f"connection must be a {expected} .*, got a object"):
+    with pytest.raises(
+        InvalidArgument, match=f"connection must be a {expected} .*, got a value of type object"
+    ):
         queue.enqueue("a", 1, connection=object())
 
 
-def test_plain_sql_sees_what_the_client_wrote(queue: Any, connect: Connect) -> None:
+def test_plain_sql_can_read_what_the_client_wrote(queue: Any, connect: Connect) -> None:
     created = queue.enqueue("a", {"n": 1})
     row = connect().execute("select message from message_json where id = %s", (created.id,)).fetchone()
     assert row is not None
     assert row[0]["content"] == json.loads('{"n": 1}')
 
 
-def test_dropped_messages_are_an_error_if_that_is_asked_for(queue: Any) -> None:
+def test_dropped_messages_raise_an_error_on_request(queue: Any) -> None:
     queue.channel("full").set(max_size=1)
     queue.enqueue("full", 1, raise_if_dropped=True)
-    with pytest.raises(ChannelFull, match=r"1 of 1 messages dropped.*'full'.*raise max_size") as caught:
+    with pytest.raises(ChannelFull, match=r"1 of 1 messages were dropped.*'full'.*raise max_size") as caught:
         queue.enqueue("full", 2, raise_if_dropped=True)
     assert caught.value.channels == ("full",)
     with pytest.raises(ChannelFull):
         queue.channel("full").enqueue(2, raise_if_dropped=True)
     assert queue.enqueue("full", 2).outcome == "dropped"
     many = [NewMessage(channel=name, payload=1) for name in ("full", "empty", "full")]
-    with pytest.raises(ChannelFull, match="2 of 3 messages dropped") as caught:
+    with pytest.raises(ChannelFull, match="2 of 3 messages were dropped") as caught:
         queue.enqueue_many(many, raise_if_dropped=True)
     # The others were created.
     assert [one.outcome for one in caught.value.created] == ["dropped", "created", "dropped"]
     assert queue.status().waiting == 2
 
 
-def test_an_error_for_dropped_messages_rolls_a_callers_transaction_back(
+def test_channel_full_leaves_the_callers_transaction_to_roll_back(
     queue: Any, open_connection: OpenConnection
 ) -> None:
     queue.channel("full").set(max_size=0)

@@ -1,4 +1,4 @@
-"""Where a client goes without a DSN, and what it shows of one: never the password."""
+"""Where a client connects without a DSN, and that it never shows the password of one."""
 
 import asyncio
 import inspect
@@ -19,11 +19,11 @@ SECRET = f"postgresql://ann:{PASSWORD}@db.example:5433/shop"
 HIDDEN = ("s3cret", "hidden")
 
 
-def test_without_a_dsn_the_variables_of_the_command_line_are_read(
+def test_without_a_dsn_lonnymq_dsn_is_used(
     dsn: str, open_queue: OpenQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LONNYMQ_DSN", dsn)
-    # Which goes before these.
+    # It takes precedence over these.
     monkeypatch.setenv("PGHOST", "/nowhere")
     monkeypatch.setenv("PGDATABASE", "nowhere")
     queue = open_queue("")
@@ -33,7 +33,7 @@ def test_without_a_dsn_the_variables_of_the_command_line_are_read(
         assert other.status().waiting == 1
 
 
-def test_without_a_dsn_and_lonnymq_dsn_libpqs_variables_are_read(
+def test_without_a_dsn_and_lonnymq_dsn_libpqs_variables_are_used(
     dsn: str, open_queue: OpenQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LONNYMQ_DSN", "")
@@ -44,7 +44,7 @@ def test_without_a_dsn_and_lonnymq_dsn_libpqs_variables_are_read(
     assert open_queue("").enqueue("a", 1).outcome == "created"
 
 
-def test_the_schema_too_is_read_from_the_environment(
+def test_the_schema_can_come_from_the_environment(
     database: Database, open_queue: OpenQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LONNYMQ_SCHEMA", "other")
@@ -56,7 +56,7 @@ def test_the_schema_too_is_read_from_the_environment(
     assert Queue().schema == "lonnymq"
 
 
-def test_a_worker_without_a_dsn_works_the_queue_of_the_environment(dsn: str, connect: Connect) -> None:
+def test_a_worker_without_a_dsn_uses_the_queue_of_the_environment(dsn: str, connect: Connect) -> None:
     program = (
         "import lonnymq, os\n"
         "lonnymq.Queue().enqueue('a', 1)\n"
@@ -71,8 +71,8 @@ def test_a_worker_without_a_dsn_works_the_queue_of_the_environment(dsn: str, con
     assert connect().execute("select count(*) from message").fetchone() == (0,)
 
 
-def test_what_is_shown_of_a_client_has_no_password() -> None:
-    async def shown() -> list[str]:
+def test_reprs_of_clients_contain_no_password() -> None:
+    async def reprs() -> list[str]:
         things: list[Any] = []
         for queue in (Queue(SECRET), AsyncQueue(SECRET)):
             things += [queue, queue.channel("a"), queue.dead(), queue.dead("a"), queue.cron, queue.history]
@@ -80,10 +80,10 @@ def test_what_is_shown_of_a_client_has_no_password() -> None:
         things.append(Worker(SECRET, print))
         return [repr(thing) for thing in things]
 
-    texts = asyncio.run(shown())
+    texts = asyncio.run(reprs())
     for text in texts:
         assert not any(word in text for word in HIDDEN)
-    # And says which queue it is.
+    # They also say which queue it is.
     assert "schema='lonnymq' host=db.example port=5433 dbname=shop user=ann" in texts[0]
 
 
@@ -99,7 +99,7 @@ def test_errors_about_a_dsn_do_not_show_it(wrong: Any) -> None:
         assert not any(word in repr(caught.value) for word in HIDDEN)
 
 
-def test_an_unreachable_server_is_told_without_the_password(open_queue: OpenQueue) -> None:
+def test_the_error_for_an_unreachable_server_hides_the_password(open_queue: OpenQueue) -> None:
     queue = open_queue(
         f"postgresql://ann:{PASSWORD}@127.0.0.1:1/shop", settings=ClientSettings(retry_for_s=0)
     )

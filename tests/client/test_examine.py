@@ -1,4 +1,4 @@
-"""What a doctor asks, and scripts for those who apply them themselves."""
+"""The examination behind `lonnymq doctor`, and scripts for installing by hand."""
 
 import uuid
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from tests.client.conftest import OpenQueue
 from tests.conftest import Connect, Database
 
 
-def test_an_examination_knows_server_schema_tables_and_privileges(queue: Any) -> None:
+def test_an_examination_covers_server_schema_tables_and_privileges(queue: Any) -> None:
     found = queue.examine()
     assert found.server.version_number >= 140000
     assert abs((datetime.now(UTC) - found.server.clock).total_seconds()) < 60
@@ -25,13 +25,13 @@ def test_an_examination_knows_server_schema_tables_and_privileges(queue: Any) ->
     assert found.channels == ()
 
 
-def test_an_examination_works_where_nothing_is_installed(database: Database, open_queue: OpenQueue) -> None:
+def test_an_examination_works_if_no_queue_is_installed(database: Database, open_queue: OpenQueue) -> None:
     found = open_queue(database(is_empty=True)).examine()
     assert found.schema.state is SchemaState.MISSING
     assert (found.privileges.is_there, found.tables) == (False, ())
 
 
-def test_an_examination_works_for_a_role_that_may_do_nothing_and_for_a_reader(
+def test_an_examination_works_without_privileges_and_as_a_reader(
     dsn: str, connect: Connect, open_queue: OpenQueue
 ) -> None:
     owner, name = connect(), f"lonnymq_{uuid.uuid4().hex[:8]}"
@@ -40,7 +40,7 @@ def test_an_examination_works_for_a_role_that_may_do_nothing_and_for_a_reader(
     try:
         found = queue.examine()
         assert (found.privileges.functions, found.privileges.is_owner) == ((), False)
-        # Which version is installed is noted where everybody may read it.
+        # Every role may read which version is installed.
         assert found.schema.state is SchemaState.CURRENT
         owner.execute("select queue_grant(%s, 'reader')", (name,))
         found = queue.examine()
@@ -66,7 +66,7 @@ def test_overdue_channels_are_found(queue: Any, connect: Connect) -> None:
     assert all(119 < one.overdue_s < 1000 for one in found)
 
 
-def test_a_queue_counts_what_happens(queue: Any) -> None:
+def test_activity_counters_grow(queue: Any) -> None:
     before = queue.activity()
     queue.enqueue("a", 1)
     queue.dequeue()[0].complete()
@@ -80,9 +80,9 @@ def test_the_script_of_a_migration_brings_an_older_queue_up_to_date(database: Da
     with psycopg.connect(dsn, autocommit=True) as connection, Queue(dsn) as queue:
         connection.execute("drop function lonnymq.queue_event()")
         connection.execute("comment on table lonnymq.migration is 'lonnymq of another day'")
-        assert queue.check().state is SchemaState.OUTDATED
+        assert queue.schema_status().state is SchemaState.OUTDATED
         connection.execute(queue.sql(version=1).encode())
-        assert queue.check().state is SchemaState.CURRENT
+        assert queue.schema_status().state is SchemaState.CURRENT
         queue.enqueue("a", 1)
         assert len(queue.dequeue()) == 1
         for version in (0, 999):

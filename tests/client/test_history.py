@@ -1,4 +1,4 @@
-"""Retention: old partitions go, and nobody waits for it."""
+"""Retention: old partitions are dropped without blocking anybody."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,7 +13,7 @@ DAY_MS = 86_400_000
 
 
 def add_partition(connection: psycopg.Connection[Any], days_ago: int) -> str:
-    """Make a partition of a day that history_prepare no longer makes."""
+    """Make a partition for a day in the past, which history_prepare does not make."""
     day = (datetime.now(UTC) - timedelta(days=days_ago)).replace(hour=0, minute=0, second=0, microsecond=0)
     name = f"history_{day:%Y%m%d}"
     begin = int(day.timestamp()) * 1000
@@ -27,14 +27,14 @@ def names(queue: Any) -> list[str]:
     return [partition.name for partition in queue.history.partitions()]
 
 
-def test_partitions_are_made_ahead(queue: Any) -> None:
+def test_partitions_are_created_in_advance(queue: Any) -> None:
     assert len(names(queue)) == 15
     assert queue.history.prepare(days=16) == 2
     assert len(names(queue)) == 17
     assert queue.history.prepare(days=16) == 0
 
 
-def test_old_partitions_are_dropped_and_younger_ones_kept(queue: Any, connect: Connect) -> None:
+def test_old_partitions_are_dropped_and_newer_ones_kept(queue: Any, connect: Connect) -> None:
     connection = connect()
     old = [add_partition(connection, days_ago) for days_ago in (40, 31)]
     young = add_partition(connection, 5)
@@ -50,7 +50,7 @@ def test_todays_partition_is_never_dropped(queue: Any) -> None:
     assert names(queue) == before
 
 
-def test_nobody_waits_while_a_completer_keeps_a_prune_waiting(queue: Any, connect: Connect) -> None:
+def test_a_blocked_prune_does_not_block_completions(queue: Any, connect: Connect) -> None:
     queue.set(history="metadata")
     old = add_partition(connect(), 40)
     queue.enqueue("a", 1)
@@ -61,16 +61,16 @@ def test_nobody_waits_while_a_completer_keeps_a_prune_waiting(queue: Any, connec
     completer.execute("select message_complete(array[%s], array[%s])", (message.id, message.token))
     with pytest.raises(Busy, match=old):
         queue.history.prune(timedelta(days=30), retry_for_s=0.3)
-    hurried = connect()
-    hurried.execute("set lock_timeout = '50ms'")
-    hurried.execute("select message_complete(array[%s], array[%s])", (other.id, other.token))
+    impatient = connect()
+    impatient.execute("set lock_timeout = '50ms'")
+    impatient.execute("select message_complete(array[%s], array[%s])", (other.id, other.token))
     completer.execute("commit")
-    # Detaching had begun, and is finished now.
+    # The detach that had begun is finished now.
     assert queue.history.prune(timedelta(days=30)) == [old]
     assert old not in names(queue)
 
 
-def test_a_prune_that_was_cut_off_after_detaching_is_finished(queue: Any, connect: Connect) -> None:
+def test_a_prune_interrupted_after_detaching_can_be_finished(queue: Any, connect: Connect) -> None:
     connection = connect()
     old = add_partition(connection, 40)
     connection.execute(f"alter table history detach partition {old} concurrently".encode())
@@ -78,7 +78,7 @@ def test_a_prune_that_was_cut_off_after_detaching_is_finished(queue: Any, connec
     assert connection.execute("select to_regclass(%s)", (f"lonnymq.{old}",)).fetchone() == (None,)
 
 
-def test_history_remembers_finished_attempts(queue: Any, connect: Connect) -> None:
+def test_history_records_finished_attempts(queue: Any, connect: Connect) -> None:
     queue.set(history="metadata")
     queue.enqueue("a", 1)
     queue.dequeue(worker="w")[0].defer(error="oh")

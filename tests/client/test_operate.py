@@ -1,4 +1,4 @@
-"""Operators look and steer: channels, dead letters, settings, roles."""
+"""Inspecting and operating: channels, dead letters, settings, roles."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -22,7 +22,7 @@ from tests.client.conftest import OpenQueue
 from tests.conftest import Connect
 
 
-def test_a_policy_changes_only_where_it_is_given(queue: Any) -> None:
+def test_setting_some_policy_fields_keeps_the_others(queue: Any) -> None:
     channel = queue.channel("acme")
     channel.set(max_concurrency=3, weight=2, max_size=10)
     channel.set(release_interval_ms=100, weight=None)
@@ -53,7 +53,7 @@ def test_a_paused_channel_releases_nothing_until_it_is_resumed(queue: Any) -> No
     assert len(queue.dequeue()) == 1
 
 
-def test_a_capped_channel_says_so(queue: Any) -> None:
+def test_a_channel_at_its_cap_is_explained_as_capped(queue: Any) -> None:
     queue.channel("a").set(max_concurrency=1)
     queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(3)])
     assert len(queue.dequeue(10)) == 1
@@ -124,7 +124,7 @@ def test_settings_are_changed_and_returned(queue: Any) -> None:
     assert queue.status().history is HistoryMode.FULL
 
 
-def test_the_status_counts(queue: Any) -> None:
+def test_the_status_counts_channels_and_messages(queue: Any) -> None:
     queue.enqueue_many([NewMessage(channel=name, payload=1) for name in "aab"])
     queue.dequeue(1)
     queue.dequeue(1)[0].bury()
@@ -133,20 +133,20 @@ def test_the_status_counts(queue: Any) -> None:
 
 
 @pytest.mark.broken_on_purpose
-def test_a_broken_queue_is_found_and_mended(queue: Any, connect: Connect) -> None:
+def test_broken_invariants_are_found_and_repaired(queue: Any, connect: Connect) -> None:
     queue.enqueue("a", 1)
     queue.dequeue()
     connect().execute("insert into turn (channel_id, version) select channel_id, version + 1 from turn")
-    problems = queue.verify()
+    problems = queue.check()
     assert problems
     assert problems[0].channel == "a"
-    queue.verify(repair=True)
-    assert queue.verify() == []
+    queue.check(repair=True)
+    assert queue.check() == []
 
 
 @pytest.fixture
 def role(connect: Connect) -> Any:
-    """A role of this test's own; roles belong to the whole server."""
+    """A role for this test only, because roles belong to the whole server."""
     name = f'role "{time.time_ns()}"'
     connection = connect()
     connection.execute(
@@ -200,6 +200,6 @@ def test_a_reader_role_sees_channels_but_no_content(
     assert theirs.channel("a").explain().reason == "ready"
     assert theirs.channel("a").status().policy.weight == 2
     assert theirs.status().waiting == 1
-    assert theirs.check().state == "current"
+    assert theirs.schema_status().state == "current"
     with pytest.raises(NotPermitted):
         theirs.dead().list()

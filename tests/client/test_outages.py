@@ -1,4 +1,4 @@
-"""Servers that are away: how soon they are found again, what is logged, and what is not waited for."""
+"""Unreachable servers: how soon clients reconnect, what is logged, and what is not retried."""
 
 import logging
 import threading
@@ -18,9 +18,9 @@ from tests.client.conftest import OpenQueue
 from tests.conftest import Connect
 from tests.worker.proxy import Proxy
 
-AWAY_S = 8.0
-# Of five seconds, the rest is for a slow machine.
-MOST_PAUSE_S = 2.0
+OUTAGE_S = 8.0
+# Less than the promised five seconds, because the machine may be slow.
+MAX_PAUSE_S = 2.0
 
 
 @pytest.fixture
@@ -30,12 +30,12 @@ def proxy(dsn: str) -> Iterator[Proxy]:
 
 
 def lines_of(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What a program with default logging shows."""
+    """Return what a program with default logging shows."""
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["first call", "later call"])
-def test_a_call_outlasts_an_outage_and_logs_its_begin_and_its_end(
+def test_a_call_survives_an_outage_and_logs_its_start_and_end(
     proxy: Proxy, open_queue: OpenQueue, caplog: pytest.LogCaptureFixture, is_first: bool
 ) -> None:
     queue = open_queue(proxy.dsn)
@@ -48,21 +48,21 @@ def test_a_call_outlasts_an_outage_and_logs_its_begin_and_its_end(
         back_at.append(time.monotonic())
         proxy.open()
 
-    timer = threading.Timer(AWAY_S, come_back)
+    timer = threading.Timer(OUTAGE_S, come_back)
     timer.start()
     assert queue.enqueue("a", 2, key="k").outcome == "created"
     took_s = time.monotonic() - back_at[0]
     timer.join()
     assert took_s < 5.0
     pauses = [after - before for before, after in pairwise(proxy.knocks)]
-    assert max(pauses) < MOST_PAUSE_S
+    assert max(pauses) < MAX_PAUSE_S
     begin, end = lines_of(caplog)
     assert begin.startswith("no connection to host=127.0.0.1")
     assert "trying again" in begin
     assert "again after" in end
 
 
-def test_an_outage_that_lasts_longer_than_the_retries_is_an_error_each_time_and_a_line_once(
+def test_a_long_outage_fails_each_call_but_is_logged_once(
     proxy: Proxy, open_queue: OpenQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue = open_queue(proxy.dsn, settings=ClientSettings(retry_for_s=0.5))
@@ -78,7 +78,7 @@ def test_an_outage_that_lasts_longer_than_the_retries_is_an_error_each_time_and_
     assert len(lines_of(caplog)) == 2
 
 
-def test_many_threads_find_the_server_again(proxy: Proxy) -> None:
+def test_many_threads_reconnect_after_an_outage(proxy: Proxy) -> None:
     with (
         Queue(proxy.dsn, settings=ClientSettings(pool_max_size=3)) as queue,
         ThreadPoolExecutor(20) as threads,
@@ -91,9 +91,7 @@ def test_many_threads_find_the_server_again(proxy: Proxy) -> None:
         assert [future.result(10).outcome for future in waiting] == ["created"] * 20
 
 
-def test_a_role_with_too_many_connections_waits_for_room(
-    dsn: str, connect: Connect, open_queue: OpenQueue
-) -> None:
+def test_a_role_at_its_connection_limit_waits(dsn: str, connect: Connect, open_queue: OpenQueue) -> None:
     admin, name = connect(), f"crowded_{uuid.uuid4().hex[:8]}"
     role = sql.Identifier(name)
     admin.execute(sql.SQL("create role {} login connection limit 0").format(role))
@@ -111,7 +109,7 @@ def test_a_role_with_too_many_connections_waits_for_room(
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "reason"),
     [
         ({"dbname": "nowhere"}, 'database "nowhere" does not exist'),
         ({"user": "nobody_here"}, 'role "nobody_here" does not exist'),
@@ -122,12 +120,12 @@ def test_a_role_with_too_many_connections_waits_for_room(
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_a_login_that_no_waiting_makes_right_is_refused_at_once(
-    dsn: str, open_queue: OpenQueue, changes: dict[str, Any], words: str
+def test_a_login_that_cannot_succeed_is_refused_at_once(
+    dsn: str, open_queue: OpenQueue, changes: dict[str, Any], reason: str
 ) -> None:
     queue = open_queue(conninfo.make_conninfo(dsn, **changes))
     began = time.monotonic()
-    with pytest.raises(LoginRefused, match=words) as caught:
+    with pytest.raises(LoginRefused, match=reason) as caught:
         queue.enqueue("a", 1)
     assert time.monotonic() - began < 5
     assert is_hopeless(caught.value)
@@ -143,7 +141,7 @@ def test_a_refused_login_begins_with_the_servers_own_reason(
     queue = open_queue(conninfo.make_conninfo(dsn, dbname="nowhere", **several))
     with pytest.raises(LoginRefused, match=r'^database "nowhere" does not exist \(server ') as caught:
         queue.status()
-    # Of two hosts that are the same, once.
+    # Two identical hosts are named once.
     assert str(caught.value).count("does not exist") == 1
 
 
@@ -158,7 +156,7 @@ def test_a_wrong_or_missing_password_is_refused_at_once(own_server: Callable[...
         assert time.monotonic() - began < 5
 
 
-def test_of_several_hosts_one_that_is_away_is_waited_for(dsn: str, open_queue: OpenQueue) -> None:
+def test_an_unreachable_host_among_several_is_retried(dsn: str, open_queue: OpenQueue) -> None:
     parts = conninfo.conninfo_to_dict(dsn)
     several = conninfo.make_conninfo(
         dsn, host=f"127.0.0.1,{parts['host']}", port=f"1,{parts.get('port') or 5432}", dbname="nowhere"
@@ -169,7 +167,7 @@ def test_of_several_hosts_one_that_is_away_is_waited_for(dsn: str, open_queue: O
     assert not isinstance(caught.value, LoginRefused)
 
 
-def test_connections_that_were_used_in_an_outage_are_not_counted_twice(proxy: Proxy) -> None:
+def test_outages_do_not_leak_places_in_the_pool(proxy: Proxy) -> None:
     settings = ClientSettings(pool_max_size=1, retry_for_s=0.3)
     with Queue(proxy.dsn, settings=settings) as queue:
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""Looking at messages and busy channels from outside, without leasing anything."""
+"""Inspecting messages and busy channels without leasing anything."""
 
 from datetime import timedelta
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from lonnymq import InvalidArgument, NewMessage
 
 
-def test_peeking_shows_a_channels_next_messages_in_their_order_and_leases_none(queue: Any) -> None:
+def test_peek_returns_the_next_messages_without_leasing_them(queue: Any) -> None:
     later = queue.enqueue("acme", {"n": 1}, delay=timedelta(hours=1)).id
     first = queue.enqueue("acme", {"n": 2}, key="k", max_attempts=7).id
     urgent = queue.enqueue("acme", {"n": 3}, priority=5).id
@@ -29,7 +29,7 @@ def test_peeking_shows_a_channels_next_messages_in_their_order_and_leases_none(q
     assert queue.status().leased == 0
 
 
-def test_what_is_being_worked_is_peeked_at_by_itself(queue: Any) -> None:
+def test_peek_returns_leased_messages_only_on_request(queue: Any) -> None:
     queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(3)])
     queue.channel("a").set(max_attempts=4)
     (message,) = queue.dequeue(worker="worker-1")
@@ -42,7 +42,7 @@ def test_what_is_being_worked_is_peeked_at_by_itself(queue: Any) -> None:
     assert message.id not in [one.id for one in queue.peek("a")]
 
 
-def test_one_message_is_shown_while_it_is_live(queue: Any) -> None:
+def test_show_returns_a_message_while_it_is_live(queue: Any) -> None:
     made = queue.enqueue("a", "x" * 5000).id
     assert queue.show(made).content_bytes == len(queue.show(made).content) == 5002
     (message,) = queue.dequeue()
@@ -58,7 +58,7 @@ def test_one_message_is_shown_while_it_is_live(queue: Any) -> None:
     assert queue.show(-1) is None
 
 
-def test_one_dead_letter_is_shown(queue: Any) -> None:
+def test_show_returns_a_dead_letter(queue: Any) -> None:
     made = [queue.enqueue("a", n).id for n in range(2)]
     queue.bury(queue.dequeue(2), error="no")
     assert queue.dead().show(made[1]).id == queue.dead("a").show(made[1]).id == made[1]
@@ -93,6 +93,6 @@ def test_the_busiest_channels_come_first(queue: Any) -> None:
         (lambda queue: queue.busiest(limit=10_001), "limit"),
     ],
 )
-def test_a_wrong_argument_is_named(queue: Any, call: Any, argument: str) -> None:
+def test_an_invalid_argument_is_named(queue: Any, call: Any, argument: str) -> None:
     with pytest.raises(InvalidArgument, match=f"^{argument} must be"):
         call(queue)

@@ -1,4 +1,4 @@
-"""A channel's policy is stated once: SQL, the clients and the reference follow it."""
+"""A channel's policy is defined once; SQL, the clients and the reference are generated from it."""
 
 import inspect
 from pathlib import Path
@@ -27,7 +27,7 @@ def values_of(field: PolicyField) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("name", POLICY_FIELDS)
-def test_a_field_takes_its_range_and_none_restores_its_default(queue: Any, name: str) -> None:
+def test_a_field_accepts_its_range_and_none_restores_its_default(queue: Any, name: str) -> None:
     channel = queue.channel("acme")
     for value in values_of(POLICY_FIELDS[name]):
         channel.set(**{name: value})
@@ -79,23 +79,23 @@ def test_the_table_itself_refuses_numbers_outside_their_range(queue: Any, connec
                 session.execute(f"update lonnymq.channel set {field.name} = {value}")
 
 
-def test_whole_numbers_with_a_decimal_point_are_taken_as_such(queue: Any, connect: Connect) -> None:
+def test_whole_numbers_may_have_a_decimal_point(queue: Any, connect: Connect) -> None:
     connect().execute("""select lonnymq.channel_set('acme', '{"weight": 3.0, "max_size": 1e3}')""")
     assert queue.channel("acme").status().policy == ChannelPolicy(weight=3, max_size=1000)
 
 
-def test_the_changes_that_set_takes_are_the_fields_of_the_policy() -> None:
+def test_set_accepts_exactly_the_fields_of_the_policy() -> None:
     policy = get_type_hints(ChannelPolicy)
     assert {name: kind | None for name, kind in policy.items()} == get_type_hints(PolicyChanges)
     assert PolicyChanges.__required_keys__ == frozenset()
     assert "changes" in inspect.signature(Channel.set).parameters
 
 
-def test_what_is_written_from_the_policy_is_current() -> None:
+def test_generated_policy_blocks_are_up_to_date() -> None:
     assert tool.main(["--check"]) == 0
 
 
-def test_a_block_that_differs_is_found_and_written_again(tmp_path: Path) -> None:
+def test_an_outdated_policy_block_is_found_and_regenerated(tmp_path: Path) -> None:
     page = tmp_path / "page.sql"
     page.write_text("a\n  -- policy x: written by hand\n  old\n  -- end of policy x\nb\n")
     targets = {page: {"x": lambda: "new\nlines"}}

@@ -1,4 +1,4 @@
-"""Defaults of a server, a database or a role that would change what calls do."""
+"""Defaults of a server, a database or a role that would change the behaviour of calls."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -33,7 +33,7 @@ DEFAULTS = {
     "xmloption": "document",
     "quote_all_identifiers": "on",
 }
-# With these a borrowed connection cannot be used, or not for long; that has errors of its own.
+# With these, a borrowed connection cannot be used, or not for long.
 UNFIT = {
     "default_transaction_isolation",
     "default_transaction_read_only",
@@ -49,9 +49,9 @@ SetDefault = Callable[[str, str], None]
 
 @pytest.fixture
 def set_default(dsn: str) -> Iterator[SetDefault]:
-    """Sets a default of the test's database, until the end of the test."""
+    """Sets a default of the test's database until the end of the test."""
     database = sql.Identifier(str(conninfo.conninfo_to_dict(dsn)["dbname"]))
-    # One that was there before and is not subject to them.
+    # This session starts before the defaults are set, so they do not apply to it.
     with psycopg.connect(dsn, autocommit=True) as admin:
 
         def set_default(name: str, value: str) -> None:
@@ -62,8 +62,8 @@ def set_default(dsn: str) -> Iterator[SetDefault]:
         admin.execute(sql.SQL("alter database {} reset all").format(database))
 
 
-def use_everything(queue: Any, connection: Any = None) -> None:
-    """The life of messages, with all that may be absent now there and now not."""
+def use_every_call(queue: Any, connection: Any = None) -> None:
+    """Use every kind of call, with and without each optional value."""
     on = {} if connection is None else {"connection": connection}
     made = queue.enqueue_many(
         [
@@ -98,12 +98,12 @@ def use_everything(queue: Any, connection: Any = None) -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), DEFAULTS.items(), ids=DEFAULTS)
-def test_our_own_connections_do_not_go_by_a_databases_defaults(
+def test_our_own_connections_ignore_the_databases_defaults(
     set_default: SetDefault, open_queue: OpenQueue, name: str, value: str
 ) -> None:
     set_default(name, value)
     queue = open_queue()
-    use_everything(queue)
+    use_every_call(queue)
     assert len(queue.dequeue(wait=0.2)) == 1
 
 
@@ -112,10 +112,10 @@ def test_borrowed_connections_work_with_other_defaults(
     set_default: SetDefault, queue: Any, open_connection: OpenConnection, name: str
 ) -> None:
     set_default(name, DEFAULTS[name])
-    use_everything(queue, open_connection())
+    use_every_call(queue, open_connection())
 
 
-def test_what_a_dsn_asks_for_goes_before_what_we_set(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_in_the_dsn_take_precedence_over_ours(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = conninfo.make_conninfo(dsn, options="-c statement_timeout=7s")
     monkeypatch.setenv("PGOPTIONS", "-c statement_timeout=9s -c lock_timeout=8s")
     for target, expected in ((asked, ("7s", "0")), (dsn, ("9s", "8s"))):
@@ -127,11 +127,11 @@ def test_what_a_dsn_asks_for_goes_before_what_we_set(dsn: str, monkeypatch: pyte
         assert found == (*expected, "on")
 
 
-def test_our_own_transactions_have_no_time_limit_of_the_databases(
+def test_our_own_transactions_ignore_the_databases_timeout(
     dsn: str, set_default: SetDefault, open_connection: OpenConnection
 ) -> None:
     if open_connection().info.server_version < 170_000:
-        pytest.skip("transaction_timeout is of PostgreSQL 17")
+        pytest.skip("transaction_timeout is new in PostgreSQL 17")
     set_default("transaction_timeout", "500ms")
     with Queue(dsn) as queue, queue.caller.source.connection() as connection:
         connection.execute("select pg_sleep(1)")
@@ -152,16 +152,16 @@ def test_our_own_transactions_have_no_time_limit_of_the_databases(
         '(0,0,-9223372036854775808,9999999999999999,,,,"(0,,)","(0,,)",)',
     ],
 )
-def test_a_default_for_what_a_session_remembers_stops_no_dequeue(
+def test_a_default_for_session_hints_does_not_stop_dequeues(
     dsn: str, set_default: SetDefault, open_queue: OpenQueue, hints: str
 ) -> None:
     with psycopg.connect(dsn) as connection:
         (oid,) = connection.execute("select 'lonnymq.turn'::regclass::oid").fetchone() or ("",)
     set_default(f"lonnymq.hints_2_{oid}", hints)
-    use_everything(open_queue())
+    use_every_call(open_queue())
 
 
-def test_a_borrowed_connection_that_cannot_be_used_says_why(
+def test_an_unusable_borrowed_connection_says_why(
     set_default: SetDefault, queue: Any, open_connection: OpenConnection
 ) -> None:
     queue.enqueue("a", 1)

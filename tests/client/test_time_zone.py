@@ -1,4 +1,4 @@
-"""Instants come in UTC, whatever the time zone of the session that read them."""
+"""Instants are returned in UTC, whatever the time zone of the session."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -9,7 +9,7 @@ from lonnymq import Queue
 
 
 @pytest.mark.parametrize("zone", ["America/Chicago", "Asia/Kathmandu"])
-def test_what_a_client_returns_is_in_utc(dsn: str, zone: str) -> None:
+def test_returned_instants_are_in_utc(dsn: str, zone: str) -> None:
     with Queue(psycopg.conninfo.make_conninfo(dsn, options=f"-c timezone={zone}")) as queue:
         queue.channel("acme").set(release_interval_ms=60_000)
         queue.enqueue("acme", 1)

@@ -1,4 +1,4 @@
-"""A queue that a newer version has made unfit for this client is not touched."""
+"""A queue of a newer version that excludes this client is not changed."""
 
 import uuid
 from collections.abc import Callable
@@ -16,13 +16,13 @@ from tests.conftest import Connect
 
 BREAK = "comment on table migration is 'lonnymq later 99 99'"
 FINE = "comment on table migration is 'lonnymq fine 98 1'"
-MEND = f"comment on table migration is 'lonnymq {files.fingerprint()} {files.latest_version()} 0'"
+RESTORE = f"comment on table migration is 'lonnymq {files.fingerprint()} {files.latest_version()} 0'"
 
 
 @pytest.fixture(autouse=True)
-def mended(connect: Connect) -> Any:
+def restored(connect: Connect) -> Any:
     yield
-    connect().execute(MEND)
+    connect().execute(RESTORE)
 
 
 CALLS: dict[str, Callable[..., Any]] = {
@@ -55,7 +55,7 @@ def test_a_newer_queue_that_allows_this_client_is_used(connect: Connect, queue: 
     assert queue.enqueue("a", 1).outcome == "created"
 
 
-def test_a_migration_is_noticed_by_clients_that_run(
+def test_running_clients_notice_a_migration(
     connect: Connect, queue: Any, open_connection: OpenConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (aio_caller, sync_caller):
@@ -63,18 +63,18 @@ def test_a_migration_is_noticed_by_clients_that_run(
         monkeypatch.setattr(module, "CHECK_VERSION_S", 0.0)
     queue.enqueue("a", 1)
     assert len(queue.dequeue(wait=0.1)) == 1
-    assert len(queue.dequeue(wait=0.1)) == 0  # by now on the connection that listens
+    assert len(queue.dequeue(wait=0.1)) == 0  # this time on the connection that listens
     connect().execute(BREAK)
     for call in (lambda: queue.enqueue("a", 1), lambda: queue.dequeue(wait=0.1), queue.status):
         with pytest.raises(SchemaTooNew):
             call()
     with pytest.raises(SchemaTooNew):
         queue.enqueue("a", 1, connection=open_connection())
-    connect().execute(MEND)
+    connect().execute(RESTORE)
     queue.enqueue("a", 1)
 
 
-def test_a_new_connection_looks_again(connect: Connect, queue: Any) -> None:
+def test_a_new_connection_checks_the_version_again(connect: Connect, queue: Any) -> None:
     queue.enqueue("a", 1)
     connect().execute(BREAK)
     connect().execute(
@@ -86,7 +86,7 @@ def test_a_new_connection_looks_again(connect: Connect, queue: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["producer", "worker", "reader", "operator"])
-def test_every_kind_of_role_can_look(dsn: str, connect: Connect, kind: str) -> None:
+def test_every_kind_of_role_can_check_the_version(dsn: str, connect: Connect, kind: str) -> None:
     admin, name = connect(), f"lonnymq_{uuid.uuid4().hex[:8]}"
     role = sql.Identifier(name)
     admin.execute(sql.SQL("create role {} login").format(role))

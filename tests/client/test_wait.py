@@ -1,4 +1,4 @@
-"""Waiting for a message: woken by a notification, and never sleeping through one."""
+"""Waiting for a message: a notification ends the wait, and none is missed."""
 
 import threading
 import time
@@ -23,14 +23,14 @@ def queue(dsn: str) -> Iterator[Queue]:
 
 @pytest.fixture
 def waiting(queue: Queue) -> Iterator[Waiting]:
-    """Starts a dequeue that waits, in a thread of its own."""
+    """Starts a waiting dequeue in its own thread."""
     with ThreadPoolExecutor() as threads:
         yield lambda **options: threads.submit(queue.dequeue, **{"wait": 30, **options})
 
 
 @pytest.fixture
 def until_asleep(connect: Connect) -> Callable[[int], None]:
-    """Blocks until so many sleepers have settled: registered, and no longer asking."""
+    """Waits until a number of sleepers are registered and no longer poll."""
     watcher = connect()
 
     def until_asleep(sleepers: int = 1) -> None:
@@ -46,7 +46,7 @@ def until_asleep(connect: Connect) -> Callable[[int], None]:
             if row is not None and row[0] >= sleepers:
                 return
             time.sleep(0.02)
-        raise AssertionError("nobody fell asleep")
+        raise AssertionError("no dequeue went to sleep")
 
     return until_asleep
 
@@ -57,7 +57,7 @@ def test_a_waiting_dequeue_returns_at_once_if_there_is_a_message(queue: Any) -> 
 
 
 @pytest.mark.parametrize("wait", [0.2, timedelta(milliseconds=200)])
-def test_a_waiting_dequeue_gives_up_when_its_time_is_over(queue: Any, wait: Any) -> None:
+def test_a_waiting_dequeue_ends_when_its_time_is_over(queue: Any, wait: Any) -> None:
     began = time.monotonic()
     batch = queue.dequeue(wait=wait)
     assert (len(batch), batch.outcome) == (0, "empty")
@@ -72,11 +72,11 @@ def test_a_created_message_wakes_a_waiting_dequeue(
     began = time.monotonic()
     created = queue.enqueue("a", 1)
     assert [message.id for message in future.result(20)] == [created.id]
-    # Far below every interval at which it would ask by itself.
+    # Much less than any interval at which it would poll.
     assert time.monotonic() - began < 8
 
 
-def test_plain_sql_wakes_it_too(
+def test_a_message_from_plain_sql_wakes_a_waiting_dequeue(
     waiting: Waiting, until_asleep: Callable[..., None], connect: Connect
 ) -> None:
     future = waiting()
@@ -87,7 +87,7 @@ def test_plain_sql_wakes_it_too(
     assert time.monotonic() - began < 8
 
 
-def test_completing_in_a_full_channel_wakes_it(
+def test_a_completion_in_a_capped_channel_wakes_a_waiting_dequeue(
     queue: Any, waiting: Waiting, until_asleep: Callable[..., None]
 ) -> None:
     queue.channel("a").set(max_concurrency=1)
@@ -113,10 +113,8 @@ def test_an_expiring_lease_ends_the_wait(queue: Any) -> None:
     assert queue.dequeue(wait=30)[0].attempt == 2
 
 
-def test_a_message_of_a_transaction_that_is_older_than_the_wait_is_not_slept_through(
-    waiting: Waiting, connect: Connect
-) -> None:
-    """It looked for sleepers before there was one, so it will not notify."""
+def test_a_message_from_an_older_transaction_ends_the_wait(waiting: Waiting, connect: Connect) -> None:
+    """It looked for sleepers before there was one, so it does not notify."""
     producer, watcher = connect(), connect()
     producer.execute("begin")
     producer.execute("select message_create('a', 'x')")
@@ -144,22 +142,22 @@ def test_a_wait_that_outlasts_its_registration_is_still_woken(
     assert time.monotonic() - began < 8
 
 
-def test_a_cut_off_listener_goes_on(
+def test_a_wait_survives_the_loss_of_its_connection(
     queue: Any, waiting: Waiting, until_asleep: Callable[..., None], connect: Connect
 ) -> None:
     future = waiting()
     until_asleep()
-    # Waits until they are gone: a call that meets its connection's end would rightly not be repeated.
-    cut = connect().execute(
+    # Wait until they have ended: a call that was interrupted would rightly not be repeated.
+    terminated = connect().execute(
         "select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = current_database()"
         " and pid <> pg_backend_pid() and application_name = 'lonnymq'"
     )
-    assert cut.rowcount >= 1
+    assert terminated.rowcount >= 1
     queue.enqueue("a", 1)
     assert len(future.result(20)) == 1
 
 
-def test_waiting_dequeues_of_one_client_do_not_disturb_one_another(
+def test_waiting_dequeues_of_one_client_are_independent(
     queue: Any, waiting: Waiting, until_asleep: Callable[..., None]
 ) -> None:
     futures = [waiting() for _ in range(4)]
@@ -168,20 +166,20 @@ def test_waiting_dequeues_of_one_client_do_not_disturb_one_another(
     assert sorted(future.result(20)[0].id for future in futures) == ids
 
 
-def doze(queue: Any, connect: Connect) -> None:
-    """Wait in vain, for long enough to have slept."""
+def wait_in_vain(queue: Any, connect: Connect) -> None:
+    """Dequeue with a timeout until the client has registered a sleeper."""
     for _ in range(20):
         queue.dequeue(wait=1)
         if connect().execute("select from sleeper").fetchone() is not None:
             return
-    raise AssertionError("it never slept")
+    raise AssertionError("the client never registered a sleeper")
 
 
-def test_the_next_wait_goes_on_with_the_same_connection(queue: Any, connect: Connect) -> None:
+def test_the_next_wait_reuses_the_connection(queue: Any, connect: Connect) -> None:
     def sleepers() -> list[int]:
-        return [sleeper._connection.info.backend_pid for sleeper in queue._receiver._sleepers]
+        return [sleeper._connection.info.backend_pid for sleeper in queue._receiver._idle_sleepers]
 
-    doze(queue, connect)
+    wait_in_vain(queue, connect)
     before = sleepers()
     for _ in range(5):
         queue.dequeue(wait=0.02)
@@ -190,7 +188,7 @@ def test_the_next_wait_goes_on_with_the_same_connection(queue: Any, connect: Con
 
 def test_a_closed_client_leaves_no_sleeper(dsn: str, connect: Connect) -> None:
     with Queue(dsn) as queue:
-        doze(queue, connect)
+        wait_in_vain(queue, connect)
         assert connect().execute("select count(*) from sleeper").fetchone() == (1,)
     assert connect().execute("select count(*) from sleeper").fetchone() == (0,)
 
@@ -205,10 +203,10 @@ def test_a_client_closed_while_it_waits_leaves_nothing_behind(
     for future in futures:
         with pytest.raises(LonnyError, match="this queue is closed"):
             future.result(20)
-    # Nobody could acknowledge what a closed client leases.
+    # A closed client must lease nothing, because nobody could acknowledge it.
     assert connect().execute("select count(*) from lease").fetchone() == (0,)
     assert connect().execute("select count(*) from sleeper").fetchone() == (0,)
-    eventually_without_sessions(connect)
+    wait_until_sessions_end(connect)
 
 
 def test_waits_that_cannot_listen_keep_no_connections(dsn: str, connect: Connect) -> None:
@@ -217,24 +215,24 @@ def test_waits_that_cannot_listen_keep_no_connections(dsn: str, connect: Connect
         for _ in range(3):
             with pytest.raises(SchemaMissing):
                 queue.dequeue(wait=10)
-        # The pool's own stays, since it has just been used.
-        eventually_without_sessions(connect, but=1)
+        # One connection stays in the pool, because it has just been used.
+        wait_until_sessions_end(connect, remaining=1)
     connect().execute("alter function queue_event_elsewhere rename to queue_event")
 
 
-def eventually_without_sessions(connect: Connect, but: int = 0) -> None:
-    """A session ends a moment after its connection was closed."""
+def wait_until_sessions_end(connect: Connect, remaining: int = 0) -> None:
+    """Wait, because a session ends a moment after its connection is closed."""
     count = (
         "select count(*) from pg_stat_activity where datname = current_database()"
         " and application_name = 'lonnymq'"
     )
     deadline = time.monotonic() + 10
-    while (left := connect().execute(count).fetchone()) != (but,):
+    while (left := connect().execute(count).fetchone()) != (remaining,):
         assert time.monotonic() < deadline, f"{left} sessions are left"
         time.sleep(0.05)
 
 
-def test_polling_is_enough_where_notifications_do_not_get_through(dsn: str, connect: Connect) -> None:
+def test_polling_works_without_notifications(dsn: str, connect: Connect) -> None:
     with Queue(dsn, settings=ClientSettings(listen=False, poll_s=0.05)) as queue:
         timer = threading.Timer(0.2, lambda: queue.enqueue("a", 1))
         timer.start()

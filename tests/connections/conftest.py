@@ -1,4 +1,4 @@
-"""Connections of each library, borrowed by the client that supports them; tests are written once."""
+"""Connections of each library, and the client that can borrow them; tests are written once."""
 
 import asyncio
 from collections.abc import Iterator
@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import lonnymq
-from tests.client.conftest import Driven
-from tests.connections.libraries import ASYNCIO, BLOCKING, Loan, OpenLoan
+from tests.client.conftest import BlockingProxy
+from tests.connections.libraries import ASYNCIO, BLOCKING, Borrowed, OpenBorrowed
 
 
 @pytest.fixture
@@ -24,26 +24,28 @@ def library(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def borrow(library: str, dsn: str, runner: asyncio.Runner) -> Iterator[OpenLoan]:
-    """A factory of loans."""
-    opened: list[Loan] = []
+def borrow(library: str, dsn: str, runner: asyncio.Runner) -> Iterator[OpenBorrowed]:
+    """A factory of connections that can be borrowed."""
+    opened: list[Borrowed] = []
 
-    def borrow(**options: Any) -> Loan:
+    def borrow(**options: Any) -> Borrowed:
         is_blocking = library in BLOCKING
-        loan = BLOCKING[library](dsn, **options) if is_blocking else ASYNCIO[library](dsn, runner, **options)
-        opened.append(loan)
-        return loan
+        borrowed = (
+            BLOCKING[library](dsn, **options) if is_blocking else ASYNCIO[library](dsn, runner, **options)
+        )
+        opened.append(borrowed)
+        return borrowed
 
     yield borrow
-    for loan in opened:
-        loan.close()
+    for borrowed in opened:
+        borrowed.close()
 
 
 @pytest.fixture
 def borrowing_queue(library: str, dsn: str, runner: asyncio.Runner) -> Iterator[Any]:
-    """The client that takes these loans: the blocking one, or the asyncio one behind a blocking face."""
+    """The client that can borrow them: the blocking one, or the asyncio one behind a blocking proxy."""
     queue: Any = lonnymq.Queue(dsn)
     if library in ASYNCIO:
-        queue = Driven(lonnymq.AsyncQueue(dsn), runner)
+        queue = BlockingProxy(lonnymq.AsyncQueue(dsn), runner)
     yield queue
     queue.close()

@@ -1,4 +1,4 @@
-"""One interface to the connections of all libraries: execute, commit, roll back, close; begin is implied."""
+"""One interface to the connections of all libraries: execute, commit, rollback, close; begin is implicit."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,13 +12,13 @@ from psycopg import conninfo
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
-from tests.connections.library_of_django import django_connection_of
+from tests.connections.django_connections import django_connection_of
 
 Rows = list[tuple[Any, ...]]
 
 
-class Loan(Protocol):
-    """A connection on loan: `connection` is what is given to the queue."""
+class Borrowed(Protocol):
+    """A connection of the caller; `connection` is what is passed to the queue."""
 
     connection: Any
 
@@ -28,7 +28,7 @@ class Loan(Protocol):
     def close(self) -> None: ...
 
 
-class PsycopgLoan:
+class PsycopgBorrowed:
     def __init__(self, dsn: str, *, is_cursor: bool = False, is_autocommit: bool = False) -> None:
         self._connection = psycopg.connect(dsn, autocommit=is_autocommit)
         self.connection: Any = self._connection.cursor() if is_cursor else self._connection
@@ -40,7 +40,7 @@ class PsycopgLoan:
         return cursor.fetchall() if cursor.description else []
 
 
-class AlchemyLoan:
+class AlchemyBorrowed:
     def __init__(
         self, dsn: str, driver: str, *, is_session: bool = False, is_autocommit: bool = False
     ) -> None:
@@ -62,7 +62,7 @@ class AlchemyLoan:
         self.engine.dispose()
 
 
-class DjangoLoan:
+class DjangoBorrowed:
     def __init__(self, dsn: str, *, is_autocommit: bool = False) -> None:
         self.connection: Any = django_connection(dsn)
         self.connection.set_autocommit(is_autocommit)
@@ -75,8 +75,8 @@ class DjangoLoan:
             return cursor.fetchall() if cursor.description else []
 
 
-class AsyncLoan:
-    """The asyncio libraries, each call run to its end."""
+class AsyncBorrowed:
+    """A connection of an asyncio library; each call is run to completion."""
 
     connection: Any
 
@@ -94,7 +94,7 @@ class AsyncLoan:
         self._run(self._stack.aclose())
 
 
-class AsyncPsycopgLoan(AsyncLoan):
+class AsyncPsycopgBorrowed(AsyncBorrowed):
     def __init__(
         self, dsn: str, runner: asyncio.Runner, *, is_cursor: bool = False, is_autocommit: bool = False
     ) -> None:
@@ -115,7 +115,7 @@ class AsyncPsycopgLoan(AsyncLoan):
         self._run(self._connection.rollback())
 
 
-class AsyncAlchemyLoan(AsyncLoan):
+class AsyncAlchemyBorrowed(AsyncBorrowed):
     def __init__(
         self,
         dsn: str,
@@ -144,7 +144,7 @@ class AsyncAlchemyLoan(AsyncLoan):
         self._run(self.connection.rollback())
 
 
-class AsyncpgLoan(AsyncLoan):
+class AsyncpgBorrowed(AsyncBorrowed):
     def __init__(
         self, dsn: str, runner: asyncio.Runner, *, is_pool: bool = False, is_autocommit: bool = False
     ) -> None:
@@ -179,33 +179,33 @@ class AsyncpgLoan(AsyncLoan):
         self._begin()
 
 
-OpenLoan = Callable[..., Loan]
-# The name of a loan, and how it is opened: with a DSN, and for asyncio with a runner.
-BLOCKING: dict[str, Callable[..., Loan]] = {
-    "psycopg": PsycopgLoan,
-    "psycopg cursor": lambda dsn, **options: PsycopgLoan(dsn, is_cursor=True, **options),
-    "sqlalchemy connection": lambda dsn, **options: AlchemyLoan(dsn, "psycopg", **options),
-    "sqlalchemy session": lambda dsn, **options: AlchemyLoan(dsn, "psycopg", is_session=True, **options),
-    "sqlalchemy session psycopg2": lambda dsn, **options: AlchemyLoan(
+OpenBorrowed = Callable[..., Borrowed]
+# The kinds of connections, and how each is opened: with a DSN, and for asyncio with a runner.
+BLOCKING: dict[str, Callable[..., Borrowed]] = {
+    "psycopg": PsycopgBorrowed,
+    "psycopg cursor": lambda dsn, **options: PsycopgBorrowed(dsn, is_cursor=True, **options),
+    "sqlalchemy connection": lambda dsn, **options: AlchemyBorrowed(dsn, "psycopg", **options),
+    "sqlalchemy session": lambda dsn, **options: AlchemyBorrowed(dsn, "psycopg", is_session=True, **options),
+    "sqlalchemy session psycopg2": lambda dsn, **options: AlchemyBorrowed(
         dsn, "psycopg2", is_session=True, **options
     ),
-    "django": DjangoLoan,
+    "django": DjangoBorrowed,
 }
-ASYNCIO: dict[str, Callable[..., Loan]] = {
-    "async psycopg": AsyncPsycopgLoan,
-    "async psycopg cursor": lambda *where, **options: AsyncPsycopgLoan(*where, is_cursor=True, **options),
-    "async sqlalchemy connection": AsyncAlchemyLoan,
-    "async sqlalchemy session": lambda *where, **options: AsyncAlchemyLoan(
+ASYNCIO: dict[str, Callable[..., Borrowed]] = {
+    "async psycopg": AsyncPsycopgBorrowed,
+    "async psycopg cursor": lambda *where, **options: AsyncPsycopgBorrowed(*where, is_cursor=True, **options),
+    "async sqlalchemy connection": AsyncAlchemyBorrowed,
+    "async sqlalchemy session": lambda *where, **options: AsyncAlchemyBorrowed(
         *where, is_session=True, **options
     ),
-    "async sqlalchemy connection asyncpg": lambda *where, **options: AsyncAlchemyLoan(
+    "async sqlalchemy connection asyncpg": lambda *where, **options: AsyncAlchemyBorrowed(
         *where, driver="asyncpg", **options
     ),
-    "async sqlalchemy session asyncpg": lambda *where, **options: AsyncAlchemyLoan(
+    "async sqlalchemy session asyncpg": lambda *where, **options: AsyncAlchemyBorrowed(
         *where, driver="asyncpg", is_session=True, **options
     ),
-    "asyncpg": AsyncpgLoan,
-    "asyncpg pool": lambda *where, **options: AsyncpgLoan(*where, is_pool=True, **options),
+    "asyncpg": AsyncpgBorrowed,
+    "asyncpg pool": lambda *where, **options: AsyncpgBorrowed(*where, is_pool=True, **options),
 }
 
 

@@ -1,4 +1,4 @@
-"""What is particular to one library, and what is refused."""
+"""What is specific to one library, and what is refused."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ from lonnymq import AsyncQueue, BorrowedConnection, ConnectionLost, InvalidArgum
 from tests.connections.libraries import alchemy_url, asyncpg_options, django_connection
 
 
-def test_a_cursor_keeps_what_the_caller_has_yet_to_fetch(queue: Queue, dsn: str) -> None:
+def test_a_borrowed_cursor_keeps_its_unfetched_rows(queue: Queue, dsn: str) -> None:
     with psycopg.connect(dsn) as connection, connection.cursor() as cursor:
         cursor.execute("select generate_series(1, 3)")
         assert cursor.fetchone() == (1,)
@@ -36,14 +36,14 @@ def test_a_cursor_keeps_what_the_caller_has_yet_to_fetch(queue: Queue, dsn: str)
 
 
 @pytest.mark.parametrize("kind", [psycopg.ClientCursor, psycopg.RawCursor])
-def test_a_connection_may_have_cursors_and_rows_of_its_own_kind(queue: Queue, dsn: str, kind: Any) -> None:
+def test_a_connection_may_have_its_own_cursor_and_row_factories(queue: Queue, dsn: str, kind: Any) -> None:
     with psycopg.connect(dsn, row_factory=psycopg.rows.dict_row, cursor_factory=kind) as connection:
         queue.enqueue("a", {"n": 1}, connection=connection)
         with connection.cursor("on the server") as cursor:
             assert queue.dequeue(connection=cursor)[0].payload == {"n": 1}
 
 
-def test_a_scoped_session_is_a_session(queue: Queue, dsn: str) -> None:
+def test_a_scoped_session_can_be_borrowed(queue: Queue, dsn: str) -> None:
     engine = sqlalchemy.create_engine(alchemy_url(dsn, "psycopg"))
     session = scoped_session(sessionmaker(engine))
     queue.enqueue("a", 1, connection=session)
@@ -53,7 +53,7 @@ def test_a_scoped_session_is_a_session(queue: Queue, dsn: str) -> None:
     assert queue.status().waiting == 1
 
 
-def test_a_session_of_a_class_of_its_own_is_a_session(queue: Queue, dsn: str) -> None:
+def test_a_session_of_a_subclass_can_be_borrowed(queue: Queue, dsn: str) -> None:
     class TheirSession(Session):
         pass
 
@@ -64,7 +64,7 @@ def test_a_session_of_a_class_of_its_own_is_a_session(queue: Queue, dsn: str) ->
     assert queue.status().waiting == 1
 
 
-def test_a_savepoint_of_sqlalchemy_takes_the_message_with_it(queue: Queue, dsn: str) -> None:
+def test_rolling_back_a_sqlalchemy_savepoint_removes_the_message(queue: Queue, dsn: str) -> None:
     engine = sqlalchemy.create_engine(alchemy_url(dsn, "psycopg"))
     with Session(engine) as session, session.begin():
         queue.enqueue("a", "kept", connection=session)
@@ -75,7 +75,7 @@ def test_a_savepoint_of_sqlalchemy_takes_the_message_with_it(queue: Queue, dsn: 
     assert [message.payload for message in queue.dequeue(10)] == ["kept"]
 
 
-def test_a_session_whose_flush_failed_is_told_as_aborted(queue: Queue, dsn: str) -> None:
+def test_a_session_whose_statement_failed_is_reported_as_aborted(queue: Queue, dsn: str) -> None:
     engine = sqlalchemy.create_engine(alchemy_url(dsn, "psycopg"))
     with Session(engine) as session:
         transaction = session.begin()
@@ -90,7 +90,7 @@ def test_a_session_whose_flush_failed_is_told_as_aborted(queue: Queue, dsn: str)
     assert queue.status().waiting == 1
 
 
-def test_what_sqlalchemy_executes_for_us_can_be_seen_there(queue: Queue, dsn: str) -> None:
+def test_sqlalchemys_events_see_our_statements(queue: Queue, dsn: str) -> None:
     engine = sqlalchemy.create_engine(alchemy_url(dsn, "psycopg"))
     seen: list[str] = []
 
@@ -98,7 +98,7 @@ def test_what_sqlalchemy_executes_for_us_can_be_seen_there(queue: Queue, dsn: st
     def note(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
         seen.append(statement)
 
-    # Now and then a client looks which version is installed.
+    # A client sometimes checks the installed version first; do so now.
     queue.status()
     with engine.begin() as connection:
         queue.enqueue("a", 1, connection=connection)
@@ -107,7 +107,7 @@ def test_what_sqlalchemy_executes_for_us_can_be_seen_there(queue: Queue, dsn: st
     assert "message_create" in seen[0]
 
 
-def test_a_closed_connection_of_sqlalchemy_is_told_as_lost(queue: Queue, dsn: str) -> None:
+def test_a_closed_sqlalchemy_connection_is_reported_as_lost(queue: Queue, dsn: str) -> None:
     engine = sqlalchemy.create_engine(alchemy_url(dsn, "psycopg"))
     connection = engine.connect()
     connection.close()
@@ -131,7 +131,7 @@ def test_a_blocking_queue_works_inside_run_sync(queue: Queue, dsn: str) -> None:
     assert queue.status().waiting == 2
 
 
-def test_an_async_scoped_session_is_a_session(dsn: str) -> None:
+def test_an_async_scoped_session_can_be_borrowed(dsn: str) -> None:
     async def main() -> None:
         engine = create_async_engine(alchemy_url(dsn, "asyncpg"))
         session = async_scoped_session(async_sessionmaker(engine), scopefunc=asyncio.current_task)
@@ -146,7 +146,7 @@ def test_an_async_scoped_session_is_a_session(dsn: str) -> None:
     asyncio.run(main())
 
 
-def test_an_asyncpg_connection_that_went_back_to_its_pool_is_told_as_lost(dsn: str) -> None:
+def test_a_released_asyncpg_connection_is_reported_as_lost(dsn: str) -> None:
     async def main() -> None:
         async with asyncpg.create_pool(min_size=1, **asyncpg_options(dsn)) as pool, AsyncQueue(dsn) as queue:
             async with pool.acquire() as connection:
@@ -162,7 +162,7 @@ def test_an_asyncpg_connection_that_went_back_to_its_pool_is_told_as_lost(dsn: s
     asyncio.run(main())
 
 
-def test_a_caller_s_codec_for_json_does_not_matter(dsn: str) -> None:
+def test_a_callers_codec_for_json_does_not_matter(dsn: str) -> None:
     async def main() -> None:
         connection = await asyncpg.connect(**asyncpg_options(dsn))
         await connection.set_type_codec("jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
@@ -173,7 +173,7 @@ def test_a_caller_s_codec_for_json_does_not_matter(dsn: str) -> None:
     asyncio.run(main())
 
 
-def test_atomic_blocks_of_django_decide(queue: Queue, dsn: str) -> None:
+def test_django_atomic_blocks_decide_what_is_committed(queue: Queue, dsn: str) -> None:
     from django.db import transaction
 
     connection = django_connection(dsn)
@@ -193,7 +193,7 @@ def test_atomic_blocks_of_django_decide(queue: Queue, dsn: str) -> None:
     connection.close()
 
 
-def test_the_default_connection_of_django_is_a_proxy_that_can_be_lent(queue: Queue, dsn: str) -> None:
+def test_djangos_connection_proxy_can_be_borrowed(queue: Queue, dsn: str) -> None:
     from django.db import connections
     from django.utils.connection import ConnectionProxy
 
@@ -204,7 +204,7 @@ def test_the_default_connection_of_django_is_a_proxy_that_can_be_lent(queue: Que
     proxy.close()
 
 
-def test_without_use_tz_instants_are_aware_all_the_same(queue: Queue, dsn: str) -> None:
+def test_instants_are_aware_even_without_use_tz(queue: Queue, dsn: str) -> None:
     from django.test.utils import override_settings
 
     connection = django_connection(dsn)
@@ -216,11 +216,11 @@ def test_without_use_tz_instants_are_aware_all_the_same(queue: Queue, dsn: str) 
         connection.close()
 
 
-def test_django_counts_and_logs_our_calls_as_its_own(queue: Queue, dsn: str) -> None:
+def test_django_logs_our_statements_as_its_own_queries(queue: Queue, dsn: str) -> None:
     from django.test.utils import CaptureQueriesContext
 
     connection = django_connection(dsn)
-    # Now and then a client looks which version is installed.
+    # A client sometimes checks the installed version first; do so now.
     queue.status()
     with CaptureQueriesContext(connection) as captured:
         queue.enqueue("a", 1, connection=connection)
@@ -228,7 +228,7 @@ def test_django_counts_and_logs_our_calls_as_its_own(queue: Queue, dsn: str) -> 
     connection.close()
 
 
-def test_a_connection_that_django_closed_inside_a_block_is_told_as_lost(queue: Queue, dsn: str) -> None:
+def test_a_connection_closed_in_a_django_block_is_reported_as_lost(queue: Queue, dsn: str) -> None:
     from django.db import transaction
 
     connection = django_connection(dsn)
@@ -245,7 +245,7 @@ DJANGO_ON_PSYCOPG2 = """
     options = psycopg.conninfo.conninfo_to_dict(sys.argv[1])
     kept = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "psycopg"}
     sys.modules["psycopg"] = None
-    from tests.connections.library_of_django import django_connection_of
+    from tests.connections.django_connections import django_connection_of
     connection = django_connection_of(options)
     connection.ensure_connection()
     sys.modules.pop("psycopg"); sys.modules.update(kept)
@@ -268,12 +268,12 @@ DJANGO_ON_PSYCOPG2 = """
                 cursor.execute("set transaction isolation level serializable")
             queue.dequeue(connection=connection)
     except lonnymq.WrongIsolationLevel:
-        print("told")
+        print("refused")
     connection.close(); queue.close(); other.close()
 """
 
 
-def test_django_may_sit_on_psycopg2(dsn: str) -> None:
+def test_django_may_use_psycopg2(dsn: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(DJANGO_ON_PSYCOPG2), dsn],
         capture_output=True,
@@ -281,23 +281,26 @@ def test_django_may_sit_on_psycopg2(dsn: str) -> None:
         cwd=Path(__file__).parents[2],
         check=False,
     )
-    assert (ended.stdout, ended.returncode) == ("told\n", 0), ended.stderr
+    assert (ended.stdout, ended.returncode) == ("refused\n", 0), ended.stderr
 
 
-def test_what_is_no_connection_is_refused_by_name(queue: Queue, dsn: str) -> None:
+def test_an_unsupported_connection_is_refused_with_its_type(queue: Queue, dsn: str) -> None:
     engine = sqlalchemy.create_engine(alchemy_url(dsn, "psycopg"))
     lite = sqlalchemy.create_engine("sqlite://")
     raw = psycopg2.connect(dsn)
     with ConnectionPool(dsn, min_size=0, max_size=1, open=True) as pool, lite.connect() as on_sqlite:
         wrong: list[tuple[Any, str]] = [
-            (object(), "got a object"),
-            (dsn, "got a str"),
-            (pool, "got a psycopg_pool.pool.ConnectionPool"),
-            (engine, "got a sqlalchemy.engine.base.Engine"),
-            (sessionmaker(engine), "got a sqlalchemy.orm.session.sessionmaker"),
-            (raw, "got a psycopg2.extensions.connection"),
+            (object(), "got a value of type object"),
+            (dsn, "got a value of type str"),
+            (pool, "got a value of type psycopg_pool.pool.ConnectionPool"),
+            (engine, "got a value of type sqlalchemy.engine.base.Engine"),
+            (sessionmaker(engine), "got a value of type sqlalchemy.orm.session.sessionmaker"),
+            (raw, "got a value of type psycopg2.extensions.connection"),
             (on_sqlite, r"one to PostgreSQL over psycopg, psycopg2 or asyncpg.*sqlite\+pysqlite"),
-            (create_async_engine(alchemy_url(dsn, "asyncpg")).connect(), "one of asyncio is for AsyncQueue"),
+            (
+                create_async_engine(alchemy_url(dsn, "asyncpg")).connect(),
+                "an asyncio connection is for AsyncQueue",
+            ),
         ]
         for connection, message in wrong:
             with pytest.raises(InvalidArgument, match=f"^connection must be .*{message}"):
@@ -315,7 +318,7 @@ def test_a_blocking_connection_is_refused_by_the_async_queue(dsn: str) -> None:
             with psycopg.connect(dsn) as blocking, Session(engine) as session:
                 for connection in (blocking, blocking.cursor(), session, django_connection(dsn)):
                     borrowed: Any = connection
-                    with pytest.raises(InvalidArgument, match="a blocking one is for Queue"):
+                    with pytest.raises(InvalidArgument, match="a blocking connection is for Queue"):
                         await queue.enqueue("a", 1, connection=borrowed)
         engine.dispose()
 
@@ -328,7 +331,7 @@ def test_a_django_connection_to_another_database_is_refused(queue: Queue, dsn: s
         queue.enqueue("a", 1, connection=connection)
 
 
-def test_none_of_the_libraries_is_imported_by_us(dsn: str) -> None:
+def test_no_library_is_imported_by_us(dsn: str) -> None:
     code = (
         "import sys, psycopg, lonnymq\n"
         "queue = lonnymq.Queue(sys.argv[1])\n"
@@ -345,19 +348,19 @@ def test_none_of_the_libraries_is_imported_by_us(dsn: str) -> None:
     assert ended.stdout == "[]\n"
 
 
-def pass_on(queue: Queue, connection: BorrowedConnection | None) -> None:
-    """Here for the type checker: what callers write around the queue."""
+def forward(queue: Queue, connection: BorrowedConnection | None) -> None:
+    """For the type checker: a wrapper as callers may write it."""
     queue.enqueue("a", 1, connection=connection)
 
 
-def test_a_function_that_passes_a_connection_on_can_be_typed(queue: Queue, dsn: str) -> None:
+def test_a_function_that_forwards_a_connection_can_be_typed(queue: Queue, dsn: str) -> None:
     engine = sqlalchemy.create_engine(alchemy_url(dsn, "psycopg"))
     with Session(engine) as session, engine.begin() as connection, psycopg.connect(dsn) as plain:
-        pass_on(queue, session)
-        pass_on(queue, connection)
-        pass_on(queue, plain)
-        pass_on(queue, plain.cursor())
-        pass_on(queue, None)
+        forward(queue, session)
+        forward(queue, connection)
+        forward(queue, plain)
+        forward(queue, plain.cursor())
+        forward(queue, None)
         session.commit()
     engine.dispose()
     assert queue.status().waiting == 5

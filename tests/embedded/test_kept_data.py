@@ -43,7 +43,7 @@ def test_a_crashed_server_recovers_what_was_committed(mode, ask, kept_dir, is_go
         assert "was not properly shut down; automatic recovery" in server.log_path.read_text()
 
 
-def test_kill_takes_busy_backends_with_it(kept_dir, is_gone):
+def test_kill_also_kills_busy_backends(kept_dir, is_gone):
     with embedded(kept_dir, fsync=False) as server:
         connection = psycopg.connect(server.dsn, autocommit=True)
         backend = connection.info.backend_pid
@@ -61,9 +61,7 @@ def test_kill_takes_busy_backends_with_it(kept_dir, is_gone):
         server.start()
 
 
-def test_a_postmaster_killed_behind_our_back_is_started_again_once_its_backends_have_left(
-    ask, kept_dir, eventually
-):
+def test_a_killed_postmaster_restarts_when_its_backends_have_ended(ask, kept_dir, eventually):
     busy = "do $$ begin while clock_timestamp() < now() + interval '1 second' loop end loop; end $$"
     with embedded(kept_dir, fsync=False) as server:
         with contextlib.closing(psycopg.connect(server.dsn, autocommit=True)) as connection:
@@ -76,24 +74,24 @@ def test_a_postmaster_killed_behind_our_back_is_started_again_once_its_backends_
         assert ask(server.dsn) == 1
 
 
-def test_a_stale_pid_file_whose_pid_was_reused_does_not_stop_us(ask, kept_dir):
+def test_a_stale_pid_file_with_a_reused_pid_does_not_prevent_a_start(ask, kept_dir):
     server = embedded(kept_dir, fsync=False)
     server.kill()
-    # Of the server's user: only then does PostgreSQL take it for a living postmaster.
-    stranger = subprocess.Popen(["sleep", "60"], **account.choose(None).identity)
+    # It runs as the server's user: only then does PostgreSQL take it for a running postmaster.
+    other = subprocess.Popen(["sleep", "60"], **account.choose(None).popen_options)
     try:
         pid_file = server.data_dir / postmaster.PID_FILE
-        pid_file.write_text(re.sub(r"^\d+", str(stranger.pid), pid_file.read_text()))
+        pid_file.write_text(re.sub(r"^\d+", str(other.pid), pid_file.read_text()))
         server.stop()
         with embedded(kept_dir, fsync=False) as again:
             assert ask(again.dsn) == 1
-        assert stranger.poll() is None
+        assert other.poll() is None
     finally:
-        stranger.kill()
-        stranger.wait()
+        other.kill()
+        other.wait()
 
 
-def test_a_second_opener_is_told_who_runs(ask, kept_dir, run_python):
+def test_starting_a_running_server_again_names_the_running_one(ask, kept_dir, run_python):
     with embedded(kept_dir, fsync=False) as server:
         with pytest.raises(AlreadyRunning, match=f"pid {server.pid}, dsn postgresql://") as caught:
             embedded(kept_dir)
@@ -104,7 +102,7 @@ def test_a_second_opener_is_told_who_runs(ask, kept_dir, run_python):
         assert ask(server.dsn) == 1
 
 
-def test_of_two_first_openers_one_wins_and_the_other_is_told(open_dir):
+def test_of_two_concurrent_first_starts_one_is_refused(open_dir):
     outcomes: list[EmbeddedServer | AlreadyRunning] = []
 
     def open_it() -> None:
@@ -125,19 +123,19 @@ def test_of_two_first_openers_one_wins_and_the_other_is_told(open_dir):
     assert [path.name for path in open_dir.iterdir()] == ["data"]
 
 
-def test_a_directory_of_other_things_is_refused_and_untouched(open_dir):
+def test_a_directory_with_other_files_is_refused_and_unchanged(open_dir):
     (open_dir / "thesis.txt").write_text("years of work")
     before = _shape(open_dir)
     with pytest.raises(DataDirRefused, match=re.escape(str(open_dir))):
         embedded(open_dir)
     assert _shape(open_dir) == before
-    foreign = open_dir / "foreign"
-    foreign.mkdir(mode=0o700)
-    _give_to_server_user(foreign)
-    (foreign / "thesis.txt").write_text("years of work")
-    with pytest.raises(DataDirRefused, match="not empty and is no PostgreSQL data directory"):
-        embedded(foreign)
-    assert _shape(foreign).keys() == {"", "thesis.txt"}
+    not_ours = open_dir / "not_ours"
+    not_ours.mkdir(mode=0o700)
+    _give_to_server_user(not_ours)
+    (not_ours / "thesis.txt").write_text("years of work")
+    with pytest.raises(DataDirRefused, match="not empty and is not a PostgreSQL data directory"):
+        embedded(not_ours)
+    assert _shape(not_ours).keys() == {"", "thesis.txt"}
 
 
 def test_a_file_is_refused(open_dir):
@@ -159,7 +157,7 @@ def test_an_empty_directory_keeps_its_owner_and_mode(mode, ask, open_dir):
     assert {name: after[name] for name in before} == before
 
 
-def test_an_empty_directory_with_an_unfit_mode_is_refused_not_changed(open_dir):
+def test_an_empty_directory_with_a_wrong_mode_is_refused_and_unchanged(open_dir):
     data_dir = open_dir / "data"
     data_dir.mkdir(mode=0o755)
     _give_to_server_user(data_dir)
@@ -169,7 +167,7 @@ def test_an_empty_directory_with_an_unfit_mode_is_refused_not_changed(open_dir):
     assert _shape(open_dir) == before
 
 
-def test_a_cluster_of_another_major_is_refused_by_name(kept_dir):
+def test_a_cluster_of_another_major_version_is_refused(kept_dir):
     major = (kept_dir / "PG_VERSION").read_text().strip()
     (kept_dir / "PG_VERSION").write_text("9\n")
     with pytest.raises(DataDirRefused, match=f"made by PostgreSQL 9, .* PostgreSQL {major}"):
@@ -186,4 +184,4 @@ def _shape(root: Path) -> dict[str, tuple[int, int]]:
 
 
 def _give_to_server_user(path: Path) -> None:
-    account.choose(None).give(path)
+    account.choose(None).give_ownership(path)

@@ -1,4 +1,4 @@
-"""What the caller has in its environment stays with the caller."""
+"""The server does not inherit the caller's environment."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def test_the_server_does_not_inherit_secrets(run_python, ask):
     assert "s3cret" not in seen
     assert "TZ=Asia/Tokyo" in seen
     assert "PATH=" in seen
-    # The guardian and the server are children of the program, backends of the server.
+    # The watchdog and the server are children of the program, and backends are children of the server.
     family = [*_children(process.pid), *_children(pid)]
     assert pid in family
     assert len(family) > 3

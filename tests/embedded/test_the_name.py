@@ -1,4 +1,4 @@
-"""`lonnymq.embedded` is a package and a function, in every order of imports."""
+"""`lonnymq.embedded` is a package and can be called, after imports in any order."""
 
 import subprocess
 
@@ -14,6 +14,6 @@ USES = [
 
 
 @pytest.mark.parametrize("use", USES)
-def test_it_can_be_called(use, run_python):
+def test_embedded_can_be_called(use, run_python):
     process = run_python(f"{use}(binaries='/nowhere')", stderr=subprocess.STDOUT)
-    assert "BinariesNotFound: /nowhere holds no" in process.communicate()[0]
+    assert "BinariesNotFound: neither /nowhere nor its bin/ contains" in process.communicate()[0]

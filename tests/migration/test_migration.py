@@ -88,7 +88,7 @@ def test_messages_survive_a_migration(empty: str) -> None:
         queue.migrate()
         assert message.complete() == "completed"
         assert queue.dequeue()[0].payload == 2
-        assert queue.verify() == []
+        assert queue.check() == []
 
 
 def test_migrating_puts_back_a_function_that_was_changed(open_: Open) -> None:
@@ -216,10 +216,10 @@ def test_any_schema_name_works(open_: Open, empty: str, name: str) -> None:
         assert queue.dequeue(wait=5)[0].complete() == "completed"
         assert queue.history.prepare(days=15) == 1
         assert queue.channel("a").status() is not None
-        assert queue.verify() == []
+        assert queue.check() == []
         queue.migrate()
         queue.uninstall()
-        assert queue.check().state is SchemaState.MISSING
+        assert queue.schema_status().state is SchemaState.MISSING
     assert connection.execute("select 1 from pg_namespace where nspname = 'x'").fetchone() == (1,)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from lonnymq.cli.log import LogFormat
 from lonnymq.cli.work import Job
-from lonnymq.embedded.launch import Run
+from lonnymq.embedded.server_process import ServerProcess
 from lonnymq.pipeline.source import Source
 from lonnymq.spark.source import REDACTED, hide_dsn
 
@@ -63,7 +63,7 @@ def test_no_value_that_carries_a_dsn_shows_it() -> None:
     for value in (
         Source(dsn=URL),
         Job("shop:app", URL, "lonnymq", {}, "info", LogFormat.TEXT),
-        Run(process, 1, URL),
+        ServerProcess(process, 1, URL),
     ):
         assert SECRET not in repr(value)
         assert SECRET not in str(value)

@@ -155,7 +155,7 @@ def test_looking_often_or_seldom_finds_the_same_ticks(
     found: list[datetime] = []
     for now_at in [*(change + timedelta(seconds=look_s) for look_s in sorted(looks_s)), end]:
         while mark_at < now_at:
-            decided = schedule.decide(due(expression, "all", mark_at, now_at, timezone), most=50)
+            decided = schedule.decide(due(expression, "all", mark_at, now_at, timezone), limit=50)
             assert decided.next_at > decided.until_at
             found += decided.ticks
             mark_at = decided.until_at
@@ -194,7 +194,7 @@ def test_if_a_tick_is_due_now_the_missed_ones_before_it_are_not_the_latest() -> 
 def test_years_of_missed_ticks_are_caught_up_piece_by_piece() -> None:
     mark_at, now_at = NOON, NOON + timedelta(days=800)
     decided = schedule.decide(due("* * * * *", "all", mark_at, now_at))
-    assert len(decided.ticks) == schedule.MOST_TICKS
+    assert len(decided.ticks) == schedule.MAX_TICKS
     assert decided.until_at == decided.ticks[-1]
     assert decided.next_at == decided.until_at + MINUTE
     assert schedule.decide(due("* * * * * *", "latest", mark_at, now_at)).ticks[-1] == now_at
@@ -211,7 +211,7 @@ def test_of_too_many_missed_ticks_the_latest_are_caught_up(expression: str, span
     looks = 0
     while mark_at < now_at:
         decided = schedule.decide(due(expression, "all", mark_at, now_at))
-        assert len(decided.ticks) <= schedule.MOST_TICKS
+        assert len(decided.ticks) <= schedule.MAX_TICKS
         skipped += [] if decided.skipped_to is None else [decided.skipped_to]
         found += decided.ticks
         mark_at = decided.until_at
@@ -221,8 +221,8 @@ def test_of_too_many_missed_ticks_the_latest_are_caught_up(expression: str, span
     begin = found[0].timestamp()
     assert [tick.timestamp() for tick in found] == [begin + n * span for n in range(len(found))]
     # Those of the last minute were not missed.
-    assert schedule.MOST_MISSED <= len(found) <= schedule.MOST_MISSED + 60
-    assert looks <= len(found) / schedule.MOST_TICKS + 1
+    assert schedule.MAX_MISSED <= len(found) <= schedule.MAX_MISSED + 60
+    assert looks <= len(found) / schedule.MAX_TICKS + 1
 
 
 def test_no_tick_is_skipped_if_those_that_were_missed_can_be_caught_up() -> None:
@@ -274,7 +274,7 @@ def test_the_ends_of_the_calendar_are_no_error(far: datetime, timezone: str) -> 
 def test_any_expression_ticks_or_is_refused(expression: str) -> None:
     """Nothing else is raised, and none is searched for more than 50 years."""
     with suppress(InvalidArgument):
-        schedule.require(expression, "Europe/Berlin")
+        schedule.require_valid(expression, "Europe/Berlin")
         assert schedule.explain(expression)
         decided = schedule.decide(due(expression, "all", instant("1970-01-01T00:00"), NOON, "Europe/Berlin"))
         assert decided.next_at > decided.until_at
@@ -302,18 +302,18 @@ def test_an_expression_is_explained() -> None:
 )
 def test_an_expression_that_cannot_be_read_is_refused(expression: object) -> None:
     with pytest.raises(InvalidArgument, match="expression must be a cron expression"):
-        schedule.require(expression, "UTC")
+        schedule.require_valid(expression, "UTC")
 
 
 def test_an_expression_that_never_ticks_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="one that ticks within the next 50 years"):
-        schedule.require("0 0 */40 * MON#5", "UTC")
+        schedule.require_valid("0 0 */40 * MON#5", "UTC")
 
 
 @pytest.mark.parametrize("timezone", ["", "Mars/Olympus", "../etc/passwd", None, 5, "Europe", "a\0b"])
 def test_an_unknown_time_zone_is_refused(timezone: object) -> None:
     with pytest.raises(InvalidArgument, match="timezone must be the name of a time zone"):
-        schedule.require("* * * * *", timezone)
+        schedule.require_valid("* * * * *", timezone)
 
 
 def test_without_the_library_the_error_names_the_extra() -> None:

@@ -1,4 +1,4 @@
-"""The fixtures that users get, on the servers of this test run."""
+"""The fixtures for users, with the servers of this test run."""
 
 import pytest
 

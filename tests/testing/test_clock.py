@@ -1,4 +1,4 @@
-"""The clock that tests move."""
+"""The clock that tests can move."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +10,7 @@ from lonnymq import App, InvalidArgument, LonnyError, Queue, Reason
 from lonnymq.testing import Clock, run_until_empty
 
 
-def test_time_passes_in_leaps_and_at_its_own_pace(lonnymq_clock: Clock) -> None:
+def test_time_can_be_advanced_and_also_passes_by_itself(lonnymq_clock: Clock) -> None:
     assert abs(lonnymq_clock.now() - datetime.now(UTC)) < timedelta(seconds=10)
     before = lonnymq_clock.now()
     after = lonnymq_clock.advance(days=1, hours=2, minutes=3, seconds=4)
@@ -21,16 +21,16 @@ def test_time_passes_in_leaps_and_at_its_own_pace(lonnymq_clock: Clock) -> None:
     assert lonnymq_clock.now() > lonnymq_clock.now() - timedelta(seconds=1)
 
 
-def test_time_does_not_go_back(lonnymq_clock: Clock) -> None:
+def test_time_cannot_go_backwards(lonnymq_clock: Clock) -> None:
     with pytest.raises(InvalidArgument, match="by must be not negative"):
         lonnymq_clock.advance(days=-1)
-    with pytest.raises(InvalidArgument, match="instant must be not before the clock's own"):
+    with pytest.raises(InvalidArgument, match="instant must be at or after the clock's current time"):
         lonnymq_clock.move_to(datetime(2020, 1, 1, tzinfo=UTC))
     with pytest.raises(InvalidArgument, match="instant must be an aware datetime"):
         lonnymq_clock.move_to(datetime(2100, 1, 1))
 
 
-def test_messages_leases_and_views_go_by_it(lonnymq_queue: Queue, lonnymq_clock: Clock) -> None:
+def test_messages_leases_and_views_use_the_moved_clock(lonnymq_queue: Queue, lonnymq_clock: Clock) -> None:
     lonnymq_queue.enqueue("a", 1, delay=timedelta(hours=1))
     assert len(lonnymq_queue.dequeue()) == 0
     assert lonnymq_queue.channel("a").explain().reason is Reason.SCHEDULED
@@ -48,10 +48,10 @@ def test_messages_leases_and_views_go_by_it(lonnymq_queue: Queue, lonnymq_clock:
     lonnymq_queue.enqueue("a", 2, at=lonnymq_clock.now() + timedelta(days=30))
     lonnymq_clock.advance(days=31)
     assert len(lonnymq_queue.dequeue(5)) == 2
-    assert lonnymq_queue.verify() == []
+    assert lonnymq_queue.check() == []
 
 
-def test_a_dequeue_that_waits_is_woken_by_a_leap(lonnymq_queue: Queue, lonnymq_clock: Clock) -> None:
+def test_a_waiting_dequeue_is_woken_when_the_clock_moves(lonnymq_queue: Queue, lonnymq_clock: Clock) -> None:
     lonnymq_queue.enqueue("a", 1, delay=3600)
     with ThreadPoolExecutor() as threads:
         waiting = threads.submit(lonnymq_queue.dequeue, wait=60)
@@ -74,7 +74,7 @@ def test_crons_tick_over_simulated_days(lonnymq_queue: Queue, lonnymq_clock: Clo
     assert run_until_empty(app, clock=lonnymq_clock) == []
     attempts = run_until_empty(app, clock=lonnymq_clock, until=timedelta(days=4))
     assert [attempt.handler for attempt in attempts] == ["nightly"] * 4
-    # Summer begins in the night to the 28th.
+    # Daylight saving time begins in the night before the 28th.
     assert [tick.astimezone(UTC).hour for tick in ticks] == [2, 1, 1, 1]
     assert lonnymq_clock.now() >= datetime(2100, 3, 30, 12, tzinfo=UTC)
 
@@ -91,10 +91,10 @@ def test_without_a_clock_no_cron_ticks(lonnymq_queue: Queue, lonnymq_clock: Cloc
     assert run_until_empty(app) == []
 
 
-def test_a_queue_as_in_production_has_no_such_clock(queue: Queue) -> None:
-    with pytest.raises(LonnyError, match=r"has no clock that can be moved: install it by Clock.install"):
+def test_a_production_queue_has_no_clock_that_can_be_moved(queue: Queue) -> None:
+    with pytest.raises(LonnyError, match=r"has no clock that can be moved: install it with Clock.install"):
         Clock(queue).advance(hours=1)
     clock = Clock.install(queue)
     assert clock.advance(hours=1) > datetime.now(UTC)
     assert Clock.install(queue).now() > datetime.now(UTC)
-    assert queue.check().state == "current"
+    assert queue.schema_status().state == "current"

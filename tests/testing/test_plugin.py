@@ -1,4 +1,4 @@
-"""What users get: their own test files, run by pytest in a process of its own."""
+"""The pytest plugin as users have it: their test files, run by pytest in its own process."""
 
 import os
 import subprocess
@@ -34,14 +34,14 @@ TESTS = """
     from datetime import UTC, datetime, timedelta
 
     import pytest
-    from lonnymq.testing import redirected, run_until_empty
+    from lonnymq.testing import redirect_app, run_until_empty
 
     import shop
 
     @pytest.fixture(autouse=True)
     def queue(lonnymq_queue):
         shop.shipped.clear()
-        with redirected(shop.app, lonnymq_queue):
+        with redirect_app(shop.app, lonnymq_queue):
             yield lonnymq_queue
 
     def test_an_order_is_shipped():
@@ -104,13 +104,13 @@ def test_a_users_tests_run_and_a_failing_handler_fails_its_test(
     assert "shop.py" in ended.stdout
 
 
-def test_without_a_server_one_starts_itself(run_pytest: RunPytest) -> None:
+def test_without_a_server_an_embedded_one_is_started(run_pytest: RunPytest) -> None:
     try:
         binaries.find("auto")
     except BinariesNotFound:
         pytest.skip("needs a PostgreSQL to start")
     tests = """
-        def test_a_queue_that_nobody_installed(lonnymq_queue, lonnymq_schema):
+        def test_the_queue_is_installed(lonnymq_queue, lonnymq_schema):
             assert lonnymq_queue.schema == lonnymq_schema == "jobs"
             lonnymq_queue.enqueue("acme", 1)
             assert lonnymq_queue.dequeue()[0].complete() == "completed"
@@ -123,7 +123,7 @@ def test_without_a_server_one_starts_itself(run_pytest: RunPytest) -> None:
             return "jobs"
     """
     ended = run_pytest(
-        # platformdirs, on import of the embedded server, where XDG_RUNTIME_DIR is not set.
+        # From platformdirs, when the embedded server is imported without XDG_RUNTIME_DIR.
         *("-W", "ignore:.*falling back to /"),
         conftest=conftest,
         test_queue=tests,
@@ -131,7 +131,7 @@ def test_without_a_server_one_starts_itself(run_pytest: RunPytest) -> None:
     assert "1 passed" in ended.stdout, ended.stdout + ended.stderr
 
 
-def test_the_plugin_loads_nothing_until_a_test_asks(run_pytest: RunPytest) -> None:
+def test_the_plugin_loads_nothing_until_a_test_uses_it(run_pytest: RunPytest) -> None:
     tests = """
         import sys
 

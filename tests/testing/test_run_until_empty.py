@@ -1,4 +1,4 @@
-"""Working what is due in the test's own process."""
+"""run_until_empty(): works what is due in the test's own process."""
 
 import asyncio
 import threading
@@ -21,14 +21,14 @@ from lonnymq import (
     Retry,
     current_message,
 )
-from lonnymq.testing import AttemptFailed, Clock, redirected, run_until_empty
+from lonnymq.testing import AttemptFailed, Clock, redirect_app, run_until_empty
 
 
 def outcomes(attempts: Any) -> list[str]:
     return [attempt.outcome for attempt in attempts]
 
 
-def test_all_that_is_due_is_worked_in_order_and_the_rest_waits(lonnymq_queue: Queue) -> None:
+def test_due_messages_are_worked_in_order_and_later_ones_wait(lonnymq_queue: Queue) -> None:
     seen: list[Any] = []
     for number in range(3):
         lonnymq_queue.enqueue("a", number)
@@ -41,7 +41,7 @@ def test_all_that_is_due_is_worked_in_order_and_the_rest_waits(lonnymq_queue: Qu
     assert run_until_empty(seen.append, queue=lonnymq_queue) == []
 
 
-def test_what_a_handler_enqueues_is_worked_too(lonnymq_queue: Queue) -> None:
+def test_messages_that_a_handler_enqueues_are_worked_too(lonnymq_queue: Queue) -> None:
     def countdown(message: Message) -> None:
         if message.payload:
             message.queue.enqueue("a", message.payload - 1)
@@ -50,7 +50,7 @@ def test_what_a_handler_enqueues_is_worked_too(lonnymq_queue: Queue) -> None:
     assert len(run_until_empty(countdown, queue=lonnymq_queue)) == 6
 
 
-def test_a_plain_handler_runs_in_the_thread_of_the_test_and_no_loop_runs_there(lonnymq_queue: Queue) -> None:
+def test_a_plain_handler_runs_in_the_tests_thread_without_a_loop(lonnymq_queue: Queue) -> None:
     def handle(message: Message) -> None:
         assert threading.current_thread() is threading.main_thread()
         assert current_message().id == message.id
@@ -77,7 +77,7 @@ def test_an_async_handler_runs_on_a_loop(lonnymq_queue: Queue) -> None:
     assert lonnymq_queue.status().waiting == 1
 
 
-def test_it_is_awaited_on_an_async_queue(lonnymq_async_queue: AsyncQueue) -> None:
+def test_run_until_empty_is_awaited_on_an_async_queue(lonnymq_async_queue: AsyncQueue) -> None:
     threads: list[threading.Thread] = []
 
     def plain(message: Message) -> None:
@@ -106,7 +106,7 @@ def test_a_blocking_queue_inside_a_loop_is_refused(lonnymq_queue: Queue) -> None
     async def main() -> None:
         run_until_empty(print, queue=lonnymq_queue)
 
-    with pytest.raises(InvalidArgument, match="queue must be an AsyncQueue where an event loop is running"):
+    with pytest.raises(InvalidArgument, match="queue must be an AsyncQueue while an event loop is running"):
         asyncio.run(main())
 
 
@@ -118,7 +118,7 @@ def fail(message: Message) -> None:
     raise Broken(message.payload)
 
 
-def test_what_a_handler_raises_is_raised_after_its_attempt_has_ended(
+def test_a_handlers_exception_is_raised_after_its_attempt_ended(
     lonnymq_queue: Queue, lonnymq_clock: Clock
 ) -> None:
     lonnymq_queue.enqueue("a", "why", max_attempts=2)
@@ -136,18 +136,18 @@ def test_what_a_handler_raises_is_raised_after_its_attempt_has_ended(
     assert letter.error == attempt.error
 
 
-def test_a_wish_of_the_handler_is_no_failure(lonnymq_queue: Queue) -> None:
-    def wish(message: Message) -> None:
+def test_defer_and_bury_are_not_failures(lonnymq_queue: Queue) -> None:
+    def decide(message: Message) -> None:
         if message.state is None:
             raise Defer(0, state={"tried": 1}, error="not yet")
         raise Bury("never")
 
     lonnymq_queue.enqueue("a", 1)
-    attempts = run_until_empty(wish, queue=lonnymq_queue)
+    attempts = run_until_empty(decide, queue=lonnymq_queue)
     assert [(one.outcome, one.error) for one in attempts] == [("deferred", "not yet"), ("buried", "never")]
 
 
-def test_a_handler_out_of_time_is_a_failure(lonnymq_queue: Queue) -> None:
+def test_a_handler_that_times_out_is_a_failure(lonnymq_queue: Queue) -> None:
     async def linger(message: AsyncMessage) -> None:
         await asyncio.sleep(60)
 
@@ -175,13 +175,13 @@ def test_a_batch_handler_is_given_a_batch(lonnymq_queue: Queue) -> None:
     assert sizes == [5]
 
 
-def test_a_run_that_does_not_end_is_ended(lonnymq_queue: Queue) -> None:
+def test_an_endless_run_is_stopped(lonnymq_queue: Queue) -> None:
     lonnymq_queue.enqueue("a", 1)
     with pytest.raises(AttemptFailed, match="not empty after 20 attempts"):
         run_until_empty(lambda message: message.queue.enqueue("a", 1), queue=lonnymq_queue, limit=20)
 
 
-def test_retries_of_a_day_take_no_time(lonnymq_queue: Queue, lonnymq_clock: Clock) -> None:
+def test_a_day_of_retries_takes_no_real_time(lonnymq_queue: Queue, lonnymq_clock: Clock) -> None:
     lonnymq_queue.enqueue("a", 1, max_attempts=12)
     handler = Handler(call=fail, retry=Retry(first_s=30, factor=2, jitter=0))
     began = lonnymq_clock.now()
@@ -198,7 +198,7 @@ def test_retries_of_a_day_take_no_time(lonnymq_queue: Queue, lonnymq_clock: Cloc
     assert lonnymq_clock.now() - began >= timedelta(days=1)
 
 
-def test_a_rate_limit_holds_on_the_moved_clock(lonnymq_queue: Queue, lonnymq_clock: Clock) -> None:
+def test_a_rate_limit_uses_the_moved_clock(lonnymq_queue: Queue, lonnymq_clock: Clock) -> None:
     lonnymq_queue.channel("slow").set(release_interval_ms=600_000)
     for number in range(4):
         lonnymq_queue.enqueue("slow", number)
@@ -212,11 +212,11 @@ def test_a_rate_limit_holds_on_the_moved_clock(lonnymq_queue: Queue, lonnymq_clo
     assert len(attempts) == 2
 
 
-def test_bad_arguments_are_named(lonnymq_queue: Queue, lonnymq_clock: Clock) -> None:
+def test_invalid_arguments_are_named(lonnymq_queue: Queue, lonnymq_clock: Clock) -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"queue": None}, "queue must be a Queue or an AsyncQueue"),
         ({"errors": "ignore"}, 'errors must be "raise" or "keep"'),
-        ({"until": lonnymq_clock.now()}, "clock must be given with until"),
+        ({"until": lonnymq_clock.now()}, "until needs a clock"),
         ({"until": 5, "clock": lonnymq_clock, "limit": 0}, "limit must be a whole number"),
         ({"until": "noon", "clock": lonnymq_clock}, "until must be a timedelta"),
     ]
@@ -227,7 +227,7 @@ def test_bad_arguments_are_named(lonnymq_queue: Queue, lonnymq_clock: Clock) -> 
         run_until_empty(7, queue=lonnymq_queue)
 
 
-def test_an_app_is_redirected_for_the_time_of_a_test(lonnymq_queue: Queue) -> None:
+def test_an_app_can_be_redirected_during_a_test(lonnymq_queue: Queue) -> None:
     app = App(Queue("postgresql://nobody@127.0.0.1:1/production"))
     seen: list[int] = []
 
@@ -235,7 +235,7 @@ def test_an_app_is_redirected_for_the_time_of_a_test(lonnymq_queue: Queue) -> No
     def note(number: int) -> None:
         seen.append(number)
 
-    with redirected(app, lonnymq_queue):
+    with redirect_app(app, lonnymq_queue):
         note.enqueue("a", 7)
         assert outcomes(run_until_empty(app)) == ["completed"]
         lonnymq_queue.enqueue("a", {"task": "unknown", "arguments": {}})
@@ -244,6 +244,6 @@ def test_an_app_is_redirected_for_the_time_of_a_test(lonnymq_queue: Queue) -> No
     assert seen == [7]
     assert app.queue is not lonnymq_queue
     assert note.queue is app.queue
-    with pytest.raises(InvalidArgument, match="queue must be of the kind"):
-        with redirected(app, AsyncQueue("")):
+    with pytest.raises(InvalidArgument, match="queue must be of the same class"):
+        with redirect_app(app, AsyncQueue("")):
             pass

@@ -1,4 +1,4 @@
-"""A build backend that needs no other package; each of its wheels holds one module."""
+"""A build backend without dependencies; each of its wheels contains one module."""
 
 import tomllib
 import zipfile

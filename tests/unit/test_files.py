@@ -1,4 +1,4 @@
-"""The files under sql/ are what the layout says."""
+"""The files under sql/ follow the layout."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,7 @@ def test_the_table_of_contents_is_complete() -> None:
     assert len(files.contents()) == len(listed)
 
 
-def test_each_function_and_view_is_in_a_file_of_its_name() -> None:
+def test_each_function_and_view_is_in_a_file_of_the_same_name() -> None:
     for file in files.functions_and_views():
         created = [match["name"] for match in files.CREATED.finditer(file.text)]
         assert created == ([] if file.path == "plans.sql" else [Path(file.path).stem])
@@ -34,6 +34,6 @@ def test_each_function_says_what_it_locks_and_writes() -> None:
             assert re.search(r"^-- Writes: \S", file.text, re.MULTILINE), file.path
 
 
-def test_the_first_migration_is_frozen_from_the_tables() -> None:
-    """Until version 1 is released; then this test goes, and the file is never touched again."""
+def test_the_first_migration_matches_the_tables() -> None:
+    """Only until version 1 is released; then this test is removed, and the file never changes again."""
     assert freeze.main(["--check"]) == 0

@@ -1,6 +1,8 @@
-"""The import law holds for imports by a string too, which import-linter does not see."""
+"""The import contracts also hold for imports by a string, which import-linter does not see."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -23,10 +25,17 @@ def imports_by_string(path: Path) -> list[str]:
     ]
 
 
-def test_no_module_of_ours_is_imported_by_a_string() -> None:
+def test_none_of_our_modules_is_imported_by_a_string() -> None:
     found = {str(path): imports_by_string(path) for path in SOURCE.rglob("*.py") if path != LAZY}
     assert {path: names for path, names in found.items() if names} == {}
 
 
-def test_imports_by_a_string_are_found() -> None:
+def test_the_detector_finds_imports_by_a_string() -> None:
     assert imports_by_string(LAZY)
+
+
+def test_the_base_install_works_without_psycopg_pool() -> None:
+    program = (
+        "import sys; sys.modules['psycopg_pool'] = None; import lonnymq, lonnymq.worker; lonnymq.Queue('')"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

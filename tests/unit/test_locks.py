@@ -38,12 +38,12 @@ def _requirements_of_extra(extra: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("lock", LOCKS)
-def test_a_lock_holds_pins_with_hashes_and_nothing_else(lock: str) -> None:
+def test_a_lock_contains_only_pins_with_hashes(lock: str) -> None:
     assert re.fullmatch(rf"{HEADER}(?:{PIN})+", _read_lock(lock))
 
 
 @pytest.mark.parametrize("lock", LOCKS)
-def test_a_lock_satisfies_what_the_project_requires(lock: str) -> None:
+def test_a_lock_satisfies_the_projects_requirements(lock: str) -> None:
     required = {
         "build.txt": [*PYPROJECT["build-system"]["requires"], *PYPROJECT["dependency-groups"]["build"]],
         "dev.txt": [*PROJECT["dependencies"], *_requirements_of_extra("dev")],

@@ -1,4 +1,4 @@
-"""`make venv`, with small packages in place of those of the locks."""
+"""`make venv`, with small packages instead of those in the locks."""
 
 import hashlib
 import os
@@ -13,7 +13,7 @@ import pytest
 from tests.unit import small_backend
 
 ROOT = Path(__file__).resolve().parents[2]
-# The second requirement is nowhere: to look for more than what is locked fails.
+# The second requirement does not exist, so installing more than what is locked fails.
 BUILD_SYSTEM = '[build-system]\nrequires = ["small_backend", "unlocked"]\nbuild-backend = "small_backend"\n'
 
 
@@ -46,13 +46,13 @@ def _make_venv(checkout: Path, index: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_make_venv_installs_no_file_but_those_that_were_locked(tmp_path: Path) -> None:
+def test_make_venv_installs_only_locked_files(tmp_path: Path) -> None:
     index = tmp_path / "index"
     index.mkdir()
     backend = index / small_backend.write_wheel(
         str(index), "small_backend", Path(small_backend.__file__).read_text(encoding="utf-8")
     )
-    # The only package that may come as sources.
+    # The only package that may be built from source.
     spark = index / "pyspark-1.0.tar.gz"
     _write_project(tmp_path / "pyspark-1.0", "pyspark")
     with tarfile.open(spark, "w:gz") as archive:

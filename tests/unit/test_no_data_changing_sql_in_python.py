@@ -1,4 +1,4 @@
-"""Data changes only inside the plpgsql functions: Python under src calls them and writes no table itself."""
+"""Only plpgsql functions change data: Python under src calls them, and writes to no table itself."""
 
 import ast
 import re
@@ -25,17 +25,17 @@ SQL_COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*(?:\n|$)", re.DOTALL)
 
 
 def changes_data(text: str) -> bool:
-    # Both readings: a comment may hide in a statement, and a statement behind what only looks like a comment.
+    # With and without comments: a comment may split a statement, or only look like a comment.
     return any(DATA_CHANGE.search(reading) for reading in (text, SQL_COMMENT.sub(" ", text)))
 
 
 def data_changing_lines(source: str) -> list[int]:
-    """Return the lines of the string literals that hold data-changing SQL."""
+    """Return the lines of the string literals that contain data-changing SQL."""
     return [line for line, text in _texts(ast.parse(source)) if changes_data(text)]
 
 
 def _texts(node: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield each whole text with its line; docstrings are left out, since nothing can execute them."""
+    """Yield each whole text with its line; skip docstrings, because nothing executes them."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return
     inner: Iterable[ast.AST] = ast.iter_child_nodes(node)
@@ -49,7 +49,7 @@ def _texts(node: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def _parts(node: ast.expr) -> Iterator[str | ast.expr]:
-    """Take literals, f-strings and sums of them apart: known text, and expressions nobody can know yet."""
+    """Split literals, f-strings and their sums into known text and expressions of unknown value."""
     match node:
         case ast.Constant(value=str(text)):
             yield text
@@ -99,7 +99,7 @@ def test_no_python_file_under_src_changes_data() -> None:
         'run("x" + call("delete from message"))',
     ],
 )
-def test_the_detector_sees_a_data_change(source: str) -> None:
+def test_the_detector_finds_data_changes(source: str) -> None:
     assert data_changing_lines(source) == [1]
 
 
@@ -115,5 +115,5 @@ def test_the_detector_sees_a_data_change(source: str) -> None:
         "# insert into message",
     ],
 )
-def test_the_detector_lets_reading_and_prose_pass(source: str) -> None:
+def test_the_detector_ignores_queries_and_prose(source: str) -> None:
     assert data_changing_lines(source) == []

@@ -1,4 +1,4 @@
-"""What the package offers, and that both clients offer the same."""
+"""The public names of the package, and that both clients have the same methods."""
 
 import inspect
 import re
@@ -15,7 +15,7 @@ from lonnymq import Queue
 from lonnymq.client.aio.caller import AsyncCaller
 from tools import unasync
 
-TWINS = [
+CLIENT_PAIRS = [
     (lonnymq.AsyncQueue, lonnymq.Queue),
     (lonnymq.AsyncMessage, lonnymq.Message),
     (lonnymq.AsyncChannel, lonnymq.Channel),
@@ -29,13 +29,13 @@ def public(kind: type[Any]) -> dict[str, Any]:
     return {name: value for name, value in inspect.getmembers(kind) if not name.startswith("_")}
 
 
-@pytest.mark.parametrize(("aio", "sync"), TWINS, ids=lambda kind: kind.__name__)
-def test_the_clients_are_twins(aio: type[Any], sync: type[Any]) -> None:
+@pytest.mark.parametrize(("aio", "sync"), CLIENT_PAIRS, ids=lambda kind: kind.__name__)
+def test_both_clients_have_the_same_methods(aio: type[Any], sync: type[Any]) -> None:
     assert public(aio).keys() == public(sync).keys()
     for name, value in public(aio).items():
         if inspect.isfunction(value):
-            twin = inspect.signature(getattr(sync, name))
-            assert list(inspect.signature(value).parameters) == list(twin.parameters)
+            blocking = inspect.signature(getattr(sync, name))
+            assert list(inspect.signature(value).parameters) == list(blocking.parameters)
             assert not inspect.iscoroutinefunction(getattr(sync, name))
 
 
@@ -44,7 +44,7 @@ def test_every_public_name_exists() -> None:
     assert len(set(lonnymq.__all__)) == len(lonnymq.__all__)
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
+def test_an_unknown_name_raises_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Kafka'"):
         _ = lonnymq.Kafka
 
@@ -55,22 +55,22 @@ def test_importing_the_package_loads_no_embedded_server() -> None:
     assert answer.stdout == "False True\n"
 
 
-def test_outcomes_are_words_that_compare_with_plain_text() -> None:
+def test_outcomes_compare_equal_to_strings() -> None:
     for name in lonnymq.__all__:
         kind = getattr(lonnymq, name)
         if isinstance(kind, type) and issubclass(kind, StrEnum):
             assert all(member == member.value == str(member) for member in kind)
 
 
-def test_every_method_says_what_it_does() -> None:
-    for pair in TWINS:
+def test_every_public_method_has_a_docstring() -> None:
+    for pair in CLIENT_PAIRS:
         for kind in pair:
             for name, value in public(kind).items():
                 if inspect.isfunction(value):
-                    assert inspect.getdoc(value), f"{kind.__name__}.{name} says nothing"
+                    assert inspect.getdoc(value), f"{kind.__name__}.{name} has no docstring"
 
 
-def test_other_packages_use_only_what_the_caller_offers_them() -> None:
+def test_other_packages_use_only_the_documented_part_of_the_caller() -> None:
     documented = set(re.findall(r"`(\w+)", str(AsyncCaller.__doc__))) - {"queue", "lonnymq"}
     package = Path(lonnymq.__file__).parent
     found = {

@@ -1,4 +1,4 @@
-"""Texts from anywhere: bounded, harmless to a terminal, and never made in full only to be cut."""
+"""Untrusted texts: bounded, harmless to a terminal, and never computed in full only to be cut."""
 
 import json
 import logging
@@ -24,7 +24,7 @@ from lonnymq.worker.verdict import Judge, described
 
 MEGABYTE = 1_000_000
 HUGE = "\x1b\0é" * MEGABYTE
-# What steers a terminal, or ends a line: controls, C1, bidirectional overrides, separators, surrogates.
+# Characters that control a terminal or end a line: C0, C1, bidirectional overrides, separators, surrogates.
 UNSAFE = "\x00\x07\x1b\x7f\x85\x9b\u200e\u202e\u2028\u2029\ud800"
 
 
@@ -57,14 +57,14 @@ VALUES = st.recursive(
 @given(VALUES)
 def test_a_short_value_is_shown_as_python_writes_it(value: Any) -> None:
     written = repr(value)
-    # Deeper than some levels, only that there is more.
+    # Below a certain depth, only an ellipsis is shown.
     if len(written) <= 100 and written.count("[") + written.count("(") + written.count("{") <= 4:
         assert shown(value) == written
     assert len(shown(value)) <= 100
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "expected"),
     [
         (set(), "set()"),
         ({1}, "{1}"),
@@ -76,8 +76,8 @@ def test_a_short_value_is_shown_as_python_writes_it(value: Any) -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_other_values_are_shown_too(value: Any, words: str) -> None:
-    assert shown(value) == words
+def test_collections_and_special_values_are_shown(value: Any, expected: str) -> None:
+    assert shown(value) == expected
 
 
 class Unshowable:
@@ -85,7 +85,7 @@ class Unshowable:
         raise KeyError("no")
 
 
-def test_a_value_whose_repr_fails_can_be_refused() -> None:
+def test_a_value_whose_repr_fails_is_still_refused_with_an_error() -> None:
     assert str(invalid("x", Unshowable(), "y")).endswith("a value of type Unshowable that cannot be shown")
 
 
@@ -122,7 +122,7 @@ def refused(call: Callable[..., object], *arguments: Any) -> None:
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 @pytest.mark.parametrize("value", LARGE, ids=lambda value: type(value).__name__)
-def test_what_is_cut_off_is_never_made(value: Any, make: Callable[[Any], object]) -> None:
+def test_text_that_is_cut_off_is_never_computed(value: Any, make: Callable[[Any], object]) -> None:
     """Escaping 20 MB of control characters took 20 seconds and gigabytes."""
     tracemalloc.start()
     try:
@@ -135,32 +135,32 @@ def test_what_is_cut_off_is_never_made(value: Any, make: Callable[[Any], object]
 
 @pytest.mark.parametrize("made", [10, 9_999, 10_000, 10_001, 50_000])
 @pytest.mark.parametrize("character", ["x", "\0", "\ud800", "\n"])
-def test_an_error_that_is_stored_is_bounded_after_escaping_too(made: int, character: str) -> None:
+def test_a_stored_error_is_bounded_even_after_escaping(made: int, character: str) -> None:
     text = argument.error_text(character * made)
     assert text is not None
     assert 0 < len(text) <= argument.MAX_ERROR_CHARACTERS
     assert "\0" not in text
     assert text.encode("utf-8")
-    # What was bounded where it was made is sent as it is.
+    # A text that is already bounded is sent unchanged.
     assert argument.error_text(text) == text
 
 
 @given(st.text(st.characters(), max_size=300), st.integers(60, 200))
-def test_a_text_that_is_cut_is_within_its_bound(text: str, most: int) -> None:
+def test_a_cut_text_is_within_its_limit(text: str, most: int) -> None:
     assert len(cut(text, most)) <= most
     assert len(abridged(text, most)) <= most
     assert cut(text, 300) == abridged(text, 300) == text
 
 
 @given(st.text(st.characters() | st.sampled_from(UNSAFE)))
-def test_a_line_of_a_log_holds_nothing_that_steers_a_terminal(text: str) -> None:
+def test_a_log_line_contains_no_terminal_control_characters(text: str) -> None:
     written = line(text)
     assert not set(written) & {*UNSAFE, "\n", "\r", "\t"}
     assert len(written.splitlines()) <= 1
     assert visible(written) == written
 
 
-def test_lines_of_the_command_line_hold_nothing_that_steers_a_terminal() -> None:
+def test_command_line_output_has_no_terminal_control_characters() -> None:
     error = RuntimeError(f"odd{UNSAFE}")
     record = logging.LogRecord(
         "lonnymq", logging.ERROR, "", 0, "of %s", (UNSAFE,), (RuntimeError, error, None)
@@ -174,7 +174,7 @@ def test_lines_of_the_command_line_hold_nothing_that_steers_a_terminal() -> None
     assert parsed["message"] == f"of {UNSAFE}"
 
 
-def test_a_traceback_is_cut_however_long_its_error_is() -> None:
+def test_a_traceback_is_bounded_however_long_its_error_is() -> None:
     for error in (RuntimeError(HUGE), Defer(error=HUGE), KeyError("x" * MEGABYTE)):
         assert len(described(error)) <= argument.MAX_ERROR_CHARACTERS
     verdict = Judge(JSON).verdict(Handler(call=lambda message: None), 1, Defer(error=HUGE), None)
@@ -186,7 +186,7 @@ class Hostile(codec.JsonCodec):
         raise LookupError(HUGE)
 
 
-def test_whatever_a_codec_raises_is_a_decode_error_of_bounded_length() -> None:
+def test_any_exception_of_a_codec_becomes_a_bounded_decode_error() -> None:
     with pytest.raises(DecodeError, match=r"^it is not what the codec expects: ") as caught:
         codec.decoded(b"", Hostile(), "it")
     assert len(str(caught.value)) < 400

@@ -114,7 +114,7 @@ SYNC_MODULE = dedent(
 
 @pytest.fixture
 def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """A client of its own, in place of the real one."""
+    """A separate client package instead of the real one."""
     source, target = tmp_path / "client" / "aio.py", tmp_path / "client" / "sync.py"
     monkeypatch.setattr(unasync, "PAIRS", [(source, target)])
     return source, target
@@ -154,7 +154,7 @@ def test_a_missing_client_folder_is_skipped(pair: tuple[Path, Path]) -> None:
     assert unasync.main(["--check"]) == 0
 
 
-def test_a_missing_source_in_a_present_folder_is_an_error(pair: tuple[Path, Path]) -> None:
+def test_a_missing_source_in_an_existing_folder_is_an_error(pair: tuple[Path, Path]) -> None:
     pair[0].parent.mkdir()
     with pytest.raises(FileNotFoundError):
         unasync.main(["--check"])
@@ -172,7 +172,7 @@ def test_a_missing_source_in_a_present_folder_is_an_error(pair: tuple[Path, Path
         ("message", "message"),
     ],
 )
-def test_names(name: str, expected: str) -> None:
+def test_names_are_translated(name: str, expected: str) -> None:
     assert unasync.sync_name(name) == expected
 
 
@@ -197,19 +197,19 @@ def test_names(name: str, expected: str) -> None:
         ),
     ],
 )
-def test_fragments(source: str, expected: str) -> None:
+def test_fragments_are_translated(source: str, expected: str) -> None:
     assert unasync.unasync(source) == expected
 
 
 @pytest.mark.parametrize(
     "source", ["import asyncio\nasyncio.gather()", "from asyncio import sleep", "import asyncio as a"]
 )
-def test_what_has_no_blocking_twin_is_refused_with_its_line(source: str) -> None:
+def test_code_without_a_blocking_version_is_refused_with_its_line(source: str) -> None:
     with pytest.raises(unasync.UnasyncError, match=r"line \d"):
         unasync.unasync(source)
 
 
-def test_generated_code_that_is_no_python_is_refused_by_name(written_pair: tuple[Path, Path]) -> None:
+def test_generated_code_that_is_not_python_is_refused(written_pair: tuple[Path, Path]) -> None:
     source, target = written_pair
     source.write_text("def = 1\n")
     with pytest.raises(unasync.UnasyncError, match=r"aio\.py: ruff refused"):

@@ -1,4 +1,4 @@
-"""Arguments, codecs and drafts: pure functions."""
+"""Arguments, codecs and drafts, which are pure functions."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -23,17 +23,17 @@ JSON_VALUES = st.recursive(
 
 
 @given(JSON_VALUES)
-def test_json_comes_back_as_it_went_in(value: Any) -> None:
+def test_json_is_decoded_to_the_same_value(value: Any) -> None:
     assert JSON.decode(encoded("payload", value, JSON)) == value
 
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=255))
-def test_every_name_without_control_characters_is_a_channel(name: str) -> None:
+def test_any_name_without_control_characters_is_a_valid_channel(name: str) -> None:
     assert argument.channel(name) == name
 
 
 @given(st.text(max_size=50))
-def test_every_error_can_be_stored(error: str) -> None:
+def test_any_error_text_can_be_stored(error: str) -> None:
     stored = argument.error_text(error + "\ud800\0")
     assert stored is not None
     assert "\0" not in stored
@@ -68,17 +68,17 @@ def test_a_higher_priority_sorts_first(priority: int) -> None:
     assert made.dequeue_at == -priority
 
 
-def test_urgent_but_later_is_refused() -> None:
+def test_a_priority_with_a_delay_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="got delay and priority"):
         draft(NewMessage(channel="a", payload=1, priority=1, delay=1), JSON)
 
 
-def test_absent_elements_make_an_absent_array() -> None:
+def test_an_array_of_only_none_is_sent_as_none() -> None:
     assert array([None, None]) is None
     assert array([None, 1]) == [None, 1]
 
 
-def test_numbers_go_as_text_so_that_their_width_does_not_matter() -> None:
+def test_numbers_are_sent_as_text_whatever_their_width() -> None:
     assert dump("bigint", 5) == "5"
     assert dump("bigint[]", [1, 2**40]) == "{1,1099511627776}"
     assert dump("bigint?[]", [-1, None, 2**40]) == "-1,-,1099511627776"
@@ -86,7 +86,7 @@ def test_numbers_go_as_text_so_that_their_width_does_not_matter() -> None:
     assert dump("text", None) is None
 
 
-def test_a_staged_row_has_as_many_fields_as_it_says() -> None:
+def test_a_staged_row_has_as_many_fields_as_its_header_says() -> None:
     packer = stage.Packer("p", UUID(int=7))
     packer.add(Draft("ä", b"\0", -1, None, None, 2))
     packer.add(Draft("ä", b"", None, None, None, None))
@@ -106,7 +106,7 @@ def test_a_malformed_dsn_is_refused_without_showing_its_password(dsn: str) -> No
     assert caught.value.__suppress_context__
 
 
-def test_a_wrong_value_that_cannot_be_shown_is_refused_all_the_same() -> None:
+def test_a_value_that_cannot_be_shown_is_still_refused_with_an_error() -> None:
     assert (
         str(invalid("limit", 10**5000, "small"))
         == "limit must be small, got a value of type int that cannot be shown"

@@ -130,7 +130,7 @@ def test_a_worker_outlives_its_database(own_server: Callable[..., EmbeddedServer
         assert len(set(worker.ids("end"))) == len(worker.ids("end")) == 11
         assert "Traceback" not in worker.said()
         assert queue.status().waiting == 0
-        assert queue.verify() == []
+        assert queue.check() == []
     finally:
         worker.kill()
         queue.close()

@@ -68,7 +68,7 @@ LIST = function(
 def set(  # noqa: A001
     cron: Cron, codec: Codec, is_declared: bool, after: datetime | None
 ) -> Call[CronSetOutcome]:
-    schedule.require(cron.expression, cron.timezone)
+    schedule.require_valid(cron.expression, cron.timezone)
     return call(
         SET,
         cron_name(cron.name),

@@ -18,7 +18,7 @@ def check(dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_json: Json = False)
     Reads the whole queue: not for every minute. Ends with 1 if something is wrong; repair mends it.
     """
     with opened(dsn, schema) as queue:
-        problems = queue.verify()
+        problems = queue.check()
     _show(problems, as_json)
     if problems:
         raise typer.Exit(Exit.NO)
@@ -31,8 +31,8 @@ def repair(yes: Yes = False, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_
     """
     require_yes("Recount all channels of this queue?", is_yes=yes)
     with opened(dsn, schema) as queue:
-        problems = queue.verify(repair=True)
-        left = queue.verify() if problems else []
+        problems = queue.check(repair=True)
+        left = queue.check() if problems else []
     _show(problems, as_json)
     if left:
         raise typer.Exit(Exit.NO)

@@ -12,14 +12,14 @@ def install(dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_json: Json = Fals
     Safe to run at every deployment, by any number of processes at once.
     """
     with opened(dsn, schema) as queue:
-        before, after = queue.check(), queue.install()
+        before, after = queue.schema_status(), queue.install()
     _report(before, after, as_json)
 
 
 def migrate(dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_json: Json = False) -> None:
     """Bring an installed queue up to date; messages, leases and policies stay."""
     with opened(dsn, schema) as queue:
-        before, after = queue.check(), queue.migrate()
+        before, after = queue.schema_status(), queue.migrate()
     _report(before, after, as_json)
 
 

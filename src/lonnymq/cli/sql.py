@@ -38,7 +38,7 @@ def sql(
             raise typer.BadParameter("--from-version is for migrate")
     elif from_version is None:
         with opened(dsn, schema) as queue:
-            from_version = queue.check().version
+            from_version = queue.schema_status().version
         if from_version == 0:
             raise SchemaMissing(f"there is no queue in schema {schema!r} to migrate: run `lonnymq install`")
     typer.echo(sql_text(schema, from_version), nl=False)

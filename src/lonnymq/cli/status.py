@@ -10,7 +10,7 @@ def status(dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_json: Json = False
     """Show the queue at a glance: channels, messages, dead letters, history."""
     with opened(dsn, schema) as queue:
         found = queue.status()
-        installed = queue.check()
+        installed = queue.schema_status()
     if as_json:
         emit({"schema": installed.schema, "state": installed.state, **words.plain(found)})
         return

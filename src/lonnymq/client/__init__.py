@@ -1,1 +1,1 @@
-"""How messages enter and leave: aio/ is written by hand, sync/ is generated from it."""
+"""The client: aio/ is written by hand, sync/ is generated from it."""

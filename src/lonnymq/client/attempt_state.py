@@ -1,4 +1,4 @@
-"""How a worker learns that a message it holds was acknowledged, by whichever handler and client."""
+"""Lets a worker know that a message it holds was acknowledged, whichever handler and client did that."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,27 +11,27 @@ ENDED = frozenset(action.done for action in ACTIONS)
 
 
 class AttemptState:
-    """What is known of an attempt in a worker. Handlers write from threads, one attribute at a time."""
+    """What is known about an attempt in a worker. Handlers write from threads, one attribute at a time."""
 
     __slots__ = ("acknowledging", "is_borrowed", "is_lost", "outcome")
 
     def __init__(self) -> None:
-        # The lease is no longer this attempt's.
+        # The lease no longer belongs to this attempt.
         self.is_lost = False
-        # Acknowledgements on their way: an answer to anything else may be older than theirs.
+        # Acknowledgements in progress: meanwhile, the answers to other calls may be out of date.
         self.acknowledging = 0
-        # How the handler itself has ended the attempt.
+        # How the handler itself ended the attempt.
         self.outcome: str | None = None
-        # That was on a borrowed connection: its transaction may yet be rolled back.
+        # It did so on a borrowed connection, whose transaction may still be rolled back.
         self.is_borrowed = False
 
     @property
     def is_acknowledged(self) -> bool:
-        """Whether the queue knows for good that the attempt has ended."""
+        """Whether the attempt has ended, and no rollback can undo that."""
         return self.outcome is not None and not self.is_borrowed
 
-    def note(self, outcome: str, is_borrowed: bool) -> None:
-        """Keep what the queue has answered to an acknowledgement."""
+    def record(self, outcome: str, is_borrowed: bool) -> None:
+        """Record the queue's answer to an acknowledgement."""
         if outcome in LOST:
             self.is_lost = True
         elif outcome in ENDED:
@@ -42,20 +42,20 @@ class AttemptState:
 def observe(
     messages: Sequence[Any], connection: object
 ) -> Iterator[Callable[[list[Outcome]], list[Outcome]]]:
-    """Note an acknowledgement and its answers in the states of these messages, where a worker keeps one."""
+    """Record an acknowledgement and its answers in the states of those messages that a worker holds."""
     states: list[AttemptState | None] = [getattr(message, "attempt_state", None) for message in messages]
 
-    def note(outcomes: list[Outcome]) -> list[Outcome]:
+    def record(outcomes: list[Outcome]) -> list[Outcome]:
         for state, outcome in zip(states, outcomes, strict=True):
             if state is not None:
-                state.note(outcome, connection is not None)
+                state.record(outcome, connection is not None)
         return outcomes
 
     for state in states:
         if state is not None:
             state.acknowledging += 1
     try:
-        yield note
+        yield record
     finally:
         for state in states:
             if state is not None:

@@ -1,4 +1,4 @@
-"""How a bulk load is staged: the statement, and how to send much."""
+"""How a bulk load is staged: the COPY statement, and how to send a lot of data with it."""
 
 from typing import Any, cast
 
@@ -9,28 +9,28 @@ from psycopg.waiting import Ready, Wait
 
 from lonnymq.schema import files
 
-# Of what is sent between two flushes.
+# How much is sent between two flushes.
 PIECE_BYTES = 256 * 1024
 
 
-def copying(schema: str) -> sql.Composed:
-    """Return sql/copy.sql for this queue, its table named in full.
+def copy_statement(schema: str) -> sql.Composed:
+    """Return sql/copy.sql for this queue, with a qualified table name.
 
-    Found by search_path instead, it would be missing for a role that may not use the schema.
+    By search_path, a role that may not use the schema would not find the table.
     """
     return sql.SQL(cast("Any", files.read("copy.sql").text)).format(schema=sql.Identifier(schema))
 
 
-def pieces(block: bytes | memoryview) -> list[memoryview]:
-    """Return what to write at once; after each of them flush."""
-    whole = memoryview(block)
-    return [whole[place : place + PIECE_BYTES] for place in range(0, len(whole), PIECE_BYTES)]
+def split(chunk: bytes | memoryview) -> list[memoryview]:
+    """Return the pieces to write; flush after each of them."""
+    whole = memoryview(chunk)
+    return [whole[start : start + PIECE_BYTES] for start in range(0, len(whole), PIECE_BYTES)]
 
 
-def flushing(pgconn: PGconn) -> PQGen[None]:
-    """Have libpq send what it keeps; for a connection's wait().
+def flush(pgconn: PGconn) -> PQGen[None]:
+    """Make libpq send its buffer; to be passed to a connection's wait().
 
-    Otherwise it keeps all that a slower server has not taken yet, and moves it about each time.
+    Otherwise libpq buffers everything that a slower server has not accepted yet, and copies it at each write.
     """
     while pgconn.flush():
         while not (ready := (yield Wait.RW)):

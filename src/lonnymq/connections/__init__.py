@@ -1,4 +1,4 @@
-"""Getting a connection, the client's own or a borrowed one; noticing that it failed; connecting again.
+"""Connections: the client's own pool, borrowed connections, detecting failures, and reconnecting.
 
 aio/ is written by hand, sync/ is generated from it.
 """

@@ -1,4 +1,4 @@
-"""The pauses between attempts at anything that fails for a while: a connection, a lock, a process."""
+"""The pauses between attempts at something that may fail for a while: a connection, a lock, a process."""
 
 import random
 import time
@@ -6,19 +6,19 @@ from collections.abc import Iterator
 
 
 class Backoff:
-    """Each pause is twice the one before, up to a bound; jitter spreads out what failed together."""
+    """Each pause is twice the previous one, up to a maximum; jitter spreads out simultaneous failures."""
 
     def __init__(self, *, first_s: float = 0.05, most_s: float = 2.0) -> None:
         self._first_s = self._pause_s = min(first_s, most_s)
         self._most_s = most_s
 
     def next_s(self) -> float:
-        """Return the next pause, in seconds: half of it at least, the rest by chance."""
+        """Return the next pause in seconds, of which up to half is taken off at random."""
         pause_s, self._pause_s = self._pause_s, min(2 * self._pause_s, self._most_s)
         return pause_s * random.uniform(0.5, 1.0)
 
     def reset(self) -> None:
-        """Start with the first pause again: an attempt succeeded."""
+        """Start with the first pause again, because an attempt succeeded."""
         self._pause_s = self._first_s
 
     def pauses(self, *, for_s: float) -> Iterator[float]:

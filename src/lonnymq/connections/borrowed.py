@@ -1,7 +1,7 @@
 """Borrowed connections of other libraries: their types, for annotations, and how they are recognised.
 
-None of these libraries is imported: a caller that has a connection has imported its library already. So a
-connection is recognised by the name of its type.
+A connection is recognised by the name of its type. None of these libraries is imported, because a caller that
+has a connection has imported its library already.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -9,11 +9,11 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from lonnymq.calls.statement import Style
-from lonnymq.errors import InvalidArgument
+from lonnymq.errors import invalid_kind
 
 Adapter = TypeVar("Adapter")
 
-# SQLAlchemy's names of the drivers that calls are tested with.
+# SQLAlchemy's names of the supported drivers.
 SQLALCHEMY_STYLES = {
     "psycopg": Style.FORMAT,
     "psycopg_async": Style.FORMAT,
@@ -51,7 +51,7 @@ class AsyncSQLAlchemySession(Protocol):
 
 
 class DjangoConnection(Protocol):
-    """`django.db.connection`, or one of `django.db.connections`."""
+    """`django.db.connection`, or a connection from `django.db.connections`."""
 
     vendor: str
 
@@ -59,22 +59,20 @@ class DjangoConnection(Protocol):
 
 
 class AsyncpgConnection(Protocol):
-    """An `asyncpg.Connection`, or one of an asyncpg pool."""
+    """An `asyncpg.Connection`, or a connection from an asyncpg pool."""
 
     def fetch(self, query: str, /) -> Awaitable[Any]: ...
     def is_in_transaction(self) -> bool: ...
 
 
 def adapt(connection: object, adapters: Mapping[str, Callable[[Any], Adapter]], expected: str) -> Adapter:
-    """Return an adapter of a connection, by the names of its types; refuse one that is not supported."""
+    """Return the adapter for a connection, by the names of its types; refuse one that is not supported."""
     for name in type_names(type(connection)):
         if name in adapters:
             return adapters[name](connection)
-    # Only the type is shown: a connection's text may hold secrets.
-    shown = type_names(type(connection))[0].removeprefix("builtins.")
-    raise InvalidArgument(f"connection must be {expected}, got a {shown}")
+    raise invalid_kind("connection", connection, expected)
 
 
 def type_names(kind: type[object]) -> list[str]:
-    """Return a type's full name, and those of the types it inherits from."""
+    """Return the qualified names of a type and of the types it inherits from."""
     return [f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__]

@@ -1,6 +1,6 @@
-"""What went wrong, from the driver's error: told by SQLSTATE and by the connection's state.
+"""Translates errors of drivers into ours, by SQLSTATE and by the connection's state.
 
-Only a login that was refused has to be told by its text.
+Only a refused login has to be recognised by its text.
 """
 
 import re
@@ -25,15 +25,15 @@ from lonnymq.errors import (
     TransactionAborted,
 )
 
-# With these a library refuses to go on in a transaction that has failed, before PostgreSQL is asked.
+# With these errors a library refuses to use a failed transaction, before it asks PostgreSQL.
 ABORTED = {
     "sqlalchemy.exc.PendingRollbackError",
     "django.db.transaction.TransactionManagementError",
 }
 
-# libpq passes on the words of a server that refuses a login, and not the SQLSTATE. These are the words of
-# PostgreSQL (for 3D000, 28000, 28P01, 42501, 42704, 22023) and of PgBouncer for what no waiting cures. Of a
-# server that speaks another language they are not recognised, and it is waited for.
+# When a server refuses a login, libpq passes on its message but not the SQLSTATE. These are the messages of
+# PostgreSQL (for 3D000, 28000, 28P01, 42501, 42704, 22023) and of PgBouncer for errors that retrying cannot
+# fix. Messages in other languages are not recognised, and the client retries.
 REFUSED_LOGIN = re.compile(
     r"""FATAL:\ +(?:
         (?:database|role)\ ".*"\ does\ not\ exist
@@ -48,14 +48,14 @@ REFUSED_LOGIN = re.compile(
     )|^connection\ is\ bad:\ invalid""",
     re.VERBOSE | re.IGNORECASE,
 )
-# How libpq tells what a server answered.
+# How libpq reports the answer of a server.
 REFUSAL = re.compile(r"connection to (server .*?) failed: (?:FATAL: +)?(.*)")
-# How psycopg lists the addresses that it has tried.
+# How psycopg lists the addresses that it tried.
 ATTEMPT = re.compile(r"^- (?=host)", re.MULTILINE)
 
 
 def is_outside_transaction(connection: BaseConnection[Any]) -> bool:
-    """Whether the next call commits by itself."""
+    """Whether the next call commits by itself, in autocommit mode."""
     return connection.autocommit and connection.info.transaction_status is TransactionStatus.IDLE
 
 
@@ -65,12 +65,12 @@ def is_before_transaction(connection: BaseConnection[Any]) -> bool:
 
 
 def is_idle(connection: BaseConnection[Any]) -> bool:
-    """Whether nothing is going on: neither a call nor a transaction."""
+    """Whether neither a call nor a transaction is in progress."""
     return not connection.closed and connection.info.transaction_status is TransactionStatus.IDLE
 
 
 def require_usable(connection: BaseConnection[Any]) -> None:
-    """Refuse a connection in whose transaction nothing can be done."""
+    """Refuse a connection that is closed or whose transaction has failed."""
     if connection.closed:
         raise ConnectionLost("the connection is closed: nothing was sent", may_have_happened=False)
     if connection.info.transaction_status is TransactionStatus.INERROR:
@@ -80,14 +80,14 @@ def require_usable(connection: BaseConnection[Any]) -> None:
 def translate(
     error: psycopg.Error, connection: BaseConnection[Any], schema: str, *, commits: bool
 ) -> LonnyError | psycopg.Error:
-    """Return our error for the driver's, or the driver's own if it is none of our business."""
+    """Return our error for the driver's, or the driver's own if we have none for it."""
     if connection.closed and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return connection_lost(error, commits=commits)
     return _by_sqlstate(error, error.sqlstate, f"database {connection.info.dbname!r}", schema) or error
 
 
 def translate_other(error: Exception, schema: str, *, is_lost: bool, commits: bool) -> Exception:
-    """Return our error for another library's, or that one itself; libraries wrap their driver's errors."""
+    """Return our error for another library's, which may wrap its driver's; else return that one itself."""
     if isinstance(error, LonnyError):
         return error
     if is_lost:
@@ -105,25 +105,25 @@ def _by_sqlstate(error: BaseException, sqlstate: str | None, database: str, sche
     if sqlstate in SQLSTATES_OF_MISSING_SCHEMA:
         return SchemaMissing(
             f"{database} has no queue in schema {schema!r}, or another version's: run install() or"
-            f" `lonnymq install`, or check that this is the database you meant ({_primary(error)})"
+            f" `lonnymq install`, or check that this is the right database ({_primary_message(error)})"
         )
     if sqlstate in SQLSTATES_OF_ANOTHER_SESSION:
         return SessionNotKept(
-            f"{_primary(error)}: PgBouncer in transaction mode, or a similar pooler, gives each transaction"
-            " another session. Prepared statements and LISTEN do not work there: use"
-            " ClientSettings(prepare_threshold=None, listen=False). A borrowed connection needs the setting"
-            " of its own library"
+            f"{_primary_message(error)}: PgBouncer in transaction mode, or a similar pooler, may run each"
+            " transaction in another session. Prepared statements and LISTEN do not work there: use"
+            " ClientSettings(prepare_threshold=None, listen=False). For a borrowed connection, use the"
+            " settings of its own library"
         )
     kind = BY_SQLSTATE.get(sqlstate or "")
-    return kind(_primary(error)) if kind else None
+    return kind(_primary_message(error)) if kind else None
 
 
 def connection_lost(error: Exception, *, commits: bool) -> ConnectionLost:
-    """Return our error for a connection that ended during a call."""
+    """Return our error for a connection that was lost during a call."""
     consequence = (
         "the call may or may not have taken effect"
         if commits
-        else "the transaction it was in is rolled back, the call has no effect"
+        else "its transaction is rolled back, and the call has no effect"
     )
     return ConnectionLost(f"the connection was lost: {consequence} ({error})", may_have_happened=commits)
 
@@ -141,13 +141,13 @@ def unreachable(error: Exception) -> ConnectionLost:
 
 
 def _refusal(error: Exception) -> str:
-    """Return why servers refused a login, in their own words, and which they are."""
+    """Return the messages of the servers that refused a login, and their names."""
     answers = [f"{reason} ({server})" for server, reason in REFUSAL.findall(str(error))]
     return "; ".join(dict.fromkeys(answers)) or " ".join(str(error).split())
 
 
 def is_refused_login(error: Exception) -> bool:
-    """Whether all servers that were asked have refused the login in a way that waiting does not change."""
+    """Whether all servers refused the login for reasons that retrying cannot fix."""
     pgconn = getattr(error, "pgconn", None)
     if pgconn is not None and pgconn.needs_password:
         return True
@@ -156,7 +156,7 @@ def is_refused_login(error: Exception) -> bool:
 
 
 def is_stale(connection: BaseConnection[Any]) -> bool:
-    """Whether an idle connection has been closed by the other side; asks the socket, not the server."""
+    """Whether the server has closed an idle connection; checks the socket without a round trip."""
     pgconn = connection.pgconn
     for _ in range(10):
         if pgconn.status != ConnStatus.OK:
@@ -179,13 +179,13 @@ def _is_readable(descriptor: int) -> bool:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error and what it wraps, innermost first: that one has the database's own words."""
+    """Yield the error and those it wraps, innermost first, because that one is the database's own."""
     inner = getattr(error, "orig", None) or error.__cause__
     if isinstance(inner, BaseException):
         yield from _chain(inner)
     yield error
 
 
-def _primary(error: BaseException) -> str:
+def _primary_message(error: BaseException) -> str:
     primary = getattr(getattr(error, "diag", None), "message_primary", None)
     return str(primary or getattr(error, "message", None) or error)

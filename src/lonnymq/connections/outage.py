@@ -1,4 +1,4 @@
-"""Logs an outage of the database: one line when it begins and one when it ends."""
+"""Logs an outage of the database: one line when it begins, and one when it ends."""
 
 import logging
 import time
@@ -7,37 +7,37 @@ from lonnymq.texts import line
 
 LOG = logging.getLogger("lonnymq.client")
 
-# When each server went away, and when a client last tried to reach it; for all clients of this process,
-# because a worker has several.
+# When each server became unreachable, and when a client last tried to connect to it. Shared by all clients of
+# this process, because a worker has several.
 _BEGAN: dict[str, float] = {}
 _TRIED: dict[str, float] = {}
-# If there was no attempt for this long, no client waits for that server any more.
+# If there was no attempt for this long, no client is waiting for that server any more.
 RECENT_S = 15.0
 
 
 def is_known() -> bool:
-    """Whether the log already says that a server is away which this process waits for."""
+    """Whether this process is waiting for a server whose outage has been logged."""
     now = time.monotonic()
-    return any(now - _TRIED[place] < RECENT_S for place in list(_BEGAN))
+    return any(now - _TRIED[target] < RECENT_S for target in list(_BEGAN))
 
 
 class Outage:
-    """Whether the server at a place is away, as far as this process knows."""
+    """The outages of one server, as far as this process knows."""
 
-    def __init__(self, place: str) -> None:
-        self._place = place
+    def __init__(self, target: str) -> None:
+        self._target = target
 
-    def goes_on(self, error: BaseException) -> None:
-        """A connection could not be made, and the client tries again."""
-        level = logging.DEBUG if self._place in _BEGAN else logging.WARNING
-        _TRIED[self._place] = time.monotonic()
-        _BEGAN.setdefault(self._place, _TRIED[self._place])
-        said = str(error.__cause__ or error).splitlines()
-        why = line(said[0] if said else type(error).__name__)
-        LOG.log(level, "no connection to %s, trying again: %s", self._place, why)
+    def record_failure(self, error: BaseException) -> None:
+        """Log that a connection could not be made; the client is about to retry."""
+        level = logging.DEBUG if self._target in _BEGAN else logging.WARNING
+        _TRIED[self._target] = time.monotonic()
+        _BEGAN.setdefault(self._target, _TRIED[self._target])
+        lines = str(error.__cause__ or error).splitlines()
+        reason = line(lines[0] if lines else type(error).__name__)
+        LOG.log(level, "no connection to %s, trying again: %s", self._target, reason)
 
-    def ends(self) -> None:
-        """A connection was made."""
-        began_at = _BEGAN.pop(self._place, None)
+    def record_success(self) -> None:
+        """Log the end of an outage, if there was one: a connection was made."""
+        began_at = _BEGAN.pop(self._target, None)
         if began_at is not None:
-            LOG.warning("connected to %s again after %.1f s", self._place, time.monotonic() - began_at)
+            LOG.warning("connected to %s again after %.1f s", self._target, time.monotonic() - began_at)

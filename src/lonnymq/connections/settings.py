@@ -1,4 +1,4 @@
-"""How a client connects, repeats and waits."""
+"""The settings of a client: how it connects, retries and waits."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,10 +7,10 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
 from lonnymq.calls import argument
-from lonnymq.connections.session import startup_options
+from lonnymq.connections.session_settings import startup_options
 from lonnymq.errors import InvalidArgument
 
-# A dead peer is noticed after half a minute, also by a worker that only waits. A DSN's own values win.
+# A dead peer is detected within half a minute, even by an idle worker. The DSN's own values take precedence.
 CONNECTION_DEFAULTS: dict[str, Any] = {
     "application_name": "lonnymq",
     "client_encoding": "UTF8",
@@ -25,18 +25,18 @@ CONNECTION_DEFAULTS: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class ClientSettings:
-    """Behind PgBouncer in transaction mode: `prepare_threshold=None` and `listen=False`."""
+    """Settings of a client. Behind PgBouncer in transaction mode: `prepare_threshold=None, listen=False`."""
 
-    # Idle connections that are kept for good, and the most that are open at a time.
+    # The number of idle connections that stay open, and the most connections that are open at a time.
     pool_min_size: int = 1
     pool_max_size: int = 10
-    # Statements are prepared after so many executions; None: never.
+    # The number of executions before a statement is prepared; None: never.
     prepare_threshold: int | None = 5
-    # How long to try to connect, also for the first time, and to repeat calls that are safe to repeat.
+    # How long to try to connect, including the first time, and to repeat calls that are safe to repeat.
     retry_for_s: float = 30.0
-    # How long to ask again while an answer is "busy".
+    # How long to repeat a call while its outcome is "busy".
     busy_for_s: float = 1.0
-    # Whether a dequeue that waits is woken by NOTIFY; else, and while that is cut off, it polls.
+    # Whether a waiting dequeue is woken by NOTIFY; if not, or while LISTEN fails, it polls.
     listen: bool = True
     poll_s: float = 0.5
 
@@ -50,25 +50,25 @@ class ClientSettings:
 
     @property
     def keeps_session(self) -> bool:
-        """Whether a connection is a session of its own, so that what is set on it stays with us."""
+        """Whether each connection has a session of its own, so that settings made on it last."""
         return self.listen and self.prepare_threshold is not None
 
 
 def connection_options(dsn: str, settings: ClientSettings) -> dict[str, Any]:
-    """Return what to pass to psycopg's connect beside the DSN."""
+    """Return what to pass to psycopg's connect() along with the DSN."""
     try:
         given = conninfo_to_dict(dsn)
     except ProgrammingError:
-        # Neither the value nor libpq's words for it: they may hold a password.
+        # Show neither the value nor libpq's message: they may contain a password.
         hint = " (SQLAlchemy's +driver is not part of it)" if "+" in dsn.partition("://")[0] else ""
         raise InvalidArgument(
             'dsn must be a libpq connection string ("host=... dbname=...") or a URL that starts with '
             f"postgresql://{hint}. The value is not shown because it may contain a password"
         ) from None
     if "@" in str(given.get("host") or ""):
-        # The rest of a password, most likely: it would be shown as the host that cannot be found.
+        # This is most likely part of a password, which would be shown as a host that cannot be found.
         raise InvalidArgument(
-            "dsn must name a host without @; if that is part of the password, write it as %40."
+            "dsn must name a host without @; if the @ is part of the password, write it as %40."
             " The value is not shown because it may contain a password"
         )
     timeout = given.get("connect_timeout")

@@ -1,1 +1,1 @@
-"""Cron expressions: when they tick in their time zone, and which ticks of a cron are due."""
+"""Cron expressions: when they tick in their time zone, and which of a cron's ticks are due."""

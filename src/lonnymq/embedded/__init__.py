@@ -1,4 +1,4 @@
-"""A PostgreSQL for the first run and the tests: `with lonnymq.embedded() as server: server.dsn`."""
+"""A private PostgreSQL for the first run and for tests: `with lonnymq.embedded() as server: server.dsn`."""
 
 import sys
 from types import ModuleType
@@ -26,8 +26,8 @@ __all__ = [
 
 
 class _CallablePackage(ModuleType):
-    # Importing any module of this package makes the import system bind `lonnymq.embedded` to the package.
-    # Being callable itself, it serves `lonnymq.embedded(...)` in every order of imports.
+    # Importing any module of this package makes the import system bind `lonnymq.embedded` to the package. The
+    # package itself is callable, so that `lonnymq.embedded(...)` works after any order of imports.
     __call__ = staticmethod(embedded)
 
 

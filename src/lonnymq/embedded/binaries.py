@@ -1,4 +1,4 @@
-"""Which PostgreSQL to run: the wheel's, the machine's, or the one the caller names."""
+"""Finds the PostgreSQL to run: that of the wheel, of the system, or at a path from the caller."""
 
 import importlib.util
 import os
@@ -26,7 +26,7 @@ SYSTEM_PATTERNS = (
 
 @dataclass(frozen=True)
 class Binaries:
-    """An installation; `root` is the tree its programs find their libraries in, relative to themselves."""
+    """A PostgreSQL installation. Its programs find their libraries below `root`, by relative paths."""
 
     bin_dir: Path
     root: Path
@@ -41,10 +41,10 @@ class Binaries:
 
 
 def find(choice: str | os.PathLike[str]) -> Binaries:
-    """`"wheel"`, `"system"`, `"auto"` (the wheel, else the machine's) or a path to `bin` or its parent."""
+    """Find `"wheel"`, `"system"`, `"auto"` (the wheel, else the system) or a path to `bin` or its parent."""
     if choice == "auto":
         found = _wheel() or _system()
-        missing = f"no PostgreSQL found, neither in a wheel nor on this machine: {INSTALL_ADVICE}"
+        missing = f"no PostgreSQL was found, neither in a wheel nor on this machine: {INSTALL_ADVICE}"
     elif choice == "wheel":
         found = _wheel()
         missing = f"the PostgreSQL wheel is not installed: {INSTALL_ADVICE}"
@@ -60,7 +60,7 @@ def find(choice: str | os.PathLike[str]) -> Binaries:
             (_installation(bin_dir) for bin_dir in (path, path / "bin") if _is_complete(bin_dir)), None
         )
         missing = (
-            f"{path} holds no `postgres` and `initdb`, nor does its bin/: name another directory, or"
+            f"neither {path} nor its bin/ contains `postgres` and `initdb`: pass another directory, or"
             f" {INSTALL_ADVICE}"
         )
     if found is None:
@@ -69,14 +69,14 @@ def find(choice: str | os.PathLike[str]) -> Binaries:
 
 
 def _wheel() -> Binaries | None:
-    """Only locates files: importing the package would start its own launcher's machinery."""
+    """Find the wheel's files without importing the package, which would start its own server management."""
     spec = importlib.util.find_spec(WHEEL_PACKAGE)
     for folder in (spec.submodule_search_locations or []) if spec else []:
         package = Path(folder)
-        # The wheel carries several majors side by side (pginstall, pginstall18).
+        # The wheel contains several major versions (pginstall, pginstall18).
         complete = [bin_dir for bin_dir in package.glob("pginstall*/bin") if _is_complete(bin_dir)]
         if complete:
-            return _installation(max(complete, key=_major_asked))
+            return _installation(max(complete, key=_major_version))
     return None
 
 
@@ -90,15 +90,15 @@ def _system_bin_dirs() -> Iterator[Path]:
         yield Path(os.path.realpath(in_path)).parent
     pg_config = shutil.which("pg_config")
     if pg_config:
-        answer = subprocess.run([pg_config, "--bindir"], capture_output=True, text=True)
-        if answer.returncode == 0:
-            yield Path(answer.stdout.strip())
+        result = subprocess.run([pg_config, "--bindir"], capture_output=True, text=True)
+        if result.returncode == 0:
+            yield Path(result.stdout.strip())
     for pattern in SYSTEM_PATTERNS:
         yield from sorted(Path("/").glob(pattern), key=_numbers, reverse=True)
 
 
 def _installation(bin_dir: Path) -> Binaries:
-    """In a wheel the libraries lie beside the package, where auditwheel has moved them."""
+    """Return the installation; in a wheel, auditwheel has moved the libraries next to the package."""
     install_dir, package, site_packages = list(bin_dir.parents)[:3]
     is_wheel = (site_packages / f"{package.name}.libs").is_dir() or (package / ".dylibs").is_dir()
     return Binaries(bin_dir=bin_dir, root=site_packages if is_wheel else install_dir)
@@ -112,7 +112,7 @@ def _numbers(path: Path) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", str(path))]
 
 
-def _major_asked(bin_dir: Path) -> int:
-    answer = subprocess.run([bin_dir / "postgres", "--version"], capture_output=True, text=True)
-    found = re.search(r"\(PostgreSQL\) (\d+)", answer.stdout)
+def _major_version(bin_dir: Path) -> int:
+    result = subprocess.run([bin_dir / "postgres", "--version"], capture_output=True, text=True)
+    found = re.search(r"\(PostgreSQL\) (\d+)", result.stdout)
     return int(found[1]) if found else 0

@@ -1,4 +1,4 @@
-"""How clients reach the server: one libpq URL."""
+"""The libpq URLs of a server."""
 
 from pathlib import Path
 from urllib.parse import quote, urlencode
@@ -19,7 +19,7 @@ def tcp_dsn(port: int, password: str | None) -> str:
 
 
 def dsn_of_running(pid_file: PidFile) -> str:
-    """For an error message: without the password, if there is one."""
+    """Return the URL of a running server for an error message, without the password."""
     if pid_file.socket_dir:
         return socket_dsn(pid_file.socket_dir, pid_file.port)
     return tcp_dsn(pid_file.port, None)

@@ -1,8 +1,8 @@
-"""What processes beside the caller's inherit of its environment: nothing that may be a secret."""
+"""The environment of the processes that we start: they inherit nothing that may be a secret."""
 
 import os
 
-# Statements such as COPY FROM PROGRAM see all that a server was started with, and so do its user's programs.
+# Statements such as COPY FROM PROGRAM can read the server's environment, and so can programs of its user.
 INHERITED: tuple[str, ...] = (
     "PATH",
     "TZ",
@@ -14,5 +14,5 @@ INHERITED: tuple[str, ...] = (
 
 
 def environment() -> dict[str, str]:
-    """What programs need to run here, and messages in English, because we read some of them."""
+    """Return what programs need to run, and a locale with English messages, because we parse some of them."""
     return {**{name: os.environ[name] for name in INHERITED if name in os.environ}, "LC_ALL": "C"}

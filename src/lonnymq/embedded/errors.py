@@ -1,24 +1,24 @@
-"""What can go wrong around a private PostgreSQL."""
+"""The errors of the embedded server."""
 
 
 class EmbeddedError(Exception):
-    """Any refusal or failure of the embedded server."""
+    """The base class of these errors."""
 
 
 class BinariesNotFound(EmbeddedError):
-    """There is no PostgreSQL to run, or none that the server's user may run."""
+    """There is no PostgreSQL to run, or none that the server's user can run."""
 
 
 class AccountNotFound(EmbeddedError):
-    """Started as root, and no unprivileged user exists to run PostgreSQL as."""
+    """There is no user to run PostgreSQL as: root needs an unprivileged one, and initdb a named one."""
 
 
 class DataDirRefused(EmbeddedError):
-    """The data directory cannot be used; nothing in it was touched."""
+    """The data directory cannot be used; nothing in it was changed."""
 
 
 class AlreadyRunning(EmbeddedError):
-    """Another server owns this data directory; `pid` and `dsn` say which."""
+    """Another server is running in this data directory; `pid` and `dsn` say which."""
 
     def __init__(self, message: str, *, pid: int, dsn: str) -> None:
         super().__init__(message)
@@ -27,4 +27,4 @@ class AlreadyRunning(EmbeddedError):
 
 
 class ServerNotStarted(EmbeddedError):
-    """PostgreSQL ended, or was not ready in time; the message carries the tail of its log."""
+    """PostgreSQL ended, or was not ready in time; the message contains the end of its log."""

@@ -1,4 +1,4 @@
-"""A run of initdb: UTF8, the superuser `postgres`, and a random password kept inside the cluster."""
+"""Runs initdb: UTF8, the superuser `postgres`, and a random password that is kept in the cluster."""
 
 import secrets
 import signal
@@ -7,9 +7,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from lonnymq.embedded import places
+from lonnymq.embedded import private_files
 from lonnymq.embedded.errors import ServerNotStarted
-from lonnymq.embedded.programs import Programs
+from lonnymq.embedded.runner import ProgramRunner
 
 SUPERUSER = "postgres"
 PASSWORD_FILE = "lonnymq.password"
@@ -18,40 +18,40 @@ LOCALES = ("C.UTF-8", "C")
 
 @dataclass(frozen=True)
 class Initdb:
-    """`scratch_dir` is private to the server's user and removed with the server."""
+    """A way to run initdb; `scratch_dir` is private to the server's user and removed with the server."""
 
-    programs: Programs
+    runner: ProgramRunner
     scratch_dir: Path
     alive_fd: int
     is_synced: bool
 
-    def run(self, place: Path) -> None:
+    def run(self, directory: Path) -> None:
         password = secrets.token_hex(16)
         password_file = self.scratch_dir / PASSWORD_FILE
-        places.write_private(password_file, password, self.programs.account)
+        private_files.write(password_file, password, self.runner.account)
         for locale in LOCALES:
-            code, output = self._attempt([*self._command(place, password_file), f"--locale={locale}"])
+            code, output = self._attempt([*self._command(directory, password_file), f"--locale={locale}"])
             if "invalid locale name" not in output:
                 break
         if code != 0:
-            raise ServerNotStarted(f"initdb failed for {place}:\n{output.strip()}")
+            raise ServerNotStarted(f"initdb failed for {directory}:\n{output.strip()}")
         password_file.unlink()
-        places.write_private(place / PASSWORD_FILE, password, self.programs.account)
+        private_files.write(directory / PASSWORD_FILE, password, self.runner.account)
 
-    def _command(self, place: Path, password_file: Path) -> list[str]:
-        command = ["initdb", "-D", str(place), "-U", SUPERUSER, "-E", "UTF8", f"--pwfile={password_file}"]
+    def _command(self, directory: Path, password_file: Path) -> list[str]:
+        command = ["initdb", "-D", str(directory), "-U", SUPERUSER, "-E", "UTF8", f"--pwfile={password_file}"]
         command += ["--auth-local=trust", "--auth-host=scram-sha-256"]
         command += [] if self.is_synced else ["--no-sync"]
-        # Without this, initdb would take the group's access away from a directory that is the caller's.
-        command += ["--allow-group-access"] if place.stat().st_mode & stat.S_IRGRP else []
+        # Without this, initdb would remove the group's access to a directory of the caller.
+        command += ["--allow-group-access"] if directory.stat().st_mode & stat.S_IRGRP else []
         return command
 
     def _attempt(self, command: list[str]) -> tuple[int, str]:
-        process = self.programs.spawn(command, output=subprocess.PIPE, alive_fd=self.alive_fd)
+        process = self.runner.spawn(command, output=subprocess.PIPE, alive_fd=self.alive_fd)
         try:
             output, _ = process.communicate()
         except BaseException:
-            process.send_signal(signal.SIGTERM)  # initdb then removes what it has made
+            process.send_signal(signal.SIGTERM)  # initdb then removes what it has created
             process.wait()
             raise
         return process.returncode, output.decode(errors="replace")

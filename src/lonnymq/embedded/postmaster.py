@@ -1,6 +1,6 @@
-"""A postmaster seen from outside: its pid file, its processes, and how to end them.
+"""A postmaster as other processes see it: its pid file, its child processes, and how to end them.
 
-Imports nothing of ours: the guardian process loads this file alone, by its path.
+This module imports nothing of ours, because the watchdog process loads it alone, by its path.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ def read_pid_file(data_dir: Path) -> PidFile | None:
         return None
     lines = [line.strip() for line in lines] + [""] * 8
     if not re.fullmatch(r"\d+", lines[0]):
-        return None  # empty while being written, or negative: a single-user backend such as initdb's
+        return None  # empty while it is written, or negative for a single-user backend, as in initdb
     keys = lines[6].split()
     return PidFile(
         pid=int(lines[0]),
@@ -47,7 +47,7 @@ def read_pid_file(data_dir: Path) -> PidFile | None:
 
 
 def running_pid(data_dir: Path) -> int | None:
-    """The postmaster of this directory; None if the pid file is stale, even if its pid was reused."""
+    """Return the pid of this directory's postmaster; None if the pid file is stale or its pid reused."""
     pid_file = read_pid_file(data_dir)
     if pid_file is None or not is_alive(pid_file.pid):
         return None
@@ -64,8 +64,8 @@ def signal_process(pid: int, number: signal.Signals) -> None:
 
 
 def kill_with_backends(pid: int) -> list[int]:
-    """SIGKILL to the postmaster and all its children; returns the pids of the children."""
-    signal_process(pid, signal.SIGSTOP)  # so that it neither starts nor reaps children while we count them
+    """Send SIGKILL to the postmaster and all its children; return the pids of the children."""
+    signal_process(pid, signal.SIGSTOP)  # it must neither start nor reap children while we list them
     deadline = time.monotonic() + 2
     while _state(pid)[:1] not in ("T", "Z", "") and time.monotonic() < deadline:
         time.sleep(0.005)
@@ -76,27 +76,30 @@ def kill_with_backends(pid: int) -> list[int]:
 
 
 def free_shared_memory(data_dir: Path) -> None:
-    """A killed server leaves its System V segment to its next start; a directory to be removed has none."""
+    """Remove the System V segment of a killed server, whose directory is about to be removed.
+
+    Otherwise only the next start in that directory would remove it.
+    """
     pid_file = read_pid_file(data_dir)
     if pid_file is not None and pid_file.shared_memory_id is not None and not running_pid(data_dir):
-        import ctypes  # heavy, and rarely needed
+        import ctypes  # slow to import, and rarely needed
 
         remove_segment = 0
         ctypes.CDLL(None).shmctl(pid_file.shared_memory_id, remove_segment, None)
 
 
 def _works_in(pid: int, data_dir: Path) -> bool:
-    """A postmaster's working directory is its data directory; without /proc, its command line must do."""
+    """Whether a process's working directory is the data directory; without /proc, check its command line."""
     try:
         return os.path.samefile(f"/proc/{pid}/cwd", data_dir)
     except FileNotFoundError:
         return not os.path.exists("/proc/self") and "postgres" in _ps("-o", "command=", "-p", str(pid))
     except PermissionError:
-        return False  # another user's process; a server of ours runs as ourselves, or we are root
+        return False  # another user's process, not our server, which runs as this user unless we are root
 
 
 def _state(pid: int) -> str:
-    """One letter, as ps prints it; empty when there is no such process."""
+    """Return the state as one letter, as ps prints it; empty if there is no such process."""
     if os.path.exists("/proc/self/stat"):
         return _proc_stat(pid)[0]
     return _ps("-o", "state=", "-p", str(pid)).strip()[:1]
@@ -104,14 +107,14 @@ def _state(pid: int) -> str:
 
 def _children(pid: int) -> list[int]:
     if os.path.exists("/proc/self/stat"):
-        everyone = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-        return [other for other in everyone if _proc_stat(other)[1] == pid]
+        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+        return [other for other in pids if _proc_stat(other)[1] == pid]
     pairs = [line.split() for line in _ps("-A", "-o", "pid=,ppid=").splitlines()]
     return [int(other) for other, parent in pairs if int(parent) == pid]
 
 
 def _proc_stat(pid: int) -> tuple[str, int]:
-    """The state and the parent; the command between parentheses may hold anything, so start after it."""
+    """Return state and parent pid, which follow the command in parentheses, which may contain anything."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:

@@ -9,7 +9,7 @@ from uuid import UUID
 import psycopg
 
 from lonnymq.calls import stage
-from lonnymq.client.staging import copying
+from lonnymq.client.staging import copy_statement
 from lonnymq.client.sync.bulk import send
 from lonnymq.connections import failure
 from lonnymq.errors import InvalidArgument
@@ -45,7 +45,7 @@ class Copying:
             raise self._translated(error) from error
 
     def __enter__(self) -> Self:
-        self._connection = self._stack.enter_context(self._queue.caller.source.dedicated())
+        self._connection = self._stack.enter_context(self._queue.caller.source.dedicated_connection())
         return self
 
     def __exit__(
@@ -73,7 +73,7 @@ class Copying:
 
     def _begin(self) -> None:
         self._connection.execute("begin")
-        self._context = self._connection.cursor().copy(copying(self._queue.schema))
+        self._context = self._connection.cursor().copy(copy_statement(self._queue.schema))
         self._copy = self._context.__enter__()
         self._copy.write(stage.HEADER)
         self._left = self._most_bytes

@@ -106,7 +106,7 @@ class App(Generic[Answer]):
 
         Each tick is enqueued once, however many workers run. `name` is the task's if absent.
         """
-        schedule.require(expression, timezone)
+        schedule.require_valid(expression, timezone)
 
         def decorate(function: Callable[P, Returned]) -> Task[P, Returned, Answer]:
             task = function if isinstance(function, Task) else self.task()(function)

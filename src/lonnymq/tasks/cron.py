@@ -137,7 +137,7 @@ async def _tick_one(queue: AsyncQueue, cron: DueCron, patience_s: float) -> Cron
     if outcome is CronTickOutcome.TICKED and ticks.skipped_to is not None:
         logger.warning(
             "cron %s: more than %d ticks were missed, those up to %s are skipped",
-            *(line(cron.name), schedule.MOST_MISSED, ticks.skipped_to.isoformat()),
+            *(line(cron.name), schedule.MAX_MISSED, ticks.skipped_to.isoformat()),
         )
     if outcome is CronTickOutcome.TICKED and ticks.ticks:
         latest = ticks.ticks[-1].isoformat()

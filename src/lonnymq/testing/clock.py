@@ -1,4 +1,4 @@
-"""The database's clock, moved by tests: time passes at its own pace, and in leaps when you say so."""
+"""A clock in the database that tests can move: time passes normally, and skips ahead when told to."""
 
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -19,20 +19,20 @@ DUE = function("clock_due")
 
 
 class Clock:
-    """The clock of a queue that was installed by `Clock.install(queue)`, as the pytest fixtures do."""
+    """The clock of a queue that was installed with `Clock.install(queue)`, as the pytest fixtures do."""
 
     def __init__(self, queue: "Queue") -> None:
         self._queue = queue
 
     @classmethod
     def install(cls, queue: "Queue") -> "Clock":
-        """Install a queue for tests, whose clock can be moved; return that clock."""
+        """Install a queue for tests with a clock that can be moved; return the clock."""
         queue.install()
         queue.caller.run(_installation(queue.schema))
         return cls(queue)
 
     def now(self) -> datetime:
-        """Return the time it is for the queue."""
+        """Return the queue's current time."""
         return self._perform(now())
 
     def advance(
@@ -44,14 +44,14 @@ class Clock:
         minutes: float = 0,
         seconds: float = 0,
     ) -> datetime:
-        """Let time pass (a timedelta, seconds, or by name) and return the time it is then."""
+        """Advance the time by a timedelta, by seconds, or by unit; return the new time."""
         given = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
         if by is not None:
             given += timedelta(seconds=argument.seconds("by", by))
         return self._perform(advance(given))
 
     def move_to(self, instant: datetime) -> datetime:
-        """Let time pass until an instant, such as the start of an hour, and return the time it is then."""
+        """Advance the time to an instant, such as the start of an hour; return the new time."""
         argument.epoch_ms("instant", instant)
         return self.advance(remaining(self.now(), instant))
 
@@ -61,7 +61,7 @@ class Clock:
         except SchemaMissing as error:
             raise LonnyError(
                 f"the queue in schema {self._queue.schema!r} has no clock that can be moved:"
-                f" install it by Clock.install(queue) ({error})"
+                f" install it with Clock.install(queue) ({error})"
             ) from error
 
 
@@ -71,8 +71,8 @@ def now() -> Call[datetime]:
 
 def advance(by: timedelta) -> Call[datetime]:
     if by < timedelta(0):
-        raise invalid("by", by, "not negative: time does not go back")
-    # Hours: the server's days have 23 to 25 of them.
+        raise invalid("by", by, "not negative, because time cannot go backwards")
+    # In hours, because in some time zones a day of the server may have 23 or 25 of them.
     hours = by.days * 24
     return call(
         ADVANCE, f"{hours} hours {by.seconds} seconds {by.microseconds} microseconds", decode=_instant
@@ -85,7 +85,9 @@ def due() -> Call[datetime | None]:
 
 def remaining(present: datetime, instant: datetime) -> timedelta:
     if instant < present:
-        raise invalid("instant", instant.isoformat(), f"not before the clock's own {present.isoformat()}")
+        raise invalid(
+            "instant", instant.isoformat(), f"at or after the clock's current time {present.isoformat()}"
+        )
     return instant - present
 
 
@@ -94,7 +96,7 @@ def _instant(rows: Rows) -> Any:
 
 
 def _installation(schema: str) -> Steps[None]:
-    """Put the schema in front of pg_catalog, so that functions and views find its clock first."""
+    """Put the schema before pg_catalog in the search_path, so that functions and views use its clock."""
     found = yield Step("select 1 from pg_tables where schemaname = %s and tablename = 'clock'", (schema,))
     if found:
         return

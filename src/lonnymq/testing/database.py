@@ -1,4 +1,4 @@
-"""Databases for tests: one with the queue in it, cloned for each test."""
+"""Databases for tests: a template with a queue, cloned for each test."""
 
 import uuid
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from lonnymq.testing.clock import Clock
 
 @contextmanager
 def database(server_dsn: str, template: str = "template0") -> Iterator[str]:
-    """Make a database on a server for the time of the block; yield its name."""
+    """Create a database for the duration of the block; yield its name."""
     name = f"lonnymq_test_{uuid.uuid4().hex[:12]}"
     _administer(server_dsn, "create database {} template {}", name, template)
     try:
@@ -25,7 +25,7 @@ def database(server_dsn: str, template: str = "template0") -> Iterator[str]:
 
 @contextmanager
 def template(server_dsn: str, schema: str) -> Iterator[str]:
-    """Make a database with an empty queue, whose clock can be moved; yield its name."""
+    """Create a database with an empty queue whose clock can be moved; yield its name."""
     with database(server_dsn) as name:
         with Queue(on_database(server_dsn, name), schema=schema) as queue:
             Clock.install(queue)
@@ -33,7 +33,7 @@ def template(server_dsn: str, schema: str) -> Iterator[str]:
 
 
 def on_database(dsn: str, name: str) -> str:
-    """Return the same server and role with another database; a URL stays a URL."""
+    """Return the DSN with another database; a URL stays a URL."""
     if "://" in dsn:
         return urlsplit(dsn)._replace(path=f"/{name}").geturl()
     return conninfo.make_conninfo(dsn, dbname=name)

@@ -1,4 +1,4 @@
-"""An app on another queue than its own, for the time of a test."""
+"""Lets an app use another queue during a test."""
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def redirected(app: "App[Any]", queue: "Queue | AsyncQueue") -> "Iterator[App[Any]]":
-    """Have the app and its tasks enqueue into `queue` inside the block, and into their own after it."""
+def redirect_app(app: "App[Any]", queue: "Queue | AsyncQueue") -> "Iterator[App[Any]]":
+    """Have the app and its tasks enqueue into `queue` inside the block, and into their own queue after it."""
     own = app.queue
     if not isinstance(queue, type(own)):
-        raise invalid("queue", queue, f"of the kind that the app was made with, {type(own).__name__}")
+        raise invalid("queue", queue, f"of the same class as the app's own queue, {type(own).__name__}")
     subjects: list[Any] = [app, *app.tasks.values()]
     for subject in subjects:
         subject.queue = queue

@@ -1,4 +1,4 @@
-"""Working all that is due, in the test's own process, until there is nothing left."""
+"""Works everything that is due, in the test's own process, until the queue is empty."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Sequence
@@ -12,11 +12,11 @@ from lonnymq.client.aio import AsyncQueue
 from lonnymq.client.sync import Queue
 from lonnymq.errors import InvalidArgument, invalid
 from lonnymq.model import DequeueOutcome
-from lonnymq.testing.bench import SETTINGS, Bench, bench
+from lonnymq.testing.blocking_calls import BlockingCall
 from lonnymq.testing.clock import Clock
-from lonnymq.testing.outside import Job
-from lonnymq.testing.passing import Standing, passing
-from lonnymq.testing.record import AttemptFailed, WorkedAttempt
+from lonnymq.testing.in_process_worker import SETTINGS, in_process_worker
+from lonnymq.testing.recorder import AttemptFailed, Recorder, WorkedAttempt
+from lonnymq.testing.simulated_time import RealTime, SimulatedTime, simulate_time
 from lonnymq.worker.clients import Clients
 from lonnymq.worker.pipeline import Middleware
 
@@ -28,15 +28,15 @@ BUSY_S = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
-    """What is to be worked, by whom, and when that is enough."""
+class RunOptions:
+    """What to work, with which handler, and when to stop."""
 
     handler: Any
     clients: Clients
     clock: Clock | None
     until: datetime | timedelta | None
     middleware: tuple[Middleware, ...]
-    is_raising: bool
+    raises_errors: bool
     limit: int
 
 
@@ -94,101 +94,106 @@ def run_until_empty(
     middleware: Sequence[Middleware] = (),
     limit: int = 10_000,
 ) -> list[WorkedAttempt] | Coroutine[Any, Any, list[WorkedAttempt]]:
-    """Work all messages that are due, one at a time, and return the attempts; awaited on an AsyncQueue.
+    """Work all messages that are due, one at a time, and return the attempts; with an AsyncQueue, await it.
 
-    `handler` is what a Worker takes; of an App, `queue` may be absent. With a `clock`, crons tick, and with
-    `until` time leaps from one due message to the next, up to there. What a handler raises is raised here,
-    once its attempt has ended as it would in a worker; with `errors="keep"` it is only noted.
+    `handler` is what a Worker takes; for an App, `queue` may be omitted. With a `clock`, crons tick; with
+    `until`, time skips from one due message to the next, up to there. An exception of a handler is raised
+    here, after its attempt has ended as in a worker; with `errors="keep"` it is only recorded.
     """
     if queue is None:
         queue = getattr(handler, "queue", None)
     if not isinstance(queue, Queue | AsyncQueue):
-        raise invalid("queue", queue, "a Queue or an AsyncQueue, absent only for an App, which has one")
+        raise invalid("queue", queue, "a Queue or an AsyncQueue (an App has its own)")
     if errors not in ("raise", "keep"):
         raise invalid("errors", errors, '"raise" or "keep"')
     if until is not None and clock is None:
-        raise InvalidArgument("clock must be given with until: without one, time cannot be made to pass")
+        raise InvalidArgument("until needs a clock: without one, time cannot skip ahead")
     if isinstance(until, datetime):
         argument.epoch_ms("until", until)
     elif until is not None:
         argument.seconds("until", until)
-    plan = Plan(
+    options = RunOptions(
         handler=handler,
         clients=Clients.of(queue),
         clock=clock,
         until=until,
         middleware=tuple(middleware),
-        is_raising=errors == "raise",
+        raises_errors=errors == "raise",
         limit=argument.whole("limit", limit, 1, argument.MAX_INTEGER),
     )
-    return _run(plan) if isinstance(queue, Queue) else _run_here(plan)
+    return _run_blocking(options) if isinstance(queue, Queue) else _run_async(options)
 
 
-def _run(plan: Plan) -> list[WorkedAttempt]:
-    """Async handlers run on a loop in this thread, plain ones in this thread while that loop stands still."""
+def _run_blocking(options: RunOptions) -> list[WorkedAttempt]:
+    """Run async handlers on a loop in this thread, and plain ones in this thread while it is stopped."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         pass
     else:
-        raise InvalidArgument("queue must be an AsyncQueue where an event loop is running: await this call")
+        raise InvalidArgument("queue must be an AsyncQueue while an event loop is running: await this call")
     attempts: list[WorkedAttempt] = []
     with asyncio.Runner() as runner:
-        jobs = _worked(plan, attempts)
+        calls = _work(options, attempts)
         try:
-            while job := runner.run(_next(jobs)):
-                job.run()
+            while call := runner.run(_next(calls)):
+                call.run()
         finally:
-            runner.run(_closed(jobs))
+            runner.run(_close(calls))
     return attempts
 
 
-async def _run_here(plan: Plan) -> list[WorkedAttempt]:
-    """Async handlers run on this loop, plain ones in a thread, as in a worker."""
+async def _run_async(options: RunOptions) -> list[WorkedAttempt]:
+    """Run async handlers on this loop, and plain ones in a thread, as in a worker."""
     attempts: list[WorkedAttempt] = []
-    async with aclosing(_worked(plan, attempts)) as jobs:
-        async for job in jobs:
-            await job.run_in_thread()
+    async with aclosing(_work(options, attempts)) as calls:
+        async for call in calls:
+            await call.run_in_thread()
     return attempts
 
 
-async def _next(jobs: AsyncGenerator[Job, None]) -> Job | None:
-    return await anext(jobs, None)
+async def _next(calls: AsyncGenerator[BlockingCall, None]) -> BlockingCall | None:
+    return await anext(calls, None)
 
 
-async def _closed(jobs: AsyncGenerator[Job, None]) -> None:
-    await jobs.aclose()
+async def _close(calls: AsyncGenerator[BlockingCall, None]) -> None:
+    await calls.aclose()
 
 
-async def _worked(plan: Plan, attempts: list[WorkedAttempt]) -> AsyncGenerator[Job, None]:
-    """The loop; what blocks is yielded."""
-    queue, blocking_queue = plan.clients.queue(), plan.clients.blocking_queue()
+async def _work(options: RunOptions, attempts: list[WorkedAttempt]) -> AsyncGenerator[BlockingCall, None]:
+    """Work until nothing is due; yield the calls that block."""
+    queue, blocking_queue = options.clients.queue(), options.clients.blocking_queue()
     try:
-        async with bench(queue, blocking_queue, plan.handler, plan.middleware) as one:
-            one.record.attempts = attempts
-            time = Standing() if plan.clock is None else await passing(queue, plan.handler, plan.until)
+        async with in_process_worker(queue, blocking_queue, options.handler, options.middleware) as worker:
+            worker.recorder.attempts = attempts
+            time: RealTime | SimulatedTime = RealTime()
+            if options.clock is not None:
+                time = await simulate_time(queue, options.handler, options.until)
             while True:
                 await time.tick()
-                batch = await queue.dequeue(one.limit, lease_s=SETTINGS.lease_s, worker=one.record.worker)
-                async for job in one.work(batch):
-                    yield job
-                _raise_failure(plan, one)
+                batch = await queue.dequeue(
+                    worker.limit, lease_s=SETTINGS.lease_s, worker=worker.recorder.worker
+                )
+                async for call in worker.work(batch):
+                    yield call
+                _raise_failure(options, worker.recorder)
                 if batch.outcome is DequeueOutcome.BUSY:
                     await asyncio.sleep(BUSY_S)
-                elif not batch and not await time.leap():
+                elif not batch and not await time.skip_ahead():
                     return
     finally:
-        if queue is not plan.clients.given:
+        if queue is not options.clients.given:
             await queue.close()
-        if blocking_queue is not plan.clients.given:
+        if blocking_queue is not options.clients.given:
             blocking_queue.close()
 
 
-def _raise_failure(plan: Plan, one: Bench) -> None:
-    failure, one.record.failure = one.record.failure, None
-    if failure is not None and plan.is_raising:
+def _raise_failure(options: RunOptions, recorder: Recorder) -> None:
+    failure, recorder.failure = recorder.failure, None
+    if failure is not None and options.raises_errors:
         raise failure
-    if len(one.record.attempts) > plan.limit:
+    if len(recorder.attempts) > options.limit:
         raise AttemptFailed(
-            f"the queue is not empty after {plan.limit} attempts: does a handler enqueue its message again?"
+            f"the queue is not empty after {options.limit} attempts: raise limit, unless a handler enqueues"
+            " its message again"
         )

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from psycopg import AsyncConnection
-from psycopg_pool import AsyncConnectionPool
 
 from lonnymq.calls.codec import JSON, Codec
 from lonnymq.client.aio import AsyncQueue
 from lonnymq.client.sync import Queue
+from lonnymq.connections.callers_pool import is_async_callers_pool
 from lonnymq.connections.settings import ClientSettings
 from lonnymq.errors import LonnyError, invalid_kind
 
@@ -62,7 +62,7 @@ class Clients:
 
 def _connector(target: Any) -> Any:
     """Return a target that connects as this one does, but shares no pool with it."""
-    if not isinstance(target, AsyncConnectionPool):
+    if not is_async_callers_pool(target):
         return target
 
     async def connect() -> AsyncConnection[Any]:

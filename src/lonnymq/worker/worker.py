@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lonnymq.client.aio import AsyncQueue
-from lonnymq.connections.target import described, schema_or_environment
+from lonnymq.connections.target import describe_target, schema_or_environment
 from lonnymq.errors import is_hopeless
 from lonnymq.worker import processes
 from lonnymq.worker.clients import Clients
@@ -60,7 +60,9 @@ class Worker:
 
     def __repr__(self) -> str:
         clients = self.clients
-        return f"<Worker schema={clients.schema!r} {described(clients.target)} handler={self.handler!r}>"
+        return (
+            f"<Worker schema={clients.schema!r} {describe_target(clients.target)} handler={self.handler!r}>"
+        )
 
     def run(self) -> int:
         """Work until SIGTERM or SIGINT, and return the exit code."""

@@ -72,7 +72,7 @@ def tried_alone(server: EmbeddedServer, name: str) -> str:
             [message] = queue.dequeue(wait=2.0)
             message.heartbeat(lease_s=60)
             ended = (message.payload, message.state, message.complete())
-            problems = queue.verify()
+            problems = queue.check()
     except (LonnyError, psycopg.Error, ValueError) as error:
         return f"{type(error).__name__}: {error}".partition("\n")[0]
     if ended != ({"n": 1}, {"n": 2}, "completed") or problems:

@@ -86,7 +86,7 @@ def _vitals(queue: Queue, facts: Examination, is_quick: bool) -> Vitals:
     return Vitals(
         queue.status() if "queue_status" in may else None,
         queue.history.partitions() if "queue_status" in may else None,
-        queue.verify() if "queue_check" in may and not is_quick else None,
+        queue.check() if "queue_check" in may and not is_quick else None,
     )
 
 

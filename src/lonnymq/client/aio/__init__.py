@@ -1,4 +1,4 @@
-"""The client. aio/ is written by hand for asyncio; sync/ is generated from it by tools/unasync.py."""
+"""The client. aio/ is written by hand for asyncio; tools/unasync.py generates sync/ from it."""
 
 from lonnymq.client.aio.channel import AsyncChannel
 from lonnymq.client.aio.cron import AsyncCrons

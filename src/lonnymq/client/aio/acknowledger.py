@@ -1,4 +1,4 @@
-"""How attempts end: of many messages at once, with an answer for each, or of one."""
+"""Ends attempts: at many messages at once, with an answer for each, or at one."""
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
@@ -29,9 +29,9 @@ from lonnymq.model.acknowledge import (
 
 
 class AsyncAcknowledger:
-    """The part of a queue that ends attempts; it answers per message, in the order given.
+    """The part of a queue that ends attempts; it returns an outcome per message, in the order given.
 
-    `busy` answers are asked again for a moment before they are returned.
+    While the outcome is `busy`, the call is repeated for a short while before that is returned.
     """
 
     caller: AsyncCaller
@@ -40,7 +40,7 @@ class AsyncAcknowledger:
     async def complete(
         self, messages: Sequence[Lease], *, connection: AsyncBorrowedConnection | None = None
     ) -> list[CompleteOutcome]:
-        """End the life of messages whose work is done."""
+        """Remove messages whose work is done."""
         return await self._acknowledge(COMPLETE, messages, connection)
 
     async def defer(
@@ -55,7 +55,7 @@ class AsyncAcknowledger:
         errors: Sequence[str | None] | None = None,
         connection: AsyncBorrowedConnection | None = None,
     ) -> list[DeferOutcome]:
-        """Try them again later: with one `delay`, `state`, `error` for all, or `delays`, ... one each."""
+        """Retry messages later; `delay`, `state` and `error` are for all, `delays`, ... have one for each."""
         return await self._acknowledge(
             DEFER, messages, connection, (delay, delays), (state, states), (error, errors)
         )
@@ -68,13 +68,13 @@ class AsyncAcknowledger:
         errors: Sequence[str | None] | None = None,
         connection: AsyncBorrowedConnection | None = None,
     ) -> list[BuryOutcome]:
-        """Make dead letters of them, with one `error` for all, or `errors`, one each."""
+        """Make the messages dead letters; `error` is for all, `errors` has one for each."""
         return await self._acknowledge(BURY, messages, connection, (error, errors))
 
     async def give_back(
         self, messages: Sequence[Lease], *, connection: AsyncBorrowedConnection | None = None
     ) -> list[GiveBackOutcome]:
-        """Return them unworked, without spending an attempt."""
+        """Return the messages to the queue unworked, without spending an attempt."""
         return await self._acknowledge(GIVE_BACK, messages, connection)
 
     async def heartbeat(
@@ -84,17 +84,17 @@ class AsyncAcknowledger:
         lease_s: float = 30.0,
         connection: AsyncBorrowedConnection | None = None,
     ) -> list[HeartbeatOutcome]:
-        """Keep them for another `lease_s` seconds from now."""
+        """Extend the leases to `lease_s` seconds from now."""
         lease_ms = argument.lease_ms(lease_s)
         leases = _require_leases(messages)
 
-        def call_for(places: Sequence[int]) -> Call[list[HeartbeatOutcome]]:
-            ids, tokens = _fences(picked(leases, places))
-            # On a connection of our own nothing but leases depends on this commit.
+        def call_for(indexes: Sequence[int]) -> Call[list[HeartbeatOutcome]]:
+            ids, tokens = _fences(picked(leases, indexes))
+            # On a connection of our own, only leases depend on this commit.
             return calls.heartbeat(ids, tokens, lease_ms, is_durable=connection is not None)
 
-        with observe(leases, connection) as note:
-            return note(await self.caller.perform_each(call_for, len(leases), connection))
+        with observe(leases, connection) as record:
+            return record(await self.caller.perform_each(call_for, len(leases), connection))
 
     async def _acknowledge(
         self,
@@ -103,26 +103,26 @@ class AsyncAcknowledger:
         connection: AsyncBorrowedConnection | None,
         *given: tuple[Any, Sequence[Any] | None],
     ) -> list[Outcome]:
-        """`given` has each detail of the action: one value for all messages, or one each."""
+        """`given` has each detail of the action: one value for all messages, or one for each."""
         leases = _require_leases(messages)
         details = []
         for name, (one, each) in zip(action.details, given, strict=True):
             detail = calls.DETAILS[name]
             values = argument.spread(detail.argument, one, each, len(leases))
             details.append([detail.encode(value, self.codec) for value in values])
-        with observe(leases, connection) as note:
-            return note(await acknowledge(self.caller, action, leases, details, connection))
+        with observe(leases, connection) as record:
+            return record(await acknowledge(self.caller, action, leases, details, connection))
 
 
 class AsyncMessageActions:
-    """The same for one message. With `connection=`, an acknowledgement joins the caller's transaction."""
+    """The same calls for one message. With `connection=`, they join the caller's transaction."""
 
     queue: AsyncAcknowledger
     id: int
     token: int
 
     async def complete(self, *, connection: AsyncBorrowedConnection | None = None) -> CompleteOutcome:
-        """The work is done: the message is gone."""
+        """Remove the message: its work is done."""
         return (await self.queue.complete([self], connection=connection))[0]
 
     async def defer(
@@ -133,7 +133,7 @@ class AsyncMessageActions:
         error: str | None = None,
         connection: AsyncBorrowedConnection | None = None,
     ) -> DeferOutcome:
-        """Try again after `delay`, with `state` for the next attempt; buried if this was the last one."""
+        """Retry after `delay`, with `state` for the next attempt; bury the message if there is none."""
         outcomes = await self.queue.defer(
             [self], delay=delay, state=state, error=error, connection=connection
         )
@@ -142,17 +142,17 @@ class AsyncMessageActions:
     async def bury(
         self, *, error: str | None = None, connection: AsyncBorrowedConnection | None = None
     ) -> BuryOutcome:
-        """Never try again: it becomes a dead letter."""
+        """Make the message a dead letter: it is not retried."""
         return (await self.queue.bury([self], error=error, connection=connection))[0]
 
     async def give_back(self, *, connection: AsyncBorrowedConnection | None = None) -> GiveBackOutcome:
-        """Return it unworked, without spending an attempt."""
+        """Return the message to the queue unworked, without spending an attempt."""
         return (await self.queue.give_back([self], connection=connection))[0]
 
     async def heartbeat(
         self, *, lease_s: float = 30.0, connection: AsyncBorrowedConnection | None = None
     ) -> HeartbeatOutcome:
-        """Keep it for another `lease_s` seconds from now."""
+        """Extend the lease to `lease_s` seconds from now."""
         return (await self.queue.heartbeat([self], lease_s=lease_s, connection=connection))[0]
 
 
@@ -165,11 +165,11 @@ async def acknowledge(
     *,
     repeat_busy: bool = True,
 ) -> list[Outcome]:
-    """End attempts, with details that are encoded; without `repeat_busy` in one call, which asks once."""
+    """End attempts; `details` are encoded. Without `repeat_busy`, make a single call."""
 
-    def call_for(places: Sequence[int]) -> Call[list[Outcome]]:
-        ids, tokens = _fences(picked(leases, places))
-        return calls.acknowledge(action, ids, tokens, *(picked(values, places) for values in details))
+    def call_for(indexes: Sequence[int]) -> Call[list[Outcome]]:
+        ids, tokens = _fences(picked(leases, indexes))
+        return calls.acknowledge(action, ids, tokens, *(picked(values, indexes) for values in details))
 
     if not repeat_busy:
         return await caller.perform(call_for(range(len(leases))), connection)
@@ -183,15 +183,17 @@ def _fences(leases: Sequence[Lease]) -> tuple[list[int], list[int]]:
 def _require_leases(messages: Iterable[Lease]) -> list[Lease]:
     try:
         leases = list(messages)
-        is_right = all(hasattr(lease, "id") and hasattr(lease, "token") for lease in leases)
+        is_valid = all(hasattr(lease, "id") and hasattr(lease, "token") for lease in leases)
     except TypeError:
-        is_right = False
-    if not is_right:
-        raise invalid("messages", messages, "a sequence of leased messages (one has the same methods itself)")
+        is_valid = False
+    if not is_valid:
+        raise invalid(
+            "messages", messages, "a sequence of leased messages (for one message, call its own method)"
+        )
     for lease in leases:
         argument.identifier("messages", lease.id)
         argument.identifier("messages", lease.token)
     repeated = len(leases) - len({lease.id for lease in leases})
     if repeated:
-        raise invalid("messages", f"{repeated} repeated ones", "without repetition")
+        raise invalid("messages", f"{repeated} repeated ones", "a sequence in which each message occurs once")
     return leases

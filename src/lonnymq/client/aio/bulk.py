@@ -1,4 +1,4 @@
-"""Millions of messages at once: COPY into the stage, then publish."""
+"""Loads millions of messages at once: COPY into the stage, then publish."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -12,7 +12,7 @@ from lonnymq.calls import message as calls
 from lonnymq.calls.codec import Codec
 from lonnymq.calls.draft import Draft, drafts
 from lonnymq.client.aio.caller import AsyncCaller
-from lonnymq.client.staging import copying, flushing, pieces
+from lonnymq.client.staging import copy_statement, flush, split
 from lonnymq.connections import failure
 from lonnymq.connections.aio.borrowed import AsyncAnyConnection, AsyncBorrowedConnection, borrow_driver
 from lonnymq.connections.aio.execution import transaction
@@ -30,7 +30,7 @@ async def copy_in(
     on_progress: Callable[[int], object] | None,
     connection: AsyncBorrowedConnection | None,
 ) -> Published:
-    """Stage, then publish; on the caller's connection both belong to the caller's transaction."""
+    """Stage, then publish; on a borrowed connection, both join the caller's transaction."""
     name = uuid4().hex if publication is None else argument.text("publication", publication, 1, 255)
     part = uuid4()
     load = Load(drafts(messages, codec), stage.Packer(name, part), on_progress)
@@ -61,7 +61,7 @@ async def _stage(caller: AsyncCaller, connection: AsyncAnyConnection, load: "Loa
 async def _copy(caller: AsyncCaller, connection: AsyncConnection[Any], load: "Load") -> None:
     try:
         async with transaction(connection), AsyncCursor(connection) as cursor:
-            async with cursor.copy(copying(caller.schema)) as copy:
+            async with cursor.copy(copy_statement(caller.schema)) as copy:
                 for chunk in load.chunks():
                     await send(connection, copy, chunk)
     except psycopg.Error as error:
@@ -70,14 +70,14 @@ async def _copy(caller: AsyncCaller, connection: AsyncConnection[Any], load: "Lo
 
 
 async def send(connection: AsyncConnection[Any], copy: AsyncCopy, chunk: bytes | memoryview) -> None:
-    """Write what COPY sends, and have it gone before more is made."""
-    for piece in pieces(chunk):
+    """Write a chunk of COPY data, and wait until it is sent before more is produced."""
+    for piece in split(chunk):
         await copy.write(piece)
-        await connection.wait(flushing(connection.pgconn))
+        await connection.wait(flush(connection.pgconn))
 
 
 class Load:
-    """Messages on their way into the stage, counted."""
+    """Packs messages as COPY data for the stage, and counts them."""
 
     def __init__(
         self, messages: Iterable[Draft], packer: stage.Packer, on_progress: Callable[[int], object] | None
@@ -88,12 +88,12 @@ class Load:
         self.count = 0
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield what COPY sends."""
+        """Yield the COPY data."""
         yield stage.HEADER
         for message in self._messages:
-            is_enough = self._packer.add(message)
+            is_full = self._packer.add(message)
             self.count += 1
-            if is_enough:
+            if is_full:
                 yield self._packer.packed()
             if self.count % PROGRESS_MESSAGES == 0:
                 self._report()

@@ -1,6 +1,6 @@
 """Executes calls: on a borrowed connection once, on our own connections with retries.
 
-A call goes down through this file: perform -> execute -> `connections/aio/execution.py` -> the wire.
+The path of a call: perform -> execute -> `connections/aio/execution.py` -> the server.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from lonnymq import schema as schemas
 from lonnymq.calls import queue as queue_calls
 from lonnymq.calls.statement import Call
 from lonnymq.client.aio.cancellation import finish_or_undo
-from lonnymq.client.aio.installation import run_steps
+from lonnymq.client.aio.schema_steps import run_steps
 from lonnymq.connections.aio.borrowed import (
     AsyncAnyConnection,
     AsyncBorrowedConnection,
@@ -26,7 +26,7 @@ from lonnymq.connections.aio.execution import execute
 from lonnymq.connections.aio.source import AsyncSource
 from lonnymq.connections.backoff import Backoff
 from lonnymq.connections.settings import ClientSettings
-from lonnymq.connections.target import described
+from lonnymq.connections.target import describe_target
 from lonnymq.errors import (
     Busy,
     ConnectionLost,
@@ -39,24 +39,24 @@ from lonnymq.errors import (
 Result = TypeVar("Result")
 Outcome = TypeVar("Outcome", bound=StrEnum)
 
-# The largest batch of one acknowledgement.
+# The most items in one call that answers per item.
 MAX_BATCH = 10_000
-# A migration that no longer allows this client's version is noticed after this long at the latest.
+# After a migration that excludes this client's version, calls are refused within this time.
 CHECK_VERSION_S = 60.0
 # The longest pause before a call is repeated.
-MOST_PAUSE_S = 1.0
+MAX_PAUSE_S = 1.0
 
 
 class AsyncCaller:
-    """The only way from a queue to its database.
+    """The only path from a queue to its database.
 
     `queue.caller` is also the interface for the other packages of LonnyMQ (worker, tasks, spark, testing):
 
     - `perform(call)` executes a value of `lonnymq.calls`, on our own connections or a borrowed one;
     - `run(steps)` runs steps of `lonnymq.schema` in one transaction;
     - `require_queue()` raises unless there is a queue that this client can use;
-    - `source` hands out our own connections, and replaces those that do not answer;
-    - `schema` and `settings` are what the queue was made with.
+    - `source` provides our own connections, and replaces those that do not answer;
+    - `schema` and `settings` are those of the queue.
     """
 
     def __init__(self, source: AsyncSource, schema: str, settings: ClientSettings) -> None:
@@ -64,10 +64,10 @@ class AsyncCaller:
         self.schema = schema
         self.settings = settings
         self._check_version_at = 0.0
-        self._checked_connections = -1
+        self._checked_connect_count = -1
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} schema={self.schema!r} {described(self.source.target)}>"
+        return f"<{type(self).__name__} schema={self.schema!r} {describe_target(self.source.target)}>"
 
     async def perform(self, call: Call[Result], connection: AsyncBorrowedConnection | None = None) -> Result:
         """Execute a call; on our own connections, repeat it if the connection is lost and that is safe."""
@@ -86,7 +86,7 @@ class AsyncCaller:
             except LoginRefused:
                 raise
             except Busy as error:
-                # Rolled back as a whole, so it may always be repeated.
+                # The call was rolled back, so it is always safe to repeat.
                 failed = error
             except ConnectionLost as error:
                 if error.may_have_happened and not call.is_repeatable:
@@ -96,12 +96,12 @@ class AsyncCaller:
             else:
                 if may_have_happened and call.is_unsure(result):
                     raise ConnectionLost(
-                        f"the connection was lost during {call.statement.name}, and the retry answers"
+                        f"the connection was lost during {call.statement.name}, and the retry answered"
                         f" {result}: the first attempt may have taken effect",
                         may_have_happened=True,
                     ) from failed
                 return result
-            backoff = backoff or Backoff(most_s=MOST_PAUSE_S)
+            backoff = backoff or Backoff(most_s=MAX_PAUSE_S)
             await asyncio.sleep(backoff.next_s())
             if time.monotonic() < deadline:
                 continue
@@ -115,26 +115,26 @@ class AsyncCaller:
         count: int,
         connection: AsyncBorrowedConnection | None = None,
     ) -> list[Outcome]:
-        """Execute a call that answers per item, then ask again for those that are busy, for a short while."""
+        """Execute a call with an outcome per item; repeat it for a short while for items that are busy."""
         outcomes: list[Outcome] = []
         for start in range(0, count, MAX_BATCH):
-            places = range(start, min(start + MAX_BATCH, count))
-            answers = await self.perform(call_for(places), connection)
-            outcomes.extend(answers)
+            indexes = range(start, min(start + MAX_BATCH, count))
+            batch = await self.perform(call_for(indexes), connection)
+            outcomes.extend(batch)
         for pause_s in self._busy_pauses():
-            busy = [place for place, outcome in enumerate(outcomes) if outcome == "busy"]
+            busy = [index for index, outcome in enumerate(outcomes) if outcome == "busy"]
             if not busy:
                 break
             await asyncio.sleep(pause_s)
             again = await self.perform(call_for(busy[:MAX_BATCH]), connection)
-            for place, outcome in zip(busy, again, strict=False):
-                outcomes[place] = outcome
+            for index, outcome in zip(busy, again, strict=False):
+                outcomes[index] = outcome
         return outcomes
 
     async def perform_one(
         self, call: Call[Outcome], connection: AsyncBorrowedConnection | None = None
     ) -> Outcome:
-        """Execute a call with one answer, and again while that is "busy", for a short while."""
+        """Execute a call with one outcome; repeat it for a short while if that is "busy"."""
         outcome = await self.perform(call, connection)
         for pause_s in self._busy_pauses():
             if outcome != "busy":
@@ -151,17 +151,17 @@ class AsyncCaller:
         return await finish_or_undo(self._execute(call, connection), lambda result: self.undo(undo(result)))
 
     async def undo(self, call: Call[Any] | None) -> None:
-        """Perform the call that takes back another one, if there is one, as far as that still works."""
+        """Perform a call that undoes another one, if there is one; ignore failures."""
         try:
             if call is not None:
                 await self.perform(call)
         except (LonnyError, psycopg.Error):
-            # Only leases are taken back, and those end by themselves.
+            # Only leases are undone, and they expire by themselves.
             pass
 
     async def require_compatible(self, connection: AsyncAnyConnection) -> None:
         """Refuse a queue whose newer version excludes this client; accept a schema without a queue."""
-        connected = self.source.connected
+        connect_count = self.source.connect_count
         try:
             mark = await execute(queue_calls.mark(self.schema), connection, self.schema, prepare=False)
             found = schemas.read_mark(mark)
@@ -175,12 +175,12 @@ class AsyncCaller:
                 may_have_happened=False,
             ) from error.__cause__
         self._check_version_at = time.monotonic() + CHECK_VERSION_S
-        self._checked_connections = connected
+        self._checked_connect_count = connect_count
 
     async def run(
         self, steps: "schemas.Steps[Result]", connection: AsyncBorrowedConnection | None = None
     ) -> Result:
-        """Run the steps of an installation in one transaction, or in a savepoint of the caller's."""
+        """Run schema steps in one transaction, or in a savepoint of the caller's transaction."""
         if connection is not None:
             return await run_steps(steps, await borrow_driver(connection, self.schema), self.schema)
         async with self.source.connection() as own:
@@ -193,12 +193,15 @@ class AsyncCaller:
             if status.state is schemas.SchemaState.MISSING:
                 raise SchemaMissing(
                     f"there is no queue in schema {self.schema!r} of database {own.info.dbname!r}: run"
-                    " install() or `lonnymq install`, or check that this is the database you meant"
+                    " install() or `lonnymq install`, or check that this is the right database"
                 )
             await self.require_compatible(own)
 
     async def _execute(self, call: Call[Result], connection: AsyncAnyConnection) -> Result:
-        if time.monotonic() >= self._check_version_at or self.source.connected != self._checked_connections:
+        if (
+            time.monotonic() >= self._check_version_at
+            or self.source.connect_count != self._checked_connect_count
+        ):
             await self.require_compatible(connection)
         return await execute(call, connection, self.schema)
 
@@ -207,8 +210,8 @@ class AsyncCaller:
         if status.state is not schemas.SchemaState.OUTDATED:
             return error
         return SchemaTooOld(
-            f"the queue in schema {self.schema!r} is of another version ({status.version}, this client brings"
-            f" {status.latest}): run migrate() ({error.__cause__})"
+            f"the queue in schema {self.schema!r} is outdated (it has version {status.version}, this client"
+            f" installs {status.latest}): run migrate() ({error.__cause__})"
         )
 
     def _busy_pauses(self) -> Iterator[float]:

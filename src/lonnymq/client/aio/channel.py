@@ -1,4 +1,4 @@
-"""A tenant's channel: its policy, and why it waits."""
+"""A tenant's channel: its policy, its status, and why it waits."""
 
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Unpack
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class AsyncChannel:
-    """A name and a queue; needs no round trip to make, and no channel to exist."""
+    """A channel of a queue, by name. Making it takes no round trip, and the channel need not exist."""
 
     def __init__(self, queue: "AsyncQueue", name: str) -> None:
         self.queue = queue
@@ -34,7 +34,7 @@ class AsyncChannel:
     async def set(
         self, *, connection: AsyncBorrowedConnection | None = None, **changes: Unpack[PolicyChanges]
     ) -> None:
-        """Change these fields of the channel's policy (see `ChannelPolicy`), and leave the others.
+        """Change these fields of the channel's policy (see `ChannelPolicy`), and keep the others.
 
         None restores a field's default. Takes effect on the next dequeue.
         """
@@ -43,12 +43,12 @@ class AsyncChannel:
     async def set_policy(
         self, policy: ChannelPolicy, *, connection: AsyncBorrowedConnection | None = None
     ) -> None:
-        """Make a whole policy the channel's."""
+        """Replace the channel's policy."""
         call = calls.set(self.name, vars(policy))
         self._require_set(await self.queue.caller.perform_one(call, connection))
 
     async def pause(self, *, connection: AsyncBorrowedConnection | None = None) -> None:
-        """Release nothing until `resume()`; leased messages go on."""
+        """Release no more messages until `resume()`; leased ones are still worked."""
         self._require_set(await self.queue.caller.perform_one(calls.pause(self.name), connection))
 
     async def resume(self, *, connection: AsyncBorrowedConnection | None = None) -> None:
@@ -56,7 +56,7 @@ class AsyncChannel:
         self._require_set(await self.queue.caller.perform_one(calls.resume(self.name), connection))
 
     async def delete(self, *, connection: AsyncBorrowedConnection | None = None) -> ChannelDeleteOutcome:
-        """Forget the channel and its policy, if it has no message."""
+        """Delete the channel and its policy, if it has no messages."""
         return await self.queue.caller.perform_one(calls.delete(self.name), connection)
 
     async def explain(self, *, connection: AsyncBorrowedConnection | None = None) -> Explanation:
@@ -64,7 +64,7 @@ class AsyncChannel:
         return await self.queue.caller.perform(calls.explain(self.name), connection)
 
     async def status(self, *, connection: AsyncBorrowedConnection | None = None) -> ChannelStatus | None:
-        """Return policy and figures; None if nobody has used or set the channel."""
+        """Return the policy and counts; None if the channel was never used or set."""
         return await self.queue.caller.perform(calls.status(self.name), connection)
 
     async def enqueue(
@@ -79,7 +79,7 @@ class AsyncChannel:
         raise_if_dropped: bool = False,
         connection: AsyncBorrowedConnection | None = None,
     ) -> Created:
-        """Put a message into this channel; see `AsyncQueue.enqueue`."""
+        """Enqueue a message into this channel; see `AsyncQueue.enqueue`."""
         return await self.queue.enqueue(
             self.name,
             payload,

@@ -1,4 +1,4 @@
-"""Crons: messages that are created at every tick, once, by whichever worker comes first."""
+"""Crons: at every tick, a message is created once, by whichever worker is first."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -24,7 +24,7 @@ from lonnymq.model import (
 
 
 class AsyncCrons:
-    """Set them, pause them, look at them; workers tick them."""
+    """Sets, pauses and lists crons; workers tick them."""
 
     def __init__(self, caller: AsyncCaller, codec: Codec) -> None:
         self._caller = caller
@@ -46,9 +46,9 @@ class AsyncCrons:
         after: datetime | None = None,
         connection: AsyncBorrowedConnection | None = None,
     ) -> CronSetOutcome:
-        """Have a message created at every tick, from now on or `after` an instant, or change how.
+        """Create or change a cron: a message at every tick, from now on or `after` an instant.
 
-        If the expression or the timezone changes, it begins anew, now. A pause stays.
+        If the expression or the timezone changes, the cron starts again from now. A pause stays.
         """
         cron = Cron(
             name=name,
@@ -60,33 +60,33 @@ class AsyncCrons:
             max_attempts=max_attempts,
         )
         call = calls.set(cron, self._codec, is_declared=False, after=after)
-        return _free(name, await self._caller.perform_one(call, connection))
+        return _require_set(name, await self._caller.perform_one(call, connection))
 
     async def declare(
         self, cron: Cron, *, connection: AsyncBorrowedConnection | None = None
     ) -> CronSetOutcome:
-        """Set a cron that belongs to a program: it ticks only while a worker names it in `due()`."""
+        """Set a cron that is declared by a program: it ticks only while a worker names it in `due()`."""
         call = calls.set(cron, self._codec, is_declared=True, after=None)
-        return _free(cron.name, await self._caller.perform_one(call, connection))
+        return _require_set(cron.name, await self._caller.perform_one(call, connection))
 
     async def pause(self, name: str, *, connection: AsyncBorrowedConnection | None = None) -> CronSetOutcome:
-        """Create nothing until `resume()`; what was created goes on."""
-        return _free(name, await self._caller.perform_one(calls.pause(name), connection))
+        """Create no more messages until `resume()`; those that exist stay."""
+        return _require_set(name, await self._caller.perform_one(calls.pause(name), connection))
 
     async def resume(self, name: str, *, connection: AsyncBorrowedConnection | None = None) -> CronSetOutcome:
-        """End a pause; its ticks are not caught up."""
-        return _free(name, await self._caller.perform_one(calls.resume(name), connection))
+        """End a pause; the ticks missed during it are not caught up."""
+        return _require_set(name, await self._caller.perform_one(calls.resume(name), connection))
 
     async def delete(
         self, name: str, *, connection: AsyncBorrowedConnection | None = None
     ) -> CronDeleteOutcome:
-        """Forget a cron; what it created stays."""
+        """Delete a cron; the messages that it created stay."""
         return await self._caller.perform_one(calls.delete(name), connection)
 
     async def list(
         self, *, limit: int = 100, after: str = "", connection: AsyncBorrowedConnection | None = None
     ) -> Sequence[CronStatus]:
-        """Return crons by name; for the next page pass the last one's name as `after`."""
+        """Return crons by name; for the next page, pass the last one's name as `after`."""
         argument.whole("limit", limit, 1, MAX_BATCH)
         return await self._caller.perform(calls.list(limit, argument.text("after", after)), connection)
 
@@ -98,9 +98,9 @@ class AsyncCrons:
         now: datetime | None = None,
         connection: AsyncBorrowedConnection | None = None,
     ) -> DueCrons:
-        """Return what is due by the database's clock, or by `now` if time is simulated.
+        """Return the crons that are due by the database's clock, or by `now` if time is simulated.
 
-        That is: of the crons that a program declares, `names`; and of those that were `set()`, all.
+        Declared crons are returned only if they are among `names`; those that were `set()`, always.
         """
         argument.whole("limit", limit, 1, MAX_BATCH)
         return await self._caller.perform(calls.due(names, limit, now), connection)
@@ -108,11 +108,11 @@ class AsyncCrons:
     async def tick(
         self, due: DueCron, ticks: Ticks, *, connection: AsyncBorrowedConnection | None = None
     ) -> CronTickOutcome:
-        """Create a message for each of these ticks, unless somebody was faster."""
+        """Create a message for each of these ticks, unless another worker was first."""
         return await self._caller.perform(calls.tick(due, ticks), connection)
 
 
-def _free(name: str, outcome: CronSetOutcome) -> CronSetOutcome:
+def _require_set(name: str, outcome: CronSetOutcome) -> CronSetOutcome:
     if outcome is CronSetOutcome.BUSY:
         raise Busy(f"another transaction is changing cron {name!r}: try again")
     return outcome

@@ -1,4 +1,4 @@
-"""Dead letters: of one channel, or of all."""
+"""Dead letters, of one channel or of all."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ from lonnymq.model import DeadLetter, PurgeOutcome, RedriveOutcome
 
 
 class AsyncDeadLetters:
-    """Look at them, try them again, or throw them away."""
+    """Lists, redrives and purges dead letters."""
 
     def __init__(self, caller: AsyncCaller, channel: str | None) -> None:
         self._caller = caller
@@ -26,7 +26,7 @@ class AsyncDeadLetters:
     async def list(
         self, *, limit: int = 100, after: int = 0, connection: AsyncBorrowedConnection | None = None
     ) -> Sequence[DeadLetter]:
-        """Return the oldest; for the next page pass the last one's id as `after`."""
+        """Return the oldest dead letters; for the next page, pass the last one's id as `after`."""
         argument.whole("limit", limit, 1, MAX_BATCH)
         argument.identifier("after", after)
         return await self._caller.perform(calls.list(self._channel, limit, after), connection)
@@ -34,7 +34,7 @@ class AsyncDeadLetters:
     async def show(
         self, message_id: int, *, connection: AsyncBorrowedConnection | None = None
     ) -> DeadLetter | None:
-        """Return one dead letter; None if there is none of that id."""
+        """Return one dead letter; None if there is none with that id."""
         after = argument.whole("message_id", message_id, 0, argument.MAX_BIGINT) - 1
         found = await self._caller.perform(calls.list(self._channel, 1, after), connection)
         return found[0] if found and found[0].id == message_id else None
@@ -42,15 +42,15 @@ class AsyncDeadLetters:
     async def redrive(
         self, ids: Sequence[int], *, connection: AsyncBorrowedConnection | None = None
     ) -> Sequence[RedriveOutcome]:
-        """Put these back into their channels, attempts forgotten."""
+        """Put dead letters back into their channels, with no attempts spent."""
         ids = [argument.identifier("ids", id_) for id_ in ids]
         return await self._caller.perform_each(
-            lambda places: calls.redrive(picked(ids, places)), len(ids), connection
+            lambda indexes: calls.redrive(picked(ids, indexes)), len(ids), connection
         )
 
     async def redrive_all(self) -> int:
-        """Put back the whole channel, but for those whose key is live; return how many."""
-        channel = self._required_channel("redrive_all")
+        """Put back all dead letters of the channel, except those whose key is live; return how many."""
+        channel = self._require_channel("redrive_all")
         total = 0
         while count := await self._caller.perform(calls.redrive_channel(channel, MAX_BATCH)):
             total += count
@@ -59,15 +59,15 @@ class AsyncDeadLetters:
     async def purge(
         self, ids: Sequence[int], *, connection: AsyncBorrowedConnection | None = None
     ) -> Sequence[PurgeOutcome]:
-        """Delete these for good."""
+        """Delete dead letters permanently."""
         ids = [argument.identifier("ids", id_) for id_ in ids]
         return await self._caller.perform_each(
-            lambda places: calls.purge(picked(ids, places)), len(ids), connection
+            lambda indexes: calls.purge(picked(ids, indexes)), len(ids), connection
         )
 
     async def purge_all(self, *, before: datetime | None = None) -> int:
-        """Delete the whole channel's, or those buried before an instant; return how many."""
-        channel = self._required_channel("purge_all")
+        """Delete all dead letters of the channel, or those buried before an instant; return how many."""
+        channel = self._require_channel("purge_all")
         if before is not None:
             argument.epoch_ms("before", before)
         total = 0
@@ -75,7 +75,7 @@ class AsyncDeadLetters:
             total += count
         return total
 
-    def _required_channel(self, what: str) -> str:
+    def _require_channel(self, method: str) -> str:
         if self._channel is None:
-            raise invalid("channel", None, f"given for {what}(): dead(channel).{what}()")
+            raise invalid("channel", None, f"given for {method}(): call dead(channel).{method}()")
         return self._channel

@@ -1,4 +1,4 @@
-"""Partitions of history: make them ahead, drop old ones, and let nobody wait for either."""
+"""The partitions and readers of history; making and dropping partitions blocks nobody."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -18,7 +18,7 @@ from lonnymq.model import HistoryBlocker, HistoryPartition, HistoryReader
 
 
 class AsyncHistory:
-    """Needs the owner of the queue's tables, or a superuser, to prune."""
+    """Prepares and prunes history. Only the owner of the queue's tables, or a superuser, may prune."""
 
     def __init__(self, caller: AsyncCaller) -> None:
         self._caller = caller
@@ -27,7 +27,7 @@ class AsyncHistory:
         return f"<{type(self).__name__} by {self._caller!r}>"
 
     async def prepare(self, *, days: int = 14) -> int:
-        """Have a partition for today and each of the next days; return how many were made."""
+        """Make sure of a partition for today and each of the next days; return how many were created."""
         return await self._caller.perform(calls.prepare(argument.whole("days", days, 0, 366)))
 
     async def partitions(self) -> list[HistoryPartition]:
@@ -35,11 +35,11 @@ class AsyncHistory:
         return await self._caller.perform(calls.partitions())
 
     async def prune(self, older_than: timedelta | datetime, *, retry_for_s: float = 60.0) -> list[str]:
-        """Drop the partitions that hold nothing younger; return their names.
+        """Drop the partitions that hold only older rows; return their names.
 
-        One that a reader is not done with stays, and so do those after it (see `readers`).
-        Never makes a worker wait: it gives up each attempt at a lock after a moment and tries again.
-        Raises Busy after `retry_for_s`; calling it again goes on where it stopped.
+        A partition that a reader still needs stays, and so do those after it (see `readers`).
+        No worker has to wait: each attempt to get a lock is short, and is repeated.
+        Raises Busy after `retry_for_s`; the next call continues where this one stopped.
         """
         if isinstance(older_than, timedelta):
             argument.seconds("older_than", older_than)
@@ -47,10 +47,10 @@ class AsyncHistory:
         limit_ms = argument.epoch_ms("older_than", older_than)
         retry_for_s = argument.seconds("retry_for_s", retry_for_s)
         pruned = []
-        async with self._caller.source.dedicated() as connection:
+        async with self._caller.source.dedicated_connection() as connection:
             await connection.execute("set lock_timeout = '100ms'")
             for partition in await self._caller.execute(calls.partitions(), connection):
-                # One that is detaching must be finished, whatever its age, before another can be detached.
+                # A detach in progress must be completed, whatever its age, before the next one.
                 if not partition.is_detaching:
                     if not partition.is_over or partition.until_ms > limit_ms:
                         continue
@@ -61,26 +61,26 @@ class AsyncHistory:
         return pruned
 
     async def readers(self) -> list[HistoryReader]:
-        """Return who follows history, and how far each is."""
+        """Return the readers that follow history, and how far each has read."""
         return await self._caller.perform(calls.readers())
 
     async def blocker(self) -> HistoryBlocker | None:
-        """Return whose transaction keeps readers from what comes after it; None if none does."""
+        """Return the open transaction that keeps readers from reading further; None if there is none."""
         return await self._caller.perform(calls.blocker())
 
     async def rebase(self) -> int:
-        """After a dump was restored: have readers come to what it brought. Return how many rows that are.
+        """After restoring a dump, make the restored rows readable; return how many there are.
 
-        Each reader must begin anew, with a new checkpoint. Needs the owner of the queue's tables.
+        Each reader must restart with a new checkpoint. Only the owner of the queue's tables may do this.
         """
         return await self._caller.perform(calls.rebase())
 
     async def forget(self, reader: str) -> bool:
-        """Say that a reader will not come back: `prune` need not wait for it. Return if it was known."""
+        """Delete a reader that will not come back, so that `prune` ignores it; return if it existed."""
         return await self._caller.perform(calls.forget(argument.text("reader", reader, 1, 255)))
 
     async def _is_released(self, connection: AsyncConnection[Any], name: str, retry_for_s: float) -> bool:
-        """Whether no reader needs a partition any more."""
+        """Whether no reader needs the partition any more."""
         for pause_s in Backoff(first_s=0.02, most_s=1.0).pauses(for_s=retry_for_s):
             try:
                 return await self._caller.execute(calls.release(name), connection) is None
@@ -100,7 +100,7 @@ class AsyncHistory:
         raise Busy(f"partition {name} is in use: prune() again later")
 
     async def _run(self, connection: AsyncConnection[Any], statement: Statement) -> bool:
-        """Execute outside a transaction, since that is what detaching concurrently needs."""
+        """Execute outside a transaction, as DETACH CONCURRENTLY requires; return whether it got its lock."""
         try:
             await connection.execute(statement.text(self._caller.schema), (), prepare=False)
         except psycopg.errors.LockNotAvailable:

@@ -1,4 +1,4 @@
-"""A leased message and what can be done with it."""
+"""A leased message, and the calls that end its attempt."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class AsyncMessage(AsyncMessageActions, LeasedMessage):
-    """One attempt at a message: what was leased, and what can be done with it."""
+    """One attempt at a message: what was leased, and the calls that end the attempt."""
 
     queue: "AsyncQueue" = field(repr=False, compare=False)
-    # Of the worker that holds it, if one does.
+    # Set by the worker that holds the message, if there is one.
     attempt_state: AttemptState | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_lost(self) -> bool:
-        """Whether the worker knows that this lease has ended: stop, nothing of it will count."""
+        """Whether the worker knows that this lease has ended: stop, because the result will be discarded."""
         return self.attempt_state is not None and self.attempt_state.is_lost
 
     @cached_property
@@ -33,7 +33,7 @@ class AsyncMessage(AsyncMessageActions, LeasedMessage):
 
     @cached_property
     def state(self) -> Any:
-        """What the attempt before left for this one, decoded; None if nothing."""
+        """The state that the previous attempt left for this one, decoded; None if there is none."""
         if self.state_content is None:
             return None
         return decoded(self.state_content, self.queue.codec, f"the state of message {self.id}")

@@ -1,4 +1,4 @@
-"""The queue: everything a program does with it."""
+"""The queue: all that a program can do with it."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
@@ -23,11 +23,11 @@ from lonnymq.client.aio.dead import AsyncDeadLetters
 from lonnymq.client.aio.history import AsyncHistory
 from lonnymq.client.aio.message import AsyncMessage
 from lonnymq.client.aio.receiver import AsyncReceiver
-from lonnymq.client.room import require_room
+from lonnymq.client.backpressure import raise_for_dropped
 from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
 from lonnymq.connections.aio.source import AsyncSource, AsyncTarget
 from lonnymq.connections.settings import ClientSettings
-from lonnymq.connections.target import described, schema_or_environment
+from lonnymq.connections.target import describe_target, schema_or_environment
 from lonnymq.errors import invalid
 from lonnymq.model import (
     Batch,
@@ -57,8 +57,8 @@ class AsyncQueue(AsyncAcknowledger):
         for message in await queue.dequeue(limit=10, wait=30):
             await message.complete()
 
-    Every call takes `connection=`: the caller's own, whose transaction it then joins.
-    Without a DSN it reads LONNYMQ_DSN, else libpq's PG* variables; without a schema LONNYMQ_SCHEMA.
+    Every call takes `connection=`, a connection of the caller whose transaction the call joins.
+    Without a DSN, LONNYMQ_DSN is used, then libpq's PG* variables; without a schema, LONNYMQ_SCHEMA.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class AsyncQueue(AsyncAcknowledger):
         self._receiver = AsyncReceiver(self.caller)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} schema={self.schema!r} {described(self.caller.source.target)}>"
+        return f"<{type(self).__name__} schema={self.schema!r} {describe_target(self.caller.source.target)}>"
 
     async def __aenter__(self) -> Self:
         return self
@@ -93,31 +93,33 @@ class AsyncQueue(AsyncAcknowledger):
         finally:
             await self._receiver.close()
 
-    # The schema.
+    # Schema
 
     async def install(self, *, connection: AsyncBorrowedConnection | None = None) -> schemas.SchemaStatus:
-        """Make the queue, or bring it up to date; safe when several processes do it at once."""
+        """Install the queue, or bring it up to date; several processes may do so at once."""
         return await self.caller.run(schemas.steps.install(self.schema), connection)
 
     async def migrate(self, *, connection: AsyncBorrowedConnection | None = None) -> schemas.SchemaStatus:
         """Bring an installed queue up to date."""
         return await self.caller.run(schemas.steps.migrate(self.schema), connection)
 
-    async def check(self, *, connection: AsyncBorrowedConnection | None = None) -> schemas.SchemaStatus:
-        """Say what is installed."""
+    async def schema_status(
+        self, *, connection: AsyncBorrowedConnection | None = None
+    ) -> schemas.SchemaStatus:
+        """Return which version of the schema is installed."""
         return await self.caller.run(schemas.steps.check(self.schema), connection)
 
     async def examine(
         self, *, connection: AsyncBorrowedConnection | None = None
     ) -> schemas.examine.Examination:
-        """Ask what a doctor wants to know; works for every role, also where nothing is installed.
+        """Collect what `lonnymq doctor` reports; works for every role, even if nothing is installed.
 
-        Its `server.settings` are those of a connection that is not ours, which sets what it needs itself.
+        `server.settings` are those of an ordinary connection; the client's own connections override some.
         """
         steps = schemas.examine.examine(self.schema)
         if connection is not None:
             return await self.caller.run(steps, connection)
-        async with self.caller.source.plain() as own:
+        async with self.caller.source.default_connection() as own:
             return await self.caller.run(steps, own)
 
     async def uninstall(self, *, connection: AsyncBorrowedConnection | None = None) -> None:
@@ -125,10 +127,10 @@ class AsyncQueue(AsyncAcknowledger):
         await self.caller.run(schemas.steps.uninstall(self.schema), connection)
 
     def sql(self, *, version: int | None = None) -> str:
-        """Return what `install()` runs on a fresh database, or `migrate()` on a queue of that version."""
+        """Return what `install()` runs on a new database, or `migrate()` on a queue of that version."""
         return schemas.sql_text(self.schema, version)
 
-    # It enters.
+    # Enqueueing
 
     async def enqueue(
         self,
@@ -145,9 +147,10 @@ class AsyncQueue(AsyncAcknowledger):
     ) -> Created:
         """Put a message into a channel: now, `at` a time, after a `delay` (or seconds), or by `priority`.
 
-        While a message with this `key` is live in the channel, the answer is `duplicate` and its id.
-        A channel at its `max_size` drops the message: the answer is `dropped`, or ChannelFull is raised.
-        If the connection is lost, only a message with a key is tried again: the others might come twice.
+        While a message with this `key` is live in the channel, the outcome is `duplicate`, with its id.
+        A channel at its `max_size` drops the message: the outcome is `dropped`, or ChannelFull is raised.
+        If the connection is lost, the call is repeated only for a message with a key: others might be
+        created twice.
         """
         message = NewMessage(
             channel=channel,
@@ -160,7 +163,7 @@ class AsyncQueue(AsyncAcknowledger):
         )
         created = await self.caller.perform(calls.create(draft(message, self.codec)), connection)
         if raise_if_dropped:
-            require_room([channel], [created])
+            raise_for_dropped([channel], [created])
         return created
 
     async def enqueue_many(
@@ -170,9 +173,9 @@ class AsyncQueue(AsyncAcknowledger):
         raise_if_dropped: bool = False,
         connection: AsyncBorrowedConnection | None = None,
     ) -> list[Created]:
-        """Put many messages into their channels, all or none, in the order given; see `copy_in` for more.
+        """Put many messages into their channels, all or none, in the order given; see also `copy_in`.
 
-        Only those that a full channel drops are left out. ChannelFull, if it is asked for, has all outcomes.
+        Only messages that full channels drop are left out. If ChannelFull is raised, it has all outcomes.
         """
         made = list(drafts(messages, self.codec))
         if len(made) > MAX_CREATE:
@@ -181,7 +184,7 @@ class AsyncQueue(AsyncAcknowledger):
             return []
         created = await self.caller.perform(calls.create_many(made), connection)
         if raise_if_dropped:
-            require_room([message.channel for message in made], created)
+            raise_for_dropped([message.channel for message in made], created)
         return created
 
     async def copy_in(
@@ -194,18 +197,18 @@ class AsyncQueue(AsyncAcknowledger):
     ) -> Published:
         """Put millions of messages into their channels, all or none; `max_size` does not apply.
 
-        A `publication` of the same name is published once, however often it is sent.
+        Loads with the same `publication` name are published once, however often they are sent.
         """
         return await bulk.copy_in(self.caller, self.codec, messages, publication, on_progress, connection)
 
     async def stage_prune(self, *, older_than: timedelta = timedelta(days=1)) -> int:
-        """Delete what bulk loads of any role staged and nobody will publish; return how many messages.
+        """Delete messages that bulk loads of any role staged and never published; return how many.
 
-        `older_than` is at least an hour: nothing is taken from a load that is under way.
+        `older_than` must be at least an hour, so that loads in progress keep their messages.
         """
         return await self.caller.perform(stage_calls.prune(older_than))
 
-    # It is leased.
+    # Dequeueing
 
     async def dequeue(
         self,
@@ -216,15 +219,15 @@ class AsyncQueue(AsyncAcknowledger):
         wait: timedelta | float | None = None,
         connection: AsyncBorrowedConnection | None = None,
     ) -> Batch[AsyncMessage]:
-        """Lease up to `limit` messages, at most 500 a call, channels taking turns.
+        """Lease up to `limit` messages, at most 500 per call; channels take turns.
 
-        With `wait` (or seconds) an empty answer waits that long for a message, and costs nothing meanwhile.
+        With `wait` (a timedelta or seconds), wait up to that long for a message if there is none.
         """
         call = calls.dequeue(
             argument.whole("limit", limit, 1, 10_000),
             argument.lease_ms(lease_s),
             argument.optional_text("worker", worker, 0, 255),
-            # On a connection of our own nothing but leases depends on this commit.
+            # On a connection of our own, only leases depend on this commit.
             is_durable=connection is not None,
             is_shared=False,
             kind=AsyncMessage,
@@ -232,30 +235,30 @@ class AsyncQueue(AsyncAcknowledger):
         )
         wait_s = 0.0 if wait is None else argument.seconds("wait", wait)
         if wait_s and connection is not None:
-            raise invalid("wait", wait, "absent if connection is given: a transaction must not sleep")
-        # Reading large contents over a slow link must leave most of the lease for working them.
+            raise invalid("wait", wait, "absent if connection is given, because a transaction must not wait")
+        # Reading large contents over a slow network must leave most of the lease for the work.
         reply = await self._receiver.receive(call, wait_s, lease_s / 3, connection)
         return Batch(reply.leases, reply.outcome, reply.wait_ms)
 
-    # It is cancelled.
+    # Cancelling
 
     async def cancel(
         self, ids: Sequence[int], *, connection: AsyncBorrowedConnection | None = None
     ) -> list[CancelOutcome]:
-        """Take messages out of the queue; the worker of a leased one learns at its next heartbeat."""
+        """Remove messages from the queue; the worker of a leased one learns of it at its next heartbeat."""
         ids = [argument.identifier("ids", id_) for id_ in ids]
         return await self.caller.perform_each(
-            lambda places: calls.cancel(picked(ids, places)), len(ids), connection
+            lambda indexes: calls.cancel(picked(ids, indexes)), len(ids), connection
         )
 
     async def cancel_key(
         self, channel: str, key: str, *, connection: AsyncBorrowedConnection | None = None
     ) -> CancelOutcome:
-        """Cancel the live message of a channel that has this key."""
+        """Cancel the live message with this key in a channel."""
         call = calls.cancel_key(argument.channel(channel), argument.text("key", key, 1, 255))
         return await self.caller.perform_one(call, connection)
 
-    # Operators look and steer.
+    # Inspecting and operating
 
     async def peek(
         self,
@@ -266,9 +269,9 @@ class AsyncQueue(AsyncAcknowledger):
         preview_bytes: int | None = 1000,
         connection: AsyncBorrowedConnection | None = None,
     ) -> list[LiveMessage]:
-        """Look at a channel's next messages, or at all channels' by id, and lease none.
+        """Return a channel's next messages, or those of all channels by id, without leasing them.
 
-        With `is_leased` look at those that are being worked. `preview_bytes=None` reads whole contents.
+        With `is_leased`, return those being worked. `preview_bytes=None` reads whole contents.
         """
         call = peek_calls.peek(
             None if channel is None else argument.channel(channel),
@@ -281,18 +284,18 @@ class AsyncQueue(AsyncAcknowledger):
     async def show(
         self, message_id: int, *, connection: AsyncBorrowedConnection | None = None
     ) -> LiveMessage | None:
-        """Look at one message; None if it is not live: ended, a dead letter, or never there."""
+        """Return one message; None if it is not live: finished, a dead letter, or never created."""
         call = peek_calls.show(argument.identifier("message_id", message_id))
         return await self.caller.perform(call, connection)
 
     def channel(self, name: str) -> AsyncChannel:
-        """Return a tenant's channel; no round trip."""
+        """Return a tenant's channel; makes no round trip."""
         return AsyncChannel(self, name)
 
     async def channels(
         self, *, after: str = "", limit: int = 100, connection: AsyncBorrowedConnection | None = None
     ) -> list[ChannelStatus]:
-        """Return channels by name; for the next page pass the last one's name as `after`."""
+        """Return channels by name; for the next page, pass the last one's name as `after`."""
         call = channel_calls.statuses(
             argument.text("after", after), argument.whole("limit", limit, 1, 10_000)
         )
@@ -301,17 +304,17 @@ class AsyncQueue(AsyncAcknowledger):
     async def busiest(
         self, *, limit: int = 20, connection: AsyncBorrowedConnection | None = None
     ) -> list[ChannelStatus]:
-        """Return the channels with the most messages, waiting and leased; cheap among very many channels."""
+        """Return the channels with the most messages, waiting and leased; fast among very many channels."""
         call = channel_calls.busiest(argument.whole("limit", limit, 1, 10_000))
         return await self.caller.perform(call, connection)
 
     def dead(self, channel: str | None = None) -> AsyncDeadLetters:
-        """Return the dead letters of a channel, or of all; no round trip."""
+        """Return the dead letters of a channel, or of all; makes no round trip."""
         return AsyncDeadLetters(self.caller, channel)
 
     @property
     def cron(self) -> AsyncCrons:
-        """Messages that are created again and again."""
+        """Messages that are created on a schedule."""
         return AsyncCrons(self.caller, self.codec)
 
     @property
@@ -326,7 +329,7 @@ class AsyncQueue(AsyncAcknowledger):
         max_content_bytes: int | None = None,
         connection: AsyncBorrowedConnection | None = None,
     ) -> QueueSettings:
-        """Change what is given, and return all settings."""
+        """Change the given settings, and return all of them."""
         settings: dict[str, Any] = {}
         if history is not None:
             settings["history"] = argument.word("history", history, HistoryMode)
@@ -337,17 +340,17 @@ class AsyncQueue(AsyncAcknowledger):
         return await self.caller.perform(queue_calls.set(settings), connection)
 
     async def activity(self, *, connection: AsyncBorrowedConnection | None = None) -> QueueActivity:
-        """Return counters that only grow; two readings make a rate."""
+        """Return counters that only grow; the difference of two readings gives a rate."""
         return await self.caller.perform(queue_calls.activity(), connection)
 
     async def status(self, *, connection: AsyncBorrowedConnection | None = None) -> QueueStatus:
-        """Return the queue at a glance."""
+        """Return a summary of the queue."""
         return await self.caller.perform(queue_calls.status(), connection)
 
-    async def verify(
+    async def check(
         self, *, repair: bool = False, connection: AsyncBorrowedConnection | None = None
     ) -> list[Problem]:
-        """Compare all that must agree; report what does not, and mend it if asked. Empty: all is well."""
+        """Check the queue's invariants; return the broken ones, repaired on request."""
         return await self.caller.perform(queue_calls.check(repair), connection)
 
     async def grant(
@@ -358,5 +361,5 @@ class AsyncQueue(AsyncAcknowledger):
         await self.caller.perform(call, connection)
 
     async def revoke(self, role: str, *, connection: AsyncBorrowedConnection | None = None) -> None:
-        """Take back all that `grant()` gave to a role."""
+        """Revoke everything that `grant()` granted to a role."""
         await self.caller.perform(queue_calls.revoke(argument.text("role", role, 1, 63)), connection)

@@ -1,4 +1,4 @@
-"""How messages come out: one dequeue, the contents it left out, and waiting for the next."""
+"""Receives messages: a dequeue, the contents that its reply left out, and waiting for the next message."""
 
 import time
 from dataclasses import replace
@@ -16,17 +16,17 @@ from lonnymq.model import Dequeued
 from lonnymq.model.acknowledge import GIVE_BACK
 from lonnymq.model.lease import Leased, fill
 
-# Contents that a reply left out are read this many bytes at a time.
+# Contents that a reply left out are read in groups of about this size.
 READ_BYTES = 1024 * 1024
 
 
 class AsyncReceiver:
-    """Asks once or waits, and reads large contents; a cancelled caller's messages are given back."""
+    """Dequeues once or waits, and reads large contents; gives back the messages of a cancelled caller."""
 
     def __init__(self, caller: AsyncCaller) -> None:
         self._caller = caller
-        # Each waiting call takes one, and leaves it, still listening, for the next.
-        self._sleepers: list[AsyncSleeper] = []
+        # Each waiting call takes one, and returns it, still listening, for the next.
+        self._idle_sleepers: list[AsyncSleeper] = []
 
     async def receive(
         self,
@@ -35,7 +35,7 @@ class AsyncReceiver:
         read_s: float,
         connection: AsyncBorrowedConnection | None,
     ) -> Dequeued[Leased]:
-        """Lease, then read the contents that the reply left out; those not read within `read_s` go back."""
+        """Lease, then read the contents that the reply left out; give back those not read within `read_s`."""
         reply = await self.lease(call, wait_s, connection)
         if not reply.unread:
             return reply
@@ -50,33 +50,33 @@ class AsyncReceiver:
     async def lease(
         self, call: Call[Dequeued[Leased]], wait_s: float, connection: AsyncBorrowedConnection | None = None
     ) -> Dequeued[Leased]:
-        """Ask once, or until a message comes or the time is over; read nothing that the reply left out."""
+        """Dequeue once, or until a message comes or the time is over; read no content that was left out."""
         call = replace(call, undo=_give_back)
         if not wait_s:
             return await self._caller.perform(call, connection)
         deadline = time.monotonic() + wait_s
-        sleeper = self._taken() or AsyncSleeper(self._caller)
+        sleeper = self._take_idle_sleeper() or AsyncSleeper(self._caller)
         try:
-            reply = await sleeper.ask(call)
+            reply = await sleeper.dequeue(call)
             while not reply.leases and time.monotonic() < deadline:
-                await sleeper.nap(reply, deadline)
-                reply = await sleeper.ask(call)
-            sleeper.content()
+                await sleeper.wait(reply, deadline)
+                reply = await sleeper.dequeue(call)
+            sleeper.reset_pauses()
         finally:
-            sleeper.rest()
-            self._sleepers.append(sleeper)
+            sleeper.become_idle()
+            self._idle_sleepers.append(sleeper)
             if self._caller.source.is_closed:
                 await self.close()
         return reply
 
     async def close(self) -> None:
-        """Close the connections of those at rest now, the others when their calls end."""
-        while (sleeper := self._taken()) is not None:
+        """Close the connections of idle sleepers now, the others when their calls end."""
+        while (sleeper := self._take_idle_sleeper()) is not None:
             await sleeper.close()
 
-    def _taken(self) -> AsyncSleeper | None:
+    def _take_idle_sleeper(self) -> AsyncSleeper | None:
         try:
-            return self._sleepers.pop()
+            return self._idle_sleepers.pop()
         except IndexError:
             return None
 
@@ -85,19 +85,19 @@ class AsyncReceiver:
     ) -> Dequeued[Leased]:
         deadline = time.monotonic() + read_s
         is_read = set[int]()
-        for part in _parts([lease for lease in reply.leases if lease.id in reply.unread], reply):
-            ids, tokens = [lease.id for lease in part], [lease.token for lease in part]
+        for group in _group_by_size([lease for lease in reply.leases if lease.id in reply.unread], reply):
+            ids, tokens = [lease.id for lease in group], [lease.token for lease in group]
             found = await self._caller.perform(calls.read(ids, tokens), connection)
-            for lease in part:
+            for lease in group:
                 if lease.id in found:
                     fill(lease, found[lease.id])
                     is_read.add(lease.id)
             if time.monotonic() > deadline:
                 break
-        # Cancelled before it could be read, or not read in time: its lease still holds a place.
-        left = [lease for lease in reply.leases if lease.id in reply.unread and lease.id not in is_read]
-        if left:
-            await acknowledge(self._caller, GIVE_BACK, left, connection=connection, repeat_busy=False)
+        # A message that was cancelled, or not read in time, still holds its lease and counts towards the cap.
+        unread = [lease for lease in reply.leases if lease.id in reply.unread and lease.id not in is_read]
+        if unread:
+            await acknowledge(self._caller, GIVE_BACK, unread, connection=connection, repeat_busy=False)
         leases = tuple(lease for lease in reply.leases if lease.id in is_read or lease.id not in reply.unread)
         return replace(reply, leases=leases, unread={})
 
@@ -108,14 +108,14 @@ def _give_back(reply: Dequeued[Leased]) -> Call[Any] | None:
     return acknowledge_calls.acknowledge(GIVE_BACK, ids, tokens) if ids else None
 
 
-def _parts(leases: list[Leased], reply: Dequeued[Leased]) -> list[list[Leased]]:
-    """Return the leases in groups whose contents are of bounded size."""
-    parts: list[list[Leased]] = []
-    room = 0
+def _group_by_size(leases: list[Leased], reply: Dequeued[Leased]) -> list[list[Leased]]:
+    """Return the leases in groups whose contents have a bounded total size."""
+    groups: list[list[Leased]] = []
+    left_bytes = 0
     for lease in leases:
-        room -= reply.unread[lease.id]
-        if not parts or room < 0:
-            parts.append([])
-            room = READ_BYTES - reply.unread[lease.id]
-        parts[-1].append(lease)
-    return parts
+        left_bytes -= reply.unread[lease.id]
+        if not groups or left_bytes < 0:
+            groups.append([])
+            left_bytes = READ_BYTES - reply.unread[lease.id]
+        groups[-1].append(lease)
+    return groups

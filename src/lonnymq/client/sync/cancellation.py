@@ -1,4 +1,4 @@
-"""The blocking version of aio/cancellation.py, by hand: a blocking call cannot be cancelled."""
+"""The blocking version of aio/cancellation.py, written by hand: a blocking call cannot be cancelled."""
 
 from collections.abc import Callable
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""A borrowed connection of a library other than psycopg: what a call, an installation and a load need."""
+"""The interface to borrowed connections of libraries other than psycopg."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
@@ -13,42 +13,42 @@ Result = TypeVar("Result")
 
 
 class AsyncAdapter(ABC):
-    """Goes through the library's own methods, so that its idea of the transaction stays right."""
+    """Uses only the library's own methods, so that the library knows the state of the transaction."""
 
     async def execute(self, call: Call[Result], schema: str) -> Result:
         """Execute a call once."""
-        with self._translating(schema, commits=False):
+        with self._translate_errors(schema, commits=False):
             style = await self.open()
             commits = self.commits()
-        with self._translating(schema, commits=commits):
+        with self._translate_errors(schema, commits=commits):
             rows = await self.fetch(call.statement.styled(schema, style), call.values)
         return call.decode(rows)
 
     async def step(self, text: str, parameters: tuple[Any, ...] | None, schema: str) -> Rows:
-        """Execute a step of an installation: a whole script, or one statement with parameters."""
-        with self._translating(schema, commits=False):
+        """Execute a schema step: a whole script, or one statement with parameters."""
+        with self._translate_errors(schema, commits=False):
             return await self.run(text, parameters)
 
     async def native(self, schema: str) -> object | None:
         """Return the driver's connection, in the caller's transaction; None if it cannot be borrowed."""
-        with self._translating(schema, commits=False):
+        with self._translate_errors(schema, commits=False):
             return await self.driver()
 
     @asynccontextmanager
     async def transaction(self, schema: str) -> AsyncIterator[None]:
-        """All or nothing inside: a savepoint of the caller's transaction, or one of its own."""
-        with self._translating(schema, commits=False):
+        """Run the block in a savepoint of the caller's transaction, or in a transaction of its own."""
+        with self._translate_errors(schema, commits=False):
             async with self.savepoint():
                 yield
 
     async def stage(self, schema: str, chunks: Iterator[bytes]) -> None:
         """Stage the rows of a bulk load."""
-        with self._translating(schema, commits=False):
+        with self._translate_errors(schema, commits=False):
             await self.copy_in(schema, chunks)
 
     @abstractmethod
     async def open(self) -> Style:
-        """Make sure that there is a connection to PostgreSQL; return how it wants its placeholders."""
+        """Make sure that there is a connection to PostgreSQL; return its style of placeholders."""
 
     @abstractmethod
     def commits(self) -> bool:
@@ -60,7 +60,7 @@ class AsyncAdapter(ABC):
 
     @abstractmethod
     async def fetch(self, text: str, values: tuple[Any, ...]) -> Rows:
-        """Execute one statement; without values, `%` and `$` in it mean themselves."""
+        """Execute one statement; without values, `%` and `$` in it are literal."""
 
     async def run(self, text: str, parameters: tuple[Any, ...] | None) -> Rows:
         """Execute a script, or one statement with `%s` for each parameter."""
@@ -68,21 +68,21 @@ class AsyncAdapter(ABC):
 
     @abstractmethod
     def savepoint(self) -> AbstractAsyncContextManager[object]:
-        """The library's own, to be entered; where no transaction has begun, a transaction."""
+        """Return the library's context manager for a savepoint, or for a transaction if none has begun."""
 
     async def driver(self) -> object | None:
-        """Begin the caller's transaction, and return the connection below, if it can be borrowed."""
+        """Begin the caller's transaction, and return the driver's connection if it can be borrowed."""
         return None
 
     async def copy_in(self, schema: str, chunks: Iterator[bytes]) -> None:
         """Copy rows, in PostgreSQL's binary format, into the stage."""
         raise InvalidArgument(
-            "connection must use psycopg or asyncpg for copy_in(), this one uses another driver;"
+            "connection must use psycopg or asyncpg for copy_in(), but this one uses another driver;"
             " enqueue_many() takes up to 100,000 messages with any driver"
         )
 
     @contextmanager
-    def _translating(self, schema: str, *, commits: bool) -> Iterator[None]:
+    def _translate_errors(self, schema: str, *, commits: bool) -> Iterator[None]:
         try:
             yield
         except Exception as error:

@@ -1,4 +1,4 @@
-"""The connections that an AsyncQueue can borrow. sync/borrowed.py is by hand too: the libraries differ."""
+"""The connections that an AsyncQueue can borrow. sync/borrowed.py is written by hand too."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
@@ -24,34 +24,34 @@ AsyncBorrowedConnection: TypeAlias = (
     | AsyncSQLAlchemySession
     | AsyncpgConnection
 )
-# What a call can be executed on: psycopg's own connection, or an adapter of another library's.
+# What a call can be executed on: a connection of psycopg, or an adapter for another library's.
 AsyncAnyConnection: TypeAlias = AsyncConnection[Any] | AsyncAdapter
 
 EXPECTED = (
     "a psycopg AsyncConnection or AsyncCursor, a SQLAlchemy AsyncConnection or AsyncSession, or an asyncpg"
-    " connection (a blocking one is for Queue)"
+    " connection (a blocking connection is for Queue)"
 )
 
 
 def borrow(connection: Any) -> AsyncAnyConnection:
-    """Return what calls can be executed on; refuse a connection that this client does not support."""
+    """Return what calls can be executed on; refuse an unsupported connection."""
     if isinstance(connection, AsyncConnection):
         return connection
     if isinstance(connection, AsyncCursor):
-        # A cursor of our own on the same connection: what the caller has yet to fetch stays.
+        # Calls use a cursor of their own, so that the caller can still fetch its rows.
         return connection.connection
     return adapt(connection, ADAPTERS, EXPECTED)
 
 
 async def borrow_driver(connection: Any, schema: str) -> AsyncAnyConnection:
-    """Return the driver's own connection, if it can be borrowed; COPY and scripts need that one."""
+    """Return the driver's own connection for COPY and scripts if it can be borrowed, else the adapter."""
     borrowed = borrow(connection)
     driver = (await borrowed.native(schema)) if isinstance(borrowed, AsyncAdapter) else None
     return borrowed if driver is None else borrow(driver)
 
 
 class Asyncpg(AsyncAdapter):
-    """A connection of asyncpg, which speaks PostgreSQL's protocol in its own way."""
+    """A connection of asyncpg, which implements PostgreSQL's protocol itself."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -66,7 +66,7 @@ class Asyncpg(AsyncAdapter):
         try:
             return bool(self._connection.is_closed())
         except Exception:  # noqa: BLE001
-            # It is back in its pool: every method of the proxy raises now.
+            # It was returned to its pool, and now every method of the proxy raises.
             return True
 
     async def fetch(self, text: str, values: tuple[Any, ...]) -> Rows:
@@ -74,7 +74,7 @@ class Asyncpg(AsyncAdapter):
 
     async def run(self, text: str, parameters: tuple[Any, ...] | None) -> Rows:
         if parameters is None and not text.startswith("select"):
-            # Only this takes several statements at once; it returns no rows.
+            # Only execute() accepts several statements at once; it returns no rows.
             await self._connection.execute(text)
             return []
         for number in range(1, len(parameters or ()) + 1):

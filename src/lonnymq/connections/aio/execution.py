@@ -1,4 +1,4 @@
-"""One call on one connection, psycopg's own or an adapter's: here statements go over the wire."""
+"""Executes one call on one connection, of psycopg or of an adapter."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,12 +19,12 @@ Result = TypeVar("Result")
 async def execute(
     call: Call[Result], connection: AsyncAnyConnection, schema: str, prepare: bool | None = None
 ) -> Result:
-    """Send a call, read its reply and decode it; errors of the driver become ours."""
+    """Send a call, and read and decode its reply; translate the driver's errors into ours."""
     if not isinstance(connection, AsyncConnection):
         return await connection.execute(call, schema)
     commits = failure.is_outside_transaction(connection)
     try:
-        # Not the connection's own kind of cursor: a caller's may not know binary results.
+        # Not the connection's own cursor class: a caller's may not support binary results.
         async with AsyncCursor(connection, row_factory=tuple_row) as cursor:
             cursor.format = Format.BINARY
             await cursor.execute(call.statement.text(schema), call.values, prepare=prepare)
@@ -37,10 +37,10 @@ async def execute(
 
 @asynccontextmanager
 async def transaction(connection: AsyncConnection[Any]) -> AsyncIterator[None]:
-    """All or nothing inside; committed at the end only if the connection commits every statement."""
+    """Run the block in a transaction, which is committed, or in a savepoint of the caller's."""
     failure.require_usable(connection)
     if failure.is_before_transaction(connection):
-        # Otherwise psycopg would take this transaction for the outermost one, and commit for the caller.
+        # Otherwise psycopg would treat this transaction as the outermost one, and commit it for the caller.
         await connection.execute("select 1")
     async with connection.transaction():
         yield

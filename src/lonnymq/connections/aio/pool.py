@@ -1,4 +1,4 @@
-"""A client's own connections. The call that needs a connection makes it, and gets the error if it fails."""
+"""The client's own connections. A call that needs a new connection makes it, and gets its errors."""
 
 import random
 import time
@@ -22,8 +22,8 @@ MAX_IDLE_S = 600.0
 
 
 @dataclass(eq=False)
-class AsyncMember:
-    """One connection of a pool."""
+class AsyncPooledConnection:
+    """A connection of the pool."""
 
     connection: AsyncConnection[Any]
     made_at: float
@@ -32,26 +32,26 @@ class AsyncMember:
 
 
 class AsyncPool:
-    """Keeps idle connections for the next calls; the one returned last is used first."""
+    """Keeps idle connections for later calls; the one returned last is used first."""
 
     def __init__(
         self, connect: Callable[[float], Awaitable[AsyncConnection[Any]]], settings: ClientSettings
     ) -> None:
-        # Takes until when, by the monotonic clock, to go on trying.
+        # Its argument is the deadline for connecting, on the monotonic clock.
         self._connect = connect
         self._settings = settings
-        self._places = AsyncSemaphore(settings.pool_max_size)
-        self._idle: deque[AsyncMember] = deque()
+        self._free_places = AsyncSemaphore(settings.pool_max_size)
+        self._idle: deque[AsyncPooledConnection] = deque()
         self._trusted_since = 0.0
         self._is_closed = False
-        # If nobody closes the client, its connections are closed silently when it is collected, or when the
-        # program ends. Not by __del__: in a cycle of references it may run after that of the connections.
-        weakref.finalize(self, _finish, self._idle)
+        # If nobody closes the client, its connections are closed silently when it is garbage-collected or
+        # when the program ends. Not by __del__, which in a reference cycle may run after theirs.
+        weakref.finalize(self, _close_silently, self._idle)
 
-    async def take(self, until: float) -> AsyncMember:
-        """Return a connection that works as far as can be seen, one that was idle or a new one."""
+    async def take(self, deadline: float) -> AsyncPooledConnection:
+        """Return an idle connection that has not visibly failed, or a new one."""
         began_at = time.monotonic()
-        if not await self._places.acquire(until - began_at):
+        if not await self._free_places.acquire(deadline - began_at):
             raise ConnectionLost(
                 f"all {self._settings.pool_max_size} connections of this client were in use for"
                 f" {time.monotonic() - began_at:.1f} s: nothing was sent; allow more with"
@@ -59,51 +59,51 @@ class AsyncPool:
                 may_have_happened=False,
             )
         try:
-            while (member := self._pop()) is not None:
-                if self._is_trusted(member) and not is_stale(member.connection):
-                    return member
-                await member.connection.close()
-            connection = await self._connect(until)
+            while (pooled := self._pop()) is not None:
+                if self._is_trusted(pooled) and not is_stale(pooled.connection):
+                    return pooled
+                await pooled.connection.close()
+            connection = await self._connect(deadline)
         except BaseException:
-            self._places.release()
+            self._free_places.release()
             raise
         now = time.monotonic()
-        return AsyncMember(connection, now, now + MAX_LIFETIME_S * random.uniform(0.95, 1.0))
+        return AsyncPooledConnection(connection, now, now + MAX_LIFETIME_S * random.uniform(0.95, 1.0))
 
-    async def put(self, member: AsyncMember) -> None:
-        """Take a connection back; close it if somebody's call or transaction is still open on it."""
+    async def put(self, pooled: AsyncPooledConnection) -> None:
+        """Return a connection to the pool; close it if a call or transaction is still open on it."""
         try:
-            if self._is_closed or not is_idle(member.connection) or not self._is_trusted(member):
-                await member.connection.close()
+            if self._is_closed or not is_idle(pooled.connection) or not self._is_trusted(pooled):
+                await pooled.connection.close()
             else:
-                member.idle_since = time.monotonic()
-                self._idle.append(member)
-                await self._close_spare()
+                pooled.idle_since = time.monotonic()
+                self._idle.append(pooled)
+                await self._close_surplus()
         finally:
-            self._places.release()
+            self._free_places.release()
         if self._is_closed:
             await self.close()
 
     async def renew(self) -> None:
-        """Use none of the present connections again."""
+        """Use none of the current connections again."""
         self._trusted_since = time.monotonic()
         await self._close_idle()
 
     async def close(self) -> None:
-        """Close idle connections now, the others when they come back."""
+        """Close idle connections now, the others when they are returned."""
         self._is_closed = True
         await self._close_idle()
 
-    def _pop(self) -> AsyncMember | None:
+    def _pop(self) -> AsyncPooledConnection | None:
         try:
             return self._idle.pop()
         except IndexError:
             return None
 
-    def _is_trusted(self, member: AsyncMember) -> bool:
-        return member.made_at >= self._trusted_since and time.monotonic() < member.ends_at
+    def _is_trusted(self, pooled: AsyncPooledConnection) -> bool:
+        return pooled.made_at >= self._trusted_since and time.monotonic() < pooled.ends_at
 
-    async def _close_spare(self) -> None:
+    async def _close_surplus(self) -> None:
         if len(self._idle) <= self._settings.pool_min_size:
             return
         try:
@@ -116,10 +116,10 @@ class AsyncPool:
             await oldest.connection.close()
 
     async def _close_idle(self) -> None:
-        while (member := self._pop()) is not None:
-            await member.connection.close()
+        while (pooled := self._pop()) is not None:
+            await pooled.connection.close()
 
 
-def _finish(idle: deque[AsyncMember]) -> None:
-    for member in idle:
-        member.connection.pgconn.finish()
+def _close_silently(idle: deque[AsyncPooledConnection]) -> None:
+    for pooled in idle:
+        pooled.connection.pgconn.finish()

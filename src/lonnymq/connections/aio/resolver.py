@@ -1,7 +1,7 @@
-"""Resolves names of servers in threads of our own. sync/resolver.py is by hand too.
+"""Resolves host names in threads of our own. sync/resolver.py is written by hand too.
 
-The driver would resolve them in the loop's default threads. An application may occupy all of those for longer
-than a lease, and then its heartbeats could not reconnect.
+The driver would use the event loop's default executor. An application may occupy all threads of that for
+longer than a lease, and then heartbeats could not reconnect.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ RESOLVER = ThreadPoolExecutor(2, "lonnymq-resolver")
 
 
 async def resolve(dsn: str) -> dict[str, Any]:
-    """Return what the driver needs beside the DSN so that it has nothing to resolve."""
+    """Return the options that leave the driver nothing to resolve, if it gets them with the DSN."""
     host = _host_to_resolve(dsn)
     if host is None:
         return {}
@@ -32,7 +32,7 @@ async def resolve(dsn: str) -> dict[str, Any]:
 
 
 def _host_to_resolve(dsn: str) -> str | None:
-    """Return the server's name, if there is one to resolve; several hosts are left to the driver."""
+    """Return the host name, if there is one to resolve; several hosts are left to the driver."""
     given = conninfo_to_dict(dsn)
     if given.get("hostaddr") or given.get("service") or {"PGHOSTADDR", "PGSERVICE"} & os.environ.keys():
         return None

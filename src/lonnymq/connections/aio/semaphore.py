@@ -1,10 +1,10 @@
-"""A semaphore whose wait has a time limit. sync/semaphore.py is by hand too: threading has such a limit."""
+"""A semaphore whose acquire() has a timeout. sync/semaphore.py is written by hand, over threading's own."""
 
 import asyncio
 
 
 class AsyncSemaphore:
-    """Callers that wait are served in turn."""
+    """Waiting callers are served in order."""
 
     def __init__(self, count: int) -> None:
         self._semaphore = asyncio.Semaphore(count)

@@ -1,4 +1,4 @@
-"""Connections and sessions of SQLAlchemy, over psycopg, psycopg2 or asyncpg."""
+"""Borrowed connections and sessions of SQLAlchemy, over psycopg, psycopg2 or asyncpg."""
 
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Self, cast
@@ -10,7 +10,7 @@ from lonnymq.errors import InvalidArgument
 
 
 class AsyncSQLAlchemy(AsyncAdapter):
-    """Executes by `exec_driver_sql`, which begins the transaction as any other statement would."""
+    """Executes with `exec_driver_sql`, which begins the transaction as any other statement would."""
 
     def __init__(self, connection: Any, session: Any = None) -> None:
         self._connection = connection
@@ -18,7 +18,7 @@ class AsyncSQLAlchemy(AsyncAdapter):
 
     @classmethod
     def of_session(cls, session: Any) -> Self:
-        """Return the adapter of a session, whose connection is asked for when it is needed."""
+        """Return the adapter for a session; its connection is requested when it is needed."""
         return cls(None, session)
 
     async def open(self) -> Style:
@@ -28,12 +28,12 @@ class AsyncSQLAlchemy(AsyncAdapter):
         if dialect.name != "postgresql" or dialect.driver not in SQLALCHEMY_STYLES:
             raise InvalidArgument(
                 "connection must be one to PostgreSQL over psycopg, psycopg2 or asyncpg,"
-                f" this one of SQLAlchemy is {dialect.name}+{dialect.driver}"
+                f" but this one of SQLAlchemy is {dialect.name}+{dialect.driver}"
             )
         return SQLALCHEMY_STYLES[dialect.driver]
 
     def commits(self) -> bool:
-        connection = self._inner()
+        connection = self._sync_connection()
         if connection.closed or connection.invalidated:
             return False
         return bool(connection.connection.dbapi_connection.autocommit)
@@ -42,7 +42,7 @@ class AsyncSQLAlchemy(AsyncAdapter):
         return self._connection is not None and bool(self._connection.closed or self._connection.invalidated)
 
     async def fetch(self, text: str, values: tuple[Any, ...]) -> Rows:
-        # Else the driver would look for placeholders where there are none.
+        # Otherwise the driver would look for placeholders where there are none.
         options = {} if values else {"no_parameters": True}
         result = await self._connection.exec_driver_sql(text, values, options)
         return [tuple(map(_plain, row)) for row in result.fetchall()] if result.returns_rows else []
@@ -52,12 +52,12 @@ class AsyncSQLAlchemy(AsyncAdapter):
 
     async def driver(self) -> object | None:
         await self.open()
-        # SQLAlchemy begins with the first statement it is given.
+        # SQLAlchemy begins the transaction with the first statement.
         await self.fetch("select 1", ())
-        driver: object = self._inner().connection.driver_connection
+        driver: object = self._sync_connection().connection.driver_connection
         return None if self._connection.dialect.driver == "psycopg2" else driver
 
-    def _inner(self) -> Any:
+    def _sync_connection(self) -> Any:
         return getattr(self._connection, "sync_connection", self._connection)
 
 

@@ -1,4 +1,4 @@
-"""The connections that a Queue can borrow. By hand, as aio/borrowed.py is: the libraries differ."""
+"""The connections that a Queue can borrow. Written by hand, like aio/borrowed.py: the libraries differ."""
 
 import importlib
 from collections.abc import Callable
@@ -23,34 +23,34 @@ from lonnymq.errors import InvalidArgument
 BorrowedConnection: TypeAlias = (
     Connection[Any] | Cursor[Any] | SQLAlchemyConnection | SQLAlchemySession | DjangoConnection
 )
-# What a call can be executed on: psycopg's own connection, or an adapter of another library's.
+# What a call can be executed on: a connection of psycopg, or an adapter for another library's.
 AnyConnection: TypeAlias = Connection[Any] | Adapter
 
 EXPECTED = (
     "a psycopg Connection or Cursor, a SQLAlchemy Connection or Session, or Django's connection"
-    " (one of asyncio is for AsyncQueue)"
+    " (an asyncio connection is for AsyncQueue)"
 )
 
 
 def borrow(connection: Any) -> AnyConnection:
-    """Return what calls can be executed on; refuse a connection that this client does not support."""
+    """Return what calls can be executed on; refuse an unsupported connection."""
     if isinstance(connection, Connection):
         return connection
     if isinstance(connection, Cursor):
-        # A cursor of our own on the same connection: what the caller has yet to fetch stays.
+        # Calls use a cursor of their own, so that the caller can still fetch its rows.
         return connection.connection
     return adapt(connection, ADAPTERS, EXPECTED)
 
 
 def borrow_driver(connection: Any, schema: str) -> AnyConnection:
-    """Return the driver's own connection, if it can be borrowed; COPY and scripts need that one."""
+    """Return the driver's own connection for COPY and scripts if it can be borrowed, else the adapter."""
     borrowed = borrow(connection)
     driver = borrowed.native(schema) if isinstance(borrowed, Adapter) else None
     return borrowed if driver is None else borrow(driver)
 
 
 class Django(Adapter):
-    """A connection of Django, over psycopg or psycopg2; opened, logged and checked as for any other query."""
+    """A connection of Django, over psycopg or psycopg2; Django opens, logs and checks it as for any query."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -58,7 +58,7 @@ class Django(Adapter):
     def open(self) -> Style:
         if self._connection.vendor != "postgresql":
             raise InvalidArgument(
-                f"connection must be one to PostgreSQL, {self._connection.alias!r} of Django is"
+                f"connection must be one to PostgreSQL, but Django's {self._connection.alias!r} is"
                 f" {self._connection.vendor}"
             )
         self._connection.ensure_connection()
@@ -83,7 +83,7 @@ class Django(Adapter):
 
     def driver(self) -> object | None:
         self.open()
-        # Inside atomic() the driver begins with the first statement it is given.
+        # Inside atomic(), the driver begins the transaction with the first statement.
         self.fetch("select 1", ())
         driver: object = self._connection.connection
         return driver if isinstance(driver, Connection) else None
@@ -92,7 +92,7 @@ class Django(Adapter):
         if isinstance(value, memoryview):
             return bytes(value)
         if isinstance(value, datetime) and value.tzinfo is None:
-            # Without USE_TZ, Django takes the zone away that PostgreSQL has converted to.
+            # Without USE_TZ, Django removes the time zone of the values.
             return value.replace(tzinfo=ZoneInfo(self._connection.timezone_name))
         return value
 

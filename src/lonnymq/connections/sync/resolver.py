@@ -4,5 +4,5 @@ from typing import Any
 
 
 def resolve(dsn: str) -> dict[str, Any]:
-    """Return nothing: the driver resolves the name itself."""
+    """Return no options: the driver resolves the name itself."""
     return {}

@@ -1,10 +1,10 @@
-"""A semaphore whose wait has a time limit, as aio/semaphore.py; by hand."""
+"""A semaphore whose acquire() has a timeout, like aio/semaphore.py; written by hand."""
 
 import threading
 
 
 class Semaphore:
-    """Callers that wait are served in any order."""
+    """Waiting callers are served in any order."""
 
     def __init__(self, count: int) -> None:
         self._semaphore = threading.Semaphore(count)

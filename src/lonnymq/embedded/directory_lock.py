@@ -1,4 +1,4 @@
-"""One process at a time in a data directory, while it is being made or started."""
+"""A lock so that only one process at a time creates or starts a data directory."""
 
 import contextlib
 import fcntl
@@ -11,8 +11,8 @@ from lonnymq.embedded.errors import ServerNotStarted
 
 
 @contextlib.contextmanager
-def alone_in(directory: Path, deadline: float) -> Iterator[None]:
-    """Locks the directory itself, which adds no file to it; the kernel unlocks it if we die."""
+def lock_directory(directory: Path, deadline: float) -> Iterator[None]:
+    """Lock the directory itself, without adding a file; the kernel releases the lock if we die."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         while not _is_locked_by_us(descriptor):

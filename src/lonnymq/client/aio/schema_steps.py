@@ -1,4 +1,4 @@
-"""Runs the steps of `lonnymq.schema` on a connection: install, migrate, check, uninstall."""
+"""Runs the steps of `lonnymq.schema` on a connection: install, migrate, check, examine, uninstall."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,12 +22,12 @@ async def run_steps(steps: "Steps[Result]", connection: AsyncAnyConnection, sche
     """Run steps in one transaction, or in a savepoint of the caller's transaction."""
     if not isinstance(connection, AsyncConnection):
         async with connection.transaction(schema):
-            return await _drive(steps, lambda step: connection.step(step.text, step.parameters, schema))
+            return await _run(steps, lambda step: connection.step(step.text, step.parameters, schema))
     async with transaction(connection), AsyncCursor(connection, row_factory=tuple_row) as cursor:
-        return await _drive(steps, lambda step: _execute(step, cursor))
+        return await _run(steps, lambda step: _execute(step, cursor))
 
 
-async def _drive(steps: "Steps[Result]", execute: Callable[["Step"], Awaitable[Rows]]) -> Result:
+async def _run(steps: "Steps[Result]", execute: Callable[["Step"], Awaitable[Rows]]) -> Result:
     rows: Rows | None = None
     while True:
         try:
@@ -43,6 +43,6 @@ async def _execute(step: "Step", cursor: AsyncCursor[tuple[Any, ...]]) -> Rows:
     try:
         await cursor.execute(text, step.parameters, prepare=False)
     except psycopg.errors.InsufficientPrivilege as error:
-        place = f" ({step.origin})" if step.origin else ""
-        raise NotPermitted(f"{error.diag.message_primary}{place}") from error
+        origin = f" ({step.origin})" if step.origin else ""
+        raise NotPermitted(f"{error.diag.message_primary}{origin}") from error
     return await cursor.fetchall() if cursor.description else []

@@ -1,4 +1,4 @@
-"""A worker's own parts, put together for one slot and one message at a time."""
+"""A worker with one slot, made from the parts of a real one, that works messages in the test's process."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from lonnymq.model import Dequeued, DequeueOutcome
-from lonnymq.testing.outside import Job, Outside
-from lonnymq.testing.record import Record
+from lonnymq.testing.blocking_calls import BlockingCall, BlockingCalls
+from lonnymq.testing.recorder import Recorder
 from lonnymq.worker.acknowledger import Acknowledger
 from lonnymq.worker.inventory import Inventory
 from lonnymq.worker.pipeline import Middleware, Pipeline
@@ -21,43 +21,43 @@ if TYPE_CHECKING:
     from lonnymq.client.sync import Queue
     from lonnymq.worker.attempt import Attempt
 
-# Nobody sends heartbeats here, and a debugger may stop everything for a while.
+# No heartbeats are sent here, and a debugger may stop the process for a while.
 SETTINGS = WorkerSettings(concurrency=1, prefetch=0, lease_s=3600, name="test")
 
 
-class Bench:
-    """Works what it is given, and records how that ended."""
+class InProcessWorker:
+    """Works messages one at a time, and records how their attempts end."""
 
     def __init__(
         self, queue: "AsyncQueue", blocking_queue: "Queue", handler: Any, middleware: Sequence[Middleware]
     ) -> None:
-        news = asyncio.Event()
+        activity = asyncio.Event()
         judge = Judge(queue.codec)
         router = Router(handler, judge)
         self.limit = SETTINGS.batch_size if router.is_batch else 1
-        self.record = Record(SETTINGS.worker_name(), news)
-        self._news = news
-        self._outside = Outside(news)
+        self.recorder = Recorder(SETTINGS.worker_name(), activity)
+        self._activity = activity
+        self._blocking_calls = BlockingCalls(activity)
         self._inventory = Inventory(SETTINGS, router.is_batch, self._give_back)
-        self._acknowledger = Acknowledger(queue.caller, self._inventory, self.record, SETTINGS.patience_s)
-        pipeline = Pipeline([self.record.around, *middleware], self._outside, blocking_queue)
+        self._acknowledger = Acknowledger(queue.caller, self._inventory, self.recorder, SETTINGS.patience_s)
+        pipeline = Pipeline([self.recorder.around, *middleware], self._blocking_calls, blocking_queue)
         self._slot = Slot(self._inventory, router, pipeline, judge, self._acknowledger.add, self._prepare)
         self._acknowledging = asyncio.create_task(self._acknowledger.run())
 
-    async def work(self, messages: Iterable["AsyncMessage"]) -> AsyncIterator[Job]:
-        """Have messages worked and acknowledged; what blocks is yielded, for the caller to call."""
+    async def work(self, messages: Iterable["AsyncMessage"]) -> AsyncIterator[BlockingCall]:
+        """Work and acknowledge messages; yield calls that block, for the caller to run."""
         self._inventory.take(Dequeued(DequeueOutcome.LEASED, 0, tuple(messages)))
         while self._inventory.held:
-            await self._news.wait()
-            self._news.clear()
-            while self._outside.jobs:
-                yield self._outside.jobs.popleft()
+            await self._activity.wait()
+            self._activity.clear()
+            while self._blocking_calls.pending:
+                yield self._blocking_calls.pending.popleft()
 
     def _give_back(self, attempt: "Attempt", reason: str) -> None:
         self._acknowledger.give_back(attempt)
 
     async def _prepare(self, attempt: "Attempt") -> bool:
-        """Every message runs alone here, and has been read."""
+        """Every message is already read and runs alone here."""
         return True
 
     async def close(self) -> None:
@@ -67,11 +67,11 @@ class Bench:
 
 
 @asynccontextmanager
-async def bench(
+async def in_process_worker(
     queue: "AsyncQueue", blocking_queue: "Queue", handler: Any, middleware: Sequence[Middleware]
-) -> AsyncIterator[Bench]:
-    one = Bench(queue, blocking_queue, handler, middleware)
+) -> AsyncIterator[InProcessWorker]:
+    worker = InProcessWorker(queue, blocking_queue, handler, middleware)
     try:
-        yield one
+        yield worker
     finally:
-        await one.close()
+        await worker.close()

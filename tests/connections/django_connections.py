@@ -1,10 +1,10 @@
-"""Connections of Django without a project; apart, since a test loads this where psycopg is hidden."""
+"""Connections of Django without a project; a separate module, because a test loads it without psycopg."""
 
 from typing import Any
 
 
 def django_connection_of(options: dict[str, Any], **settings: Any) -> Any:
-    """A new connection of Django, of its own alias, as `django.db.connections` would make it."""
+    """Return a new connection of Django with its own alias, as `django.db.connections` would make it."""
     import django
     from django.conf import settings as django_settings
     from django.db import connections

@@ -1,4 +1,4 @@
-"""What the caller asks for."""
+"""The options of a server."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 from lonnymq.embedded.errors import EmbeddedError
 
 DEFAULT_PORT = 5432
-# These have parameters of their own, and the launcher relies on them.
+# These have parameters of embedded(), and starting the server relies on them.
 RESERVED_SETTINGS = {
     "data_directory",
     "fsync",
@@ -21,8 +21,8 @@ RESERVED_SETTINGS = {
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The parameters of `embedded()`, checked."""
+class ServerOptions:
+    """The parameters of `embedded()`, validated."""
 
     data_dir: Path | None = None
     binaries: str | os.PathLike[str] = "auto"
@@ -34,12 +34,14 @@ class Plan:
 
     def __post_init__(self) -> None:
         if self.port is not None and not 0 <= self.port <= 65535:
-            raise EmbeddedError(f"port must be between 0 and 65535, not {self.port}")
+            raise EmbeddedError(f"port must be between 0 and 65535, got {self.port}")
         for name in self.settings:
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]*", name):
                 raise EmbeddedError(f"{name!r} is not the name of a PostgreSQL setting")
             if name.lower() in RESERVED_SETTINGS:
-                raise EmbeddedError(f"the setting {name!r} has a parameter of embedded() instead")
+                raise EmbeddedError(
+                    f"the setting {name!r} cannot be given here: use the parameter of embedded()"
+                )
 
     @property
     def is_temporary(self) -> bool:

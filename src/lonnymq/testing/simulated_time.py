@@ -1,4 +1,4 @@
-"""How time passes in a test run: crons tick, and where nothing is due it leaps to what is."""
+"""Time in a test run: with a clock, crons tick, and time skips to what is due next."""
 
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -10,41 +10,41 @@ if TYPE_CHECKING:
     from lonnymq.client.aio import AsyncQueue
 
 
-class Standing:
+class RealTime:
     """Without a clock: only what is due now is worked, and no cron ticks."""
 
     async def tick(self) -> None:
         pass
 
-    async def leap(self) -> bool:
+    async def skip_ahead(self) -> bool:
         return False
 
 
-class Passing:
-    """With a clock: crons tick, and time leaps up to `until` if there is one."""
+class SimulatedTime:
+    """With a clock: crons tick, and if `until` is given, time skips ahead up to there."""
 
     def __init__(self, queue: "AsyncQueue", handler: Any, until: datetime | None) -> None:
         self._queue = queue
         crons = getattr(handler, "crons", None)
-        # As in a worker: one without crons of its own leaves those of others alone.
+        # As in a worker, a handler without crons does not tick the crons of others.
         self._is_ticking = crons is not None
         self._crons = tuple(crons or ())
         self._names = [cron.name for cron in self._crons]
         self._until = until
 
     async def declare(self) -> None:
-        """Say which crons there are; the first time, they begin now."""
+        """Declare the crons; new ones start now."""
         for cron in self._crons:
             await self._queue.cron.declare(cron)
 
     async def tick(self) -> None:
-        """Enqueue what crons have due."""
+        """Enqueue the messages of crons that are due."""
         if self._is_ticking:
             while (await self._queue.cron.due(self._names)).crons:
                 await tick(self._queue, self._names)
 
-    async def leap(self) -> bool:
-        """Move the clock to what is due next; return whether that is so before the end."""
+    async def skip_ahead(self) -> bool:
+        """Move the clock to what is due next, but not past the end; return whether anything is due."""
         if self._until is None:
             return False
         perform = self._queue.caller.perform
@@ -62,9 +62,11 @@ class Passing:
         return None if wait_ms is None else present + timedelta(milliseconds=wait_ms)
 
 
-async def passing(queue: "AsyncQueue", handler: Any, until: datetime | timedelta | None) -> Passing:
+async def simulate_time(
+    queue: "AsyncQueue", handler: Any, until: datetime | timedelta | None
+) -> SimulatedTime:
     if isinstance(until, timedelta):
         until = await queue.caller.perform(clocks.now()) + until
-    one = Passing(queue, handler, until)
-    await one.declare()
-    return one
+    time = SimulatedTime(queue, handler, until)
+    await time.declare()
+    return time

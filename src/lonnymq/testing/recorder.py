@@ -1,4 +1,4 @@
-"""What a test run did: a line per attempt, and what its handlers raised."""
+"""Records a test run: its attempts, and the exceptions of its handlers."""
 
 import asyncio
 from collections import Counter
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class AttemptFailed(AssertionError):
-    """An attempt failed without an exception of its handler: out of time, or no handler would have it."""
+    """An attempt failed without an exception of its handler: it timed out, or no handler accepted it."""
 
 
 @dataclass(frozen=True)
 class WorkedAttempt:
-    """One attempt of a test run: the message as it was, who worked it, how that ended, and why."""
+    """One attempt of a test run: the message as leased, its handler, the outcome and the error."""
 
     message: AsyncMessage
     handler: str
@@ -31,18 +31,18 @@ class WorkedAttempt:
     error: str | None = None
 
 
-class Record(Report):
-    """Stands in for a worker's report, and stands around each handler."""
+class Recorder(Report):
+    """Replaces a worker's report, and wraps each handler."""
 
-    def __init__(self, name: str, news: asyncio.Event) -> None:
+    def __init__(self, name: str, activity: asyncio.Event) -> None:
         super().__init__(name, Counter())
         self.attempts: list[WorkedAttempt] = []
         self.failure: BaseException | None = None
         self._raised: BaseException | None = None
-        self._news = news
+        self._activity = activity
 
     async def around(self, subject: Any, call: "Next") -> None:
-        """The outermost middleware: sees what is raised."""
+        """Record what the handler raises, as the outermost middleware."""
         self._raised = None
         try:
             await call()
@@ -67,13 +67,15 @@ class Record(Report):
     def _add(self, attempt: "Attempt", outcome: str, error: str | None) -> None:
         name = attempt.handler.name if attempt.handler is not None else ""
         self.attempts.append(WorkedAttempt(attempt.message, name, outcome, error))
-        self._news.set()
+        self._activity.set()
 
-    def _fail(self, attempt: "Attempt", what: str) -> None:
-        """Remember the handler's exception, unless it said by one what it wants."""
+    def _fail(self, attempt: "Attempt", description: str) -> None:
+        """Keep the handler's exception, unless it is Defer or Bury, which decide the outcome."""
         raised = self._raised if attempt.handler is not None else None
         if raised is None or isinstance(raised, asyncio.CancelledError):
-            raised = AttemptFailed(f"message {attempt.message.id} of {attempt.message.channel!r} {what}")
+            raised = AttemptFailed(
+                f"message {attempt.message.id} of {attempt.message.channel!r} {description}"
+            )
         if not isinstance(raised, Defer | Bury):
             self.failure = self.failure or raised
-        self._news.set()
+        self._activity.set()

@@ -1,4 +1,4 @@
-"""Plain handlers of a test run: not in a thread of a worker, but where the test says."""
+"""Runs plain handlers where the test chooses, not in a worker's threads."""
 
 import asyncio
 from collections import deque
@@ -11,29 +11,29 @@ from lonnymq.worker.threads import Threads, awaitable
 
 
 @dataclass(frozen=True)
-class Job:
-    """A call that blocks, and the future that waits for its result."""
+class BlockingCall:
+    """A call that blocks, and the future for its result."""
 
     call: Callable[[], Any]
     future: "asyncio.Future[Any]"
 
     def run(self) -> None:
-        """Call it in this thread, where no loop may be running."""
+        """Run the call in this thread, in which no event loop may be running."""
         try:
             result = self.call()
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as error:  # noqa: BLE001 - the one who awaits it decides
+        except BaseException as error:  # noqa: BLE001 - raised where the future is awaited
             self._fail(error)
         else:
             if not self.future.done():
                 self.future.set_result(result)
 
     async def run_in_thread(self) -> None:
-        """Call it in another thread, as a worker does."""
+        """Run the call in another thread, as a worker does."""
         try:
             result = await asyncio.to_thread(self.call)
-        except Exception as error:  # noqa: BLE001 - the one who awaits it decides
+        except Exception as error:  # noqa: BLE001 - raised where the future is awaited
             self._fail(error)
         else:
             if not self.future.done():
@@ -44,17 +44,19 @@ class Job:
             self.future.set_exception(awaitable(error))
 
 
-class Outside(Threads):
-    """Stands in for a worker's threads: hands out what is to be called, and waits for its result."""
+class BlockingCalls(Threads):
+    """Replaces a worker's threads: collects calls for the test to run, and waits for their results."""
 
-    def __init__(self, news: asyncio.Event) -> None:
+    def __init__(self, activity: asyncio.Event) -> None:
         super().__init__()
-        self.jobs: deque[Job] = deque()
-        self._news = news
+        self.pending: deque[BlockingCall] = deque()
+        self._activity = activity
 
     async def run(self, function: Callable[[Any], object], argument: Any) -> Any:
         context = copy_context()
-        job = Job(lambda: context.run(function, argument), asyncio.get_running_loop().create_future())
-        self.jobs.append(job)
-        self._news.set()
-        return await job.future
+        call = BlockingCall(
+            lambda: context.run(function, argument), asyncio.get_running_loop().create_future()
+        )
+        self.pending.append(call)
+        self._activity.set()
+        return await call.future
