@@ -1,4 +1,4 @@
-"""What the operator's page shows is run."""
+"""The commands on the page for operators work."""
 
 import shlex
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.examples.pages import ROOT, blocks
 PAGE: Path = ROOT / "docs" / "howto" / "operate.md"
 
 
-def test_every_command_of_the_operators_page_works(lonnymq: Run, queue: Queue) -> None:
+def test_every_command_on_the_operators_page_works(lonnymq: Run, queue: Queue) -> None:
     queue.channel("acme").set()
     queue.enqueue("acme", {"n": 1})
     lines = [line for block in blocks(PAGE, "sh") for line in block.code.splitlines()]
