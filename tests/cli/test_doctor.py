@@ -281,11 +281,11 @@ def test_bad_defaults_of_the_database_are_found(dsn: str, connect: Connect) -> N
     for name, value in defaults.items():
         statement = sql.SQL("alter database {} set {} = {}")
         admin.execute(statement.format(database, sql.Identifier(name), sql.Literal(value)))
-    ended = runner(dsn)("doctor")
+    result = runner(dsn)("doctor")
     admin.execute(sql.SQL("alter database {} reset all").format(database))
-    assert ended.code == CommandExit.NO
+    assert result.code == CommandExit.NO
     for name in defaults:
-        assert f"{name} is" in ended.out
+        assert f"{name} is" in result.out
 
 
 def test_only_the_first_findings_of_a_kind_are_listed() -> None:

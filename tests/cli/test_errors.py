@@ -35,15 +35,15 @@ PASSWORD = "s3cret"
 )
 @pytest.mark.parametrize("command", ["status", "doctor", "install", "top"])
 def test_a_wrong_dsn_is_refused_with_advice(dsn: str, code: CommandExit, error: str, command: str) -> None:
-    ended = runner(dsn)(command)
-    assert (ended.code, ended.out) == (code, "")
-    assert error in ended.error_text
-    assert PASSWORD not in ended.err
-    assert "Traceback" not in ended.err
+    result = runner(dsn)(command)
+    assert (result.code, result.out) == (code, "")
+    assert error in result.error_text
+    assert PASSWORD not in result.err
+    assert "Traceback" not in result.err
 
 
 def test_a_confirmation_that_is_not_text_counts_as_no(dsn: str) -> None:
-    ended = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "lonnymq", "repair"],
         input=b"\xff\xfe\n",
         capture_output=True,
@@ -51,17 +51,17 @@ def test_a_confirmation_that_is_not_text_counts_as_no(dsn: str) -> None:
         check=False,
         env=environment(dsn, PYTHONIOENCODING="utf-8:strict"),
     )
-    assert ended.returncode == CommandExit.NO
-    assert b"not confirmed, nothing was changed" in ended.stderr
+    assert result.returncode == CommandExit.NO
+    assert b"not confirmed, nothing was changed" in result.stderr
 
 
 def test_without_a_dsn_the_error_says_that_libpqs_environment_was_used(shell: Run) -> None:
-    ended = shell("status", LONNYMQ_DSN="", PGHOST="/nowhere", PGDATABASE="x")
-    assert ended.code == CommandExit.UNREACHABLE
-    assert ended.err.splitlines()[0].startswith("error: no connection to the database: ")
-    assert "/nowhere" in ended.err
-    assert "neither --dsn nor LONNYMQ_DSN is set" in ended.err
-    assert "Traceback" not in ended.err
+    result = shell("status", LONNYMQ_DSN="", PGHOST="/nowhere", PGDATABASE="x")
+    assert result.code == CommandExit.UNREACHABLE
+    assert result.err.splitlines()[0].startswith("error: no connection to the database: ")
+    assert "/nowhere" in result.err
+    assert "neither --dsn nor LONNYMQ_DSN is set" in result.err
+    assert "Traceback" not in result.err
 
 
 def test_a_missing_queue_is_reported_with_advice(database: Database) -> None:
@@ -75,17 +75,17 @@ def test_a_missing_queue_is_reported_with_advice(database: Database) -> None:
         ["check"],
         ["sql", "migrate"],
     ):
-        ended = run(*command)
-        assert ended.code == CommandExit.SCHEMA
-        assert ended.error_text.count("`lonnymq install`") == 1
-        assert ended.error_text.endswith("to use a queue in another schema: --schema or LONNYMQ_SCHEMA")
+        result = run(*command)
+        assert result.code == CommandExit.SCHEMA
+        assert result.error_text.count("`lonnymq install`") == 1
+        assert result.error_text.endswith("to use a queue in another schema: --schema or LONNYMQ_SCHEMA")
 
 
 def test_a_refused_login_is_reported_with_advice(dsn: str) -> None:
-    ended = runner(make_conninfo(dsn, dbname="nowhere"))("status")
-    assert ended.code == CommandExit.UNREACHABLE
-    assert ended.err.startswith('error: database "nowhere" does not exist')
-    assert ended.error_text.count("LONNYMQ_DSN") == 1
+    result = runner(make_conninfo(dsn, dbname="nowhere"))("status")
+    assert result.code == CommandExit.UNREACHABLE
+    assert result.err.startswith('error: database "nowhere" does not exist')
+    assert result.error_text.count("LONNYMQ_DSN") == 1
 
 
 def test_installing_into_another_roles_schema_says_how_to_run_as_its_owner(
@@ -106,18 +106,18 @@ def test_a_newer_queue_is_reported_with_advice(database: Database) -> None:
     with Queue(dsn) as queue, queue.caller.source.connection() as connection:
         connection.execute("comment on table lonnymq.migration is 'lonnymq later 99 99'")
     run = runner(dsn)
-    ended = run("migrate")
-    assert ended.code == CommandExit.SCHEMA
-    assert "install a newer release of lonnymq on this machine" in ended.error_text
+    result = run("migrate")
+    assert result.code == CommandExit.SCHEMA
+    assert "install a newer release of lonnymq on this machine" in result.error_text
     shown = run("doctor")
     assert shown.code == CommandExit.NO
     assert "is of a newer release (version 99), which this one does not support" in shown.out
 
 
 def test_an_invalid_host_is_reported_as_unreachable(lonnymq: Run) -> None:
-    ended = lonnymq("status", LONNYMQ_DSN="postgresql://...")
-    assert ended.code == CommandExit.UNREACHABLE
-    assert "no connection to the database" in ended.error_text
+    result = lonnymq("status", LONNYMQ_DSN="postgresql://...")
+    assert result.code == CommandExit.UNREACHABLE
+    assert "no connection to the database" in result.error_text
 
 
 def test_options_override_the_environment(dsn: str, lonnymq: Run, database: Database) -> None:
@@ -134,19 +134,19 @@ def test_options_override_the_environment(dsn: str, lonnymq: Run, database: Data
 def test_an_unexpected_database_error_shows_no_traceback(lonnymq: Run, connect: Connect) -> None:
     connect().execute("drop table dead cascade")
     connect().execute("create table dead (message_id text)")
-    ended = lonnymq("dead", "list")
-    assert ended.code in (CommandExit.DATABASE, CommandExit.SCHEMA)
-    assert "Traceback" not in ended.err
+    result = lonnymq("dead", "list")
+    assert result.code in (CommandExit.DATABASE, CommandExit.SCHEMA)
+    assert "Traceback" not in result.err
 
 
 def test_a_bug_is_reported_without_a_traceback(lonnymq: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formatting, "json_value", lambda value: 1 / 0)
-    ended = lonnymq("status", "--json")
-    assert ended.code == CommandExit.INTERNAL
-    assert "ZeroDivisionError" in ended.error_text
+    result = lonnymq("status", "--json")
+    assert result.code == CommandExit.INTERNAL
+    assert "ZeroDivisionError" in result.error_text
     assert (
-        "this is a bug in LonnyMQ, please report it; LONNYMQ_DEBUG=1 shows the traceback" in ended.error_text
+        "this is a bug in LonnyMQ, please report it; LONNYMQ_DEBUG=1 shows the traceback" in result.error_text
     )
-    assert "Traceback" not in ended.err
+    assert "Traceback" not in result.err
     with pytest.raises(ZeroDivisionError):
         lonnymq("status", "--json", LONNYMQ_DEBUG="1")

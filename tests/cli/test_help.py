@@ -93,10 +93,10 @@ def test_help_fits_the_width_of_the_terminal(path: tuple[str, ...]) -> None:
     ],
 )
 def test_a_misplaced_option_is_refused_with_the_right_order(arguments: list[str], corrected: str) -> None:
-    ended = run(*arguments)
-    assert ended.code == CommandExit.USAGE
-    assert ended.error_text.endswith(f"goes after the command: {corrected}")
-    assert "s3cret" not in ended.err
+    result = run(*arguments)
+    assert result.code == CommandExit.USAGE
+    assert result.error_text.endswith(f"goes after the command: {corrected}")
+    assert "s3cret" not in result.err
 
 
 def test_the_help_of_work_shows_the_workers_defaults() -> None:
@@ -142,9 +142,9 @@ def test_without_a_command_the_help_page_is_shown() -> None:
 
 
 def test_a_mistyped_command_gets_a_suggestion() -> None:
-    ended = run("statsu")
-    assert ended.code == CommandExit.USAGE
-    assert "Did you mean 'status'" in ended.error_text
+    result = run("statsu")
+    assert result.code == CommandExit.USAGE
+    assert "Did you mean 'status'" in result.error_text
 
 
 def shell(*arguments: str, **more: str) -> str:

@@ -107,10 +107,10 @@ def test_peek_and_show_lease_nothing(lonnymq: Run, busy: Queue) -> None:
 
 def test_showing_a_dead_letter_names_the_right_command(lonnymq: Run, busy: Queue) -> None:
     dead = busy.dead().list()[0].id
-    ended = lonnymq("message", "show", str(dead))
-    assert ended.code == CommandExit.NO
+    result = lonnymq("message", "show", str(dead))
+    assert result.code == CommandExit.NO
     assert (
-        ended.error_text
+        result.error_text
         == f"error: message {dead} is not live it is a dead letter: `lonnymq dead show {dead}`"
     )
     assert "it has already finished, or never existed" in lonnymq("message", "show", "999999").error_text

@@ -35,8 +35,8 @@ def contents(queue: Queue) -> dict[str, list[bytes]]:
 def test_json_lines_are_loaded_with_their_options(lonnymq: Run, queue: Queue, tmp_path: Path) -> None:
     file = tmp_path / "some file.jsonl"
     file.write_text("\ufeff" + JSON_LINES.strip(), encoding="utf-8")
-    ended = lonnymq("load", str(file))
-    assert (ended.code, ended.out, ended.err) == (0, "4 messages loaded\n", "")
+    result = lonnymq("load", str(file))
+    assert (result.code, result.out, result.err) == (0, "4 messages loaded\n", "")
     assert contents(queue) == {"a": [b'{"n":1}'], "b": [b"null", '"ü"'.encode()], "c": [b"1"]}
     (first,) = queue.peek("a")
     assert (first.key, first.max_attempts) == ("k", 3)
@@ -109,11 +109,11 @@ def test_an_invalid_line_is_named_and_nothing_is_loaded(
     lonnymq: Run, queue: Queue, text: str, options: list[str], error: str
 ) -> None:
     for more in ([], ["--dry-run"]):
-        ended = lonnymq("load", *options, *more, given=text)
+        result = lonnymq("load", *options, *more, given=text)
         if more and "publication" in error:
             continue
-        assert ended.code == CommandExit.USAGE
-        assert error in ended.error_text
+        assert result.code == CommandExit.USAGE
+        assert error in result.error_text
     assert queue.status().waiting == 0
 
 
@@ -122,8 +122,8 @@ def test_bytes_that_are_not_utf8_are_refused(lonnymq: Run) -> None:
 
 
 def test_a_dry_run_checks_everything_and_loads_nothing(lonnymq: Run, queue: Queue) -> None:
-    ended = lonnymq("load", "--dry-run", given=JSON_LINES)
-    assert ended.out == "4 messages read, all valid; nothing was loaded\n"
+    result = lonnymq("load", "--dry-run", given=JSON_LINES)
+    assert result.out == "4 messages read, all valid; nothing was loaded\n"
     assert lonnymq("load", "--dry-run", "--json", given=JSON_LINES).json == {"messages": 4}
     assert queue.status().waiting == 0
 

@@ -32,9 +32,9 @@ def test_channel_set_changes_only_the_given_options(lonnymq: Run, queue: Queue) 
     ],
 )
 def test_an_invalid_policy_is_refused(lonnymq: Run, queue: Queue, arguments: list[str], error: str) -> None:
-    ended = lonnymq("channel", "set", "acme", *arguments)
-    assert ended.code == CommandExit.USAGE
-    assert error in ended.error_text
+    result = lonnymq("channel", "set", "acme", *arguments)
+    assert result.code == CommandExit.USAGE
+    assert error in result.error_text
     assert queue.channels() == []
 
 
@@ -125,9 +125,9 @@ def test_crons_are_listed_paused_resumed_and_deleted(lonnymq: Run, queue: Queue)
     assert lonnymq("cron", "delete", "nightly", given="n\n").code == CommandExit.NO
     assert lonnymq("cron", "delete", "nightly", "--yes").code == 0
     for command in ("pause", "resume", "delete"):
-        ended = lonnymq("cron", command, "nightly", *(["--yes"] if command == "delete" else []))
-        assert ended.code == CommandExit.NO
-        assert "there is no cron 'nightly'" in ended.error_text
+        result = lonnymq("cron", command, "nightly", *(["--yes"] if command == "delete" else []))
+        assert result.code == CommandExit.NO
+        assert "there is no cron 'nightly'" in result.error_text
 
 
 def test_channel_names_are_completed_from_the_queue(shell: Run, queue: Queue) -> None:

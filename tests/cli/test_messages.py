@@ -34,9 +34,9 @@ def test_enqueue_stores_the_options_of_a_message(lonnymq: Run, queue: Queue) -> 
 
 def test_enqueue_to_a_full_channel_exits_with_1(lonnymq: Run, queue: Queue) -> None:
     queue.channel("a").set(max_size=0)
-    ended = lonnymq("enqueue", "a", "1")
-    assert (ended.code, ended.out) == (CommandExit.NO, "")
-    assert "channel 'a' is full" in ended.error_text
+    result = lonnymq("enqueue", "a", "1")
+    assert (result.code, result.out) == (CommandExit.NO, "")
+    assert "channel 'a' is full" in result.error_text
     assert lonnymq("enqueue", "a", "1", "--json").out == '{"outcome": "dropped", "id": null}\n'
 
 
@@ -53,9 +53,9 @@ def test_enqueue_to_a_full_channel_exits_with_1(lonnymq: Run, queue: Queue) -> N
     ],
 )
 def test_an_invalid_message_is_refused(lonnymq: Run, arguments: list[str], error: str) -> None:
-    ended = lonnymq("enqueue", *arguments)
-    assert ended.code == CommandExit.USAGE
-    assert error in ended.error_text
+    result = lonnymq("enqueue", *arguments)
+    assert result.code == CommandExit.USAGE
+    assert error in result.error_text
 
 
 def test_messages_are_cancelled_by_id_or_key_after_confirmation(lonnymq: Run, queue: Queue) -> None:
@@ -67,9 +67,9 @@ def test_messages_are_cancelled_by_id_or_key_after_confirmation(lonnymq: Run, qu
         assert "nothing was changed pass --yes to skip the question" in refused.error_text
     assert queue.status().waiting == 4
     assert lonnymq("message", "cancel", ids[0], given="y\n").code == 0
-    ended = lonnymq("message", "cancel", ids[0], ids[1], "--yes")
-    assert ended.code == CommandExit.NO
-    assert [line.split() for line in ended.out.splitlines()[2:]] == [
+    result = lonnymq("message", "cancel", ids[0], ids[1], "--yes")
+    assert result.code == CommandExit.NO
+    assert [line.split() for line in result.out.splitlines()[2:]] == [
         [ids[0], "unknown"],
         [ids[1], "cancelled"],
     ]
@@ -125,11 +125,11 @@ def test_characters_that_the_encoding_lacks_are_escaped(shell: Run, queue: Queue
     for encoding in ("utf-8", "ascii"):
         shown = shell("peek", "--json", PYTHONIOENCODING=encoding).json
         assert (shown[0]["channel"], shown[0]["content"]) == ("münchen \U0001f600", "\ud800")
-    ended = shell("peek", PYTHONIOENCODING="ascii")
-    assert (ended.code, "m\\xfcnchen" in ended.out) == (0, True)
+    result = shell("peek", PYTHONIOENCODING="ascii")
+    assert (result.code, "m\\xfcnchen" in result.out) == (0, True)
 
 
 def test_a_closed_stdout_is_not_an_error(dsn: str) -> None:
     command = shlex.join([sys.executable, "-m", "lonnymq", "status"])
-    ended = subprocess.run(["sh", "-c", f"{command} >&-"], env=environment(dsn), check=False)
-    assert ended.returncode == 0
+    result = subprocess.run(["sh", "-c", f"{command} >&-"], env=environment(dsn), check=False)
+    assert result.returncode == 0

@@ -19,5 +19,5 @@ def test_every_command_on_the_operators_page_works(lonnymq: Run, queue: Queue) -
         words = shlex.split(line.rpartition("| ")[2])
         if words[0] == "lonnymq":
             given = '{"channel": "acme", "payload": 1}\n' if "|" in line else ""
-            ended = lonnymq(*words[1:], given=given)
-            assert ended.code == 0, (line, ended)
+            result = lonnymq(*words[1:], given=given)
+            assert result.code == 0, (line, result)

@@ -87,9 +87,9 @@ def test_no_command_prints_control_characters(lonnymq: Run, queue: Queue) -> Non
     ]
     for command in commands:
         for more in ([], ["--json"]):
-            ended = lonnymq(*command, *more)
-            raw = [character for character in CONTROL_CHARACTERS if character in ended.out + ended.err]
-            assert raw == [], (command, more, ended)
+            result = lonnymq(*command, *more)
+            raw = [character for character in CONTROL_CHARACTERS if character in result.out + result.err]
+            assert raw == [], (command, more, result)
     [found] = lonnymq("peek", CHANNEL, "--leased", "--json", "--limit", "1").json
     assert (found["channel"], found["worker"]) == (CHANNEL, HOSTILE)
 

@@ -260,9 +260,9 @@ def test_an_invalid_target_is_refused(
     monkeypatch.syspath_prepend(shop)
     monkeypatch.setenv("LONNYMQ_DSN", "")
     lonnymq("enqueue", "acme", "1")
-    ended = lonnymq("work", target)
-    assert ended.code == CommandExit.USAGE
-    assert error in ended.error_text
+    result = lonnymq("work", target)
+    assert result.code == CommandExit.USAGE
+    assert error in result.error_text
     assert lonnymq("status", "--json").json["waiting"] == 1
 
 
@@ -270,19 +270,19 @@ def test_a_module_may_share_its_name_with_one_of_pythons(
     shell: Run, shop: Path, dsn: str, queue: Queue
 ) -> None:
     (shop / "code.py").write_text(APP)
-    ended = shell("work", "code:make_app", cwd=shop, LONNYMQ_DSN=make_conninfo(dsn, dbname="nowhere"))
-    assert ended.code == CommandExit.UNREACHABLE
-    assert "the queue cannot be used" in ended.err
+    result = shell("work", "code:make_app", cwd=shop, LONNYMQ_DSN=make_conninfo(dsn, dbname="nowhere"))
+    assert result.code == CommandExit.UNREACHABLE
+    assert "the queue cannot be used" in result.err
 
 
 def test_a_missing_database_stops_the_worker(shell: Run, shop: Path, dsn: str) -> None:
-    ended = shell("work", "shop:app", cwd=shop, LONNYMQ_DSN=make_conninfo(dsn, dbname="nowhere"))
-    assert ended.code == CommandExit.UNREACHABLE
-    assert "the queue cannot be used" in ended.err
-    assert "Traceback" not in ended.err
+    result = shell("work", "shop:app", cwd=shop, LONNYMQ_DSN=make_conninfo(dsn, dbname="nowhere"))
+    assert result.code == CommandExit.UNREACHABLE
+    assert "the queue cannot be used" in result.err
+    assert "Traceback" not in result.err
 
 
 def test_queue_options_are_refused_for_an_app(shell: Run, shop: Path, dsn: str) -> None:
-    ended = shell("work", "shop:app", "--dsn", dsn, cwd=shop)
-    assert ended.code == CommandExit.USAGE
-    assert "a queue of its own" in " ".join(ended.err.split())
+    result = shell("work", "shop:app", "--dsn", dsn, cwd=shop)
+    assert result.code == CommandExit.USAGE
+    assert "a queue of its own" in " ".join(result.err.split())
