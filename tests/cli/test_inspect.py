@@ -62,7 +62,7 @@ def test_channels_shows_why_each_channel_waits(lonnymq: Run, busy: Queue) -> Non
         "slow": "throttled",
     }
     rows = [line.split() for line in lonnymq("channels").out.splitlines()]
-    assert rows[0] == ["channel", "waiting", "leased", "cap", "rate", "oldest", "why", "it", "waits"]
+    assert rows[0] == ["channel", "waiting", "leased", "cap", "rate", "oldest", "reason"]
     by_name = {row[0]: row[1:] for row in rows[2:]}
     assert by_name["capped"][:3] == ["2", "1", "1"]
     assert by_name["slow"][3:6] == ["1", "per", "1m"]

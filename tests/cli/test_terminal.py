@@ -133,10 +133,10 @@ WIDE = "東京" * 60
 @pytest.mark.parametrize(
     ("columns", "headers"),
     [
-        (50, "channel waiting leased why"),
-        (80, "channel waiting change leased cap oldest why"),
-        (120, "channel waiting change leased cap rate oldest why"),
-        (200, "channel waiting change leased cap rate oldest why"),
+        (50, "channel waiting leased reason"),
+        (80, "channel waiting change leased cap oldest reason"),
+        (120, "channel waiting change leased cap rate oldest reason"),
+        (200, "channel waiting change leased cap rate oldest reason"),
     ],
 )
 def test_top_shows_each_channel_on_one_line_at_any_width(
@@ -157,7 +157,7 @@ def test_top_shows_each_channel_on_one_line_at_any_width(
         assert line.split()[-1] in ("capped", "ready", "throttled")
         # A long name gets all remaining width.
         assert ("…" in line) == (beginning != "acme")
-        assert cell_len(line) > columns - len("why it waits")
+        assert cell_len(line) > columns - len("throttled")
     # No figure is broken across lines.
     assert "0 workers asleep" in "\n".join(frame)
 

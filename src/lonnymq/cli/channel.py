@@ -71,7 +71,7 @@ def set_(
     as_json: Json = False,
     **changes: Any,
 ) -> None:
-    """Change the given parts of a channel's policy; 'none' restores a default.
+    """Change a channel's policy: options not given stay as they are, 'none' restores a default.
 
     Creates the channel if it does not exist. Takes effect at the next dequeue.
     """
@@ -91,7 +91,7 @@ def set_(
 
 @app.command()
 def pause(name: ChannelName, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA) -> None:
-    """Stop releasing a channel's messages until it is resumed; leased messages continue."""
+    """Stop releasing messages of a channel until it is resumed; leased messages continue."""
     with open_queue(dsn, schema) as queue:
         queue.channel(name).pause()
     print_text(f"channel {name!r} is paused; to resume it: lonnymq channel resume {shell_argument(name)}")

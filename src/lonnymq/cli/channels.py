@@ -14,7 +14,7 @@ from lonnymq.cli.connect import open_queue
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Limit, Schema
 from lonnymq.cli.output import Cell, print_json, print_table
 
-COLUMNS = ("channel", ">waiting", ">leased", ">cap", ">rate", ">oldest", "why it waits")
+COLUMNS = ("channel", ">waiting", ">leased", ">cap", ">rate", ">oldest", "reason")
 STYLES = {
     Reason.READY: "green",
     Reason.PAUSED: "yellow",

@@ -39,7 +39,7 @@ def list_(
         print_json(found)
         return
     now = datetime.now(UTC)
-    columns = ("name", "expression", "in words", "timezone", "channel", "last", "next")
+    columns = ("name", "expression", "schedule", "timezone", "channel", "last", "next")
     print_table(
         columns,
         [_row(one, now) for one in found],

@@ -32,14 +32,14 @@ def grant(
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
 ) -> None:
-    """Allow a role to use the queue as producer, worker, operator or reader; owner only."""
+    """Allow a role to use the queue as producer, worker, operator or reader (owner only)."""
     with open_queue(dsn, schema) as queue:
         queue.grant(role, kind)
     print_text(f"{role} may use queue {schema!r} as {kind}")
 
 
 def revoke(role: Role, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA) -> None:
-    """Take back everything that grant gave to a role; owner only."""
+    """Take back everything that grant gave to a role (owner only)."""
     with open_queue(dsn, schema) as queue:
         queue.revoke(role)
     print_text(f"{role} may no longer use queue {schema!r}")

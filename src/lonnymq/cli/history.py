@@ -76,7 +76,7 @@ def prune(
     schema: Schema = DEFAULT_SCHEMA,
     as_json: Json = False,
 ) -> None:
-    """Drop old days of history without making workers wait; owner only."""
+    """Drop old days of history without making workers wait (owner only)."""
     require_confirmation(
         f"Drop all history older than {formatting.duration(older_than.total_seconds())}?", is_confirmed=yes
     )
@@ -124,7 +124,7 @@ def forget(
 
 @app.command()
 def rebase(yes: Yes = False, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_json: Json = False) -> None:
-    """After restoring a dump: make the restored rows readable; readers must restart; owner only."""
+    """Make the rows of a restored dump readable; all readers must restart (owner only)."""
     require_confirmation(
         "Was this database restored from a dump? All readers must restart afterwards. Continue?",
         is_confirmed=yes,

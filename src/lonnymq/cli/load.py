@@ -41,7 +41,9 @@ def load(
     ] = None,
     publication: Annotated[
         str | None,
-        typer.Option("--publication", help="A name for this load: running it again adds nothing."),
+        typer.Option(
+            "--publication", help="A name for this load; a second load with the same name adds nothing."
+        ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Read and check everything, but load nothing.")

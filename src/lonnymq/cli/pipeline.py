@@ -114,7 +114,7 @@ def ingest(
     job: Annotated[
         str | None,
         typer.Option(
-            "--job", help="A name; a job with this name is done once. Default: derived from the files."
+            "--job", help="Name of the job, which is done only once; default: derived from the files."
         ),
     ] = None,
     file_format: Annotated[
@@ -203,7 +203,7 @@ def archive(
 def analyse(
     lake: LakePath,
     window: Window = MINUTE,
-    is_full: Annotated[bool, typer.Option("--full", help="Compute every day again.")] = False,
+    is_full: Annotated[bool, typer.Option("--full", help="Recompute all days.")] = False,
     lake_format: LakeFormatChoice = LakeFormatOption.DELTA,
     master: Master = None,
     as_json: Json = False,
