@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from psycopg import conninfo
+
 from lonnymq.embedded import EmbeddedServer, binaries, embedded
 from tests.chaos.evidence import connect
-from tests.chaos.links import Link
 from tests.chaos.run import Run, Skip, wait_for
+from tests.proxy import Proxy
 
 SETTINGS = {"max_connections": "100", "max_wal_size": "256MB", "timezone": "America/Chicago"}
 BASEBACKUP_S = 60.0
@@ -43,7 +45,7 @@ class Pair:
 
     primary: EmbeddedServer
     standby: EmbeddedServer
-    replication: Link
+    replication: Proxy
 
     @property
     def dsn(self) -> str:
@@ -71,7 +73,7 @@ def start_pair(run: Run, *, is_synchronous: bool) -> Pair:
     home = run.directory / "primary"
     primary = start(run, data_dir=home / "data", fsync=True, settings={"wal_keep_size": "256MB"})
     run.cleanup.callback(shutil.rmtree, home, ignore_errors=True)
-    replication = run.cleanup.enter_context(Link(primary.port))
+    replication = run.cleanup.enter_context(Proxy(primary.dsn))
     copy = run.directory / "standby" / "data"
     copy.parent.mkdir(mode=0o755)
     run.cleanup.callback(shutil.rmtree, copy.parent, ignore_errors=True)
@@ -83,8 +85,8 @@ def start_pair(run: Run, *, is_synchronous: bool) -> Pair:
     )
     (copy / "standby.signal").touch()
     give(copy, owner=primary.data_dir)
-    followed = f"{replication.through(primary.dsn)}?application_name=standby"
-    standby = start(run, data_dir=copy, fsync=True, settings={"primary_conninfo": followed})
+    primary_conninfo = conninfo.make_conninfo(replication.dsn, application_name="standby")
+    standby = start(run, data_dir=copy, fsync=True, settings={"primary_conninfo": primary_conninfo})
     with connect(primary.dsn) as connection:
         if is_synchronous:
             connection.execute("alter system set synchronous_standby_names = 'standby'")

@@ -16,7 +16,7 @@ from lonnymq import ClientSettings, ConnectionLost, LoginRefused, Queue, is_hope
 from lonnymq.embedded import EmbeddedServer
 from tests.client.conftest import OpenQueue
 from tests.conftest import Connect
-from tests.worker.proxy import Proxy
+from tests.proxy import Proxy
 
 AWAY_S = 8.0
 # Of five seconds, the rest is for a slow machine.
@@ -41,12 +41,12 @@ def test_a_call_outlasts_an_outage_and_logs_its_begin_and_its_end(
     queue = open_queue(proxy.dsn)
     if not is_first:
         queue.enqueue("a", 1)
-    proxy.shut()
+    proxy.refuse_connections()
     back_at: list[float] = []
 
     def come_back() -> None:
         back_at.append(time.monotonic())
-        proxy.open()
+        proxy.accept_connections()
 
     timer = threading.Timer(AWAY_S, come_back)
     timer.start()
@@ -54,7 +54,7 @@ def test_a_call_outlasts_an_outage_and_logs_its_begin_and_its_end(
     took_s = time.monotonic() - back_at[0]
     timer.join()
     assert took_s < 5.0
-    pauses = [after - before for before, after in pairwise(proxy.knocks)]
+    pauses = [after - before for before, after in pairwise(proxy.refused_at)]
     assert max(pauses) < MOST_PAUSE_S
     begin, end = lines_of(caplog)
     assert begin.startswith("no connection to host=127.0.0.1")
@@ -66,14 +66,14 @@ def test_an_outage_that_lasts_longer_than_the_retries_is_an_error_each_time_and_
     proxy: Proxy, open_queue: OpenQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue = open_queue(proxy.dsn, settings=ClientSettings(retry_for_s=0.5))
-    proxy.shut()
+    proxy.refuse_connections()
     for _ in range(3):
         with pytest.raises(ConnectionLost, match="nothing was sent") as caught:
             queue.enqueue("a", 1)
         assert not caught.value.may_have_happened
         assert not is_hopeless(caught.value)
     assert len(lines_of(caplog)) == 1
-    proxy.open()
+    proxy.accept_connections()
     queue.enqueue("a", 1)
     assert len(lines_of(caplog)) == 2
 
@@ -84,10 +84,10 @@ def test_many_threads_find_the_server_again(proxy: Proxy) -> None:
         ThreadPoolExecutor(20) as threads,
     ):
         queue.status()
-        proxy.shut()
+        proxy.refuse_connections()
         waiting = [threads.submit(queue.enqueue, "a", n, key=str(n)) for n in range(20)]
         time.sleep(1)
-        proxy.open()
+        proxy.accept_connections()
         assert [future.result(10).outcome for future in waiting] == ["created"] * 20
 
 
@@ -174,8 +174,8 @@ def test_connections_that_were_used_in_an_outage_are_not_counted_twice(proxy: Pr
     with Queue(proxy.dsn, settings=settings) as queue:
         for _ in range(3):
             queue.status()
-            proxy.shut()
+            proxy.refuse_connections()
             with pytest.raises(ConnectionLost):
                 queue.status()
-            proxy.open()
+            proxy.accept_connections()
         queue.status()

@@ -4,9 +4,9 @@ import time
 
 from tests.chaos import servers
 from tests.chaos.account import Account
-from tests.chaos.links import Link
 from tests.chaos.run import Run, Scenario
 from tests.chaos.stage import Stage
+from tests.proxy import Proxy
 
 BYTES_PER_S = 8_000_000
 SIZES = {5_000_000: 16, 8_000_000: 6, 20_000_000: 2}
@@ -15,9 +15,9 @@ SIZES = {5_000_000: 16, 8_000_000: 6, 20_000_000: 2}
 def play(run: Run) -> Account:
     server = servers.start(run)
     stage = Stage(run, server.dsn, caps={"big": 4})
-    link = run.cleanup.enter_context(Link(server.port))
+    link = run.cleanup.enter_context(Proxy(server.dsn))
     link.bytes_per_s = BYTES_PER_S
-    worker = stage.worker(dsn=link.through(server.dsn), concurrency=8, lease_s=10)
+    worker = stage.worker(dsn=link.dsn, concurrency=8, lease_s=10)
     stage.producer(channels=["small"], per_second=20.0)
     # Before the large ones come, the worker must be there.
     began = time.monotonic()

@@ -4,9 +4,9 @@ import time
 
 from tests.chaos import servers
 from tests.chaos.account import Account
-from tests.chaos.links import Link
 from tests.chaos.run import Run, Scenario
 from tests.chaos.stage import CHANNELS, LEASE_S, Stage
+from tests.proxy import Proxy
 
 BYTES_PER_S = 200_000
 SIZE = 30_000
@@ -16,9 +16,9 @@ CUTS = 5
 def play(run: Run) -> Account:
     server = servers.start(run)
     stage = Stage(run, server.dsn)
-    link = run.cleanup.enter_context(Link(server.port))
+    link = run.cleanup.enter_context(Proxy(server.dsn))
     healthy = stage.worker(name="healthy")
-    slow = stage.worker(name="slow", dsn=link.through(server.dsn))
+    slow = stage.worker(name="slow", dsn=link.dsn)
     began = time.monotonic()
     stage.producer()
     stage.producer(channels=[*CHANNELS, "heavy"], size=SIZE, per_second=10.0)
@@ -40,7 +40,7 @@ def play(run: Run) -> Account:
     stage.require_recovery(time.monotonic(), "the stall")
 
     for _ in range(CUTS):
-        link.cut()
+        link.reset_connections()
         stage.pause(run.seconds / 3 / CUTS)
     stage.require_recovery(time.monotonic(), f"{CUTS} cuts")
     stage.require_flow(5, "the healthy worker", since=trouble_at, workers=[healthy])
