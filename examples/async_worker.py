@@ -1,4 +1,4 @@
-"""A worker: sleeps until work comes, keeps its leases, tries again, ends without losing anything."""
+"""A worker sleeps until messages arrive, keeps its leases, retries, and stops without losing anything."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ LEASE_S = 1
 
 
 async def handle(message: AsyncMessage) -> None:
-    """Work one message; the worker keeps its lease meanwhile."""
+    """Handle one message, while the worker keeps its lease."""
     await asyncio.sleep(message.payload["seconds"])
     if message.payload["seconds"] and message.attempt == 1:
         raise Defer(delay=0.1, state="half done")
@@ -21,12 +21,12 @@ async def run(dsn: str) -> None:
         await queue.install()
         worker = Worker(queue, handle, settings=WorkerSettings(concurrency=5, lease_s=LEASE_S))
         serving = asyncio.create_task(worker.serve())
-        # One message takes longer than its lease: the heartbeats keep it.
+        # One message takes longer than its lease: heartbeats extend the lease.
         await queue.enqueue("acme", {"seconds": 1.5})
         for number in range(20):
             await queue.enqueue(f"tenant-{number}", {"seconds": 0})
         async with asyncio.timeout(30):
-            while worker.counts["completed"] < 21:  # noqa: ASYNC110 - yours serves for ever
+            while worker.counts["completed"] < 21:  # noqa: ASYNC110 - a real program just serves
                 await asyncio.sleep(0.01)
         worker.stop()
         assert await serving == lonnymq.ExitCode.FINISHED

@@ -1,4 +1,4 @@
-"""A hundred thousand messages by COPY: all or none, once, and fair to whoever comes later."""
+"""Load 100,000 messages with COPY: all or none, only once, and without delaying other tenants."""
 
 import time
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ MESSAGES = 100_000
 
 
 def newsletters() -> Iterator[NewMessage]:
-    """Yield the messages one by one; nothing holds them all in memory."""
+    """Yield the messages one by one, so that they are never all in memory."""
     for reader in range(MESSAGES):
         yield NewMessage(channel="newsletter", payload={"reader": reader})
 
@@ -25,16 +25,16 @@ def main() -> None:
         print(f"{first.created:,} messages {first.outcome} in {elapsed:.1f} s")
         assert first.created == MESSAGES
 
-        # The program that sends the newsletter was restarted: it may send all of it again.
+        # If the program is restarted, it can safely load everything again.
         again = queue.copy_in(newsletters(), publication="newsletter-47")
-        print(f"the second time: {again.outcome}")
+        print(f"second load: {again.outcome}")
         assert again.outcome is PublishOutcome.ALREADY_PUBLISHED
         assert queue.status().waiting == MESSAGES
 
-        # A single message of another tenant does not queue up behind the load.
+        # A single message of another tenant does not wait behind the bulk load.
         queue.enqueue("acme", {"reset": "password"})
         channels = [message.channel for message in queue.dequeue(limit=2)]
-        print(f"the next two messages are of {channels}")
+        print(f"the next two messages come from {' and '.join(sorted(channels))}")
         assert sorted(channels) == ["acme", "newsletter"]
 
 

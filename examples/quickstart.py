@@ -1,4 +1,4 @@
-"""One message, from enqueue to complete, on a PostgreSQL that starts itself."""
+"""Enqueue, dequeue and complete one message, on a private PostgreSQL."""
 
 import lonnymq
 

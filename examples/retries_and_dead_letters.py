@@ -1,14 +1,14 @@
-"""A message that fails is tried again with what it has learnt, then buried, then redriven."""
+"""A failing message is retried with its saved state, then buried, then redriven."""
 
 import lonnymq
 from lonnymq import DeferOutcome, Message
 
 
-def attempt(message: Message, is_mended: bool) -> None:
-    """Upload in parts; the state says which parts are done."""
+def attempt(message: Message, is_fixed: bool) -> None:
+    """Upload in parts; the state records how many are done."""
     state = message.state or {"parts": 0}
-    if is_mended:
-        print(f"attempt {message.attempt}: finishes after part {state['parts']}")
+    if is_fixed:
+        print(f"attempt {message.attempt}: finished, starting after part {state['parts']}")
         message.complete()
         return
     outcome = message.defer(
@@ -26,7 +26,7 @@ def main() -> None:
         queue.enqueue("acme", {"video": 7}, max_attempts=3)
         for _ in range(3):
             [message] = queue.dequeue(wait=5)
-            attempt(message, is_mended=False)
+            attempt(message, is_fixed=False)
         assert not queue.dequeue(wait=0.5), "a buried message is not delivered"
 
         [letter] = queue.dead("acme").list()
@@ -38,7 +38,7 @@ def main() -> None:
         assert message.id == letter.id
         assert message.attempt == 1
         assert message.state == {"parts": 3}
-        attempt(message, is_mended=True)
+        attempt(message, is_fixed=True)
         assert not queue.dead("acme").list()
 
 

@@ -1,4 +1,4 @@
-"""A message and the row it speaks of commit together, or not at all."""
+"""A message and the row it refers to are committed together, or not at all."""
 
 import psycopg
 
@@ -6,7 +6,7 @@ import lonnymq
 
 
 class CardDeclined(Exception):
-    """The business says no."""
+    """The payment provider refuses the card."""
 
 
 def place_order(connection: psycopg.Connection, queue: lonnymq.Queue, item: str, card: str) -> None:
@@ -24,7 +24,7 @@ def ship(connection: psycopg.Connection, message: lonnymq.Message) -> None:
         connection.execute("update orders set is_shipped = true where item = %s", [message.payload["item"]])
         outcome = message.complete(connection=connection)
         if outcome is not lonnymq.CompleteOutcome.COMPLETED:
-            # Somebody else has it by now: leave the order to them.
+            # The lease was lost, and another worker has the message: leave the order to it.
             raise psycopg.Rollback()
 
 

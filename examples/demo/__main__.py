@@ -1,7 +1,7 @@
-"""Tenants share a queue: a noisy, ten small, a capped, a throttled and a failing one; and a worker dies.
+"""Tenants share a queue: one noisy, ten small, one capped, one throttled, one failing; a worker is killed.
 
-Starts its own PostgreSQL and four worker processes, watches them from separate sessions, and compares what
-was promised with what was seen. Ends with 1 if they differ. At last Spark tells the whole run on one page.
+Starts its own PostgreSQL and four worker processes, monitors them from separate sessions, and compares what
+is expected with what was observed. Exits with 1 if they differ. Finally, Spark writes a report about the run.
 """
 
 import os
@@ -14,58 +14,59 @@ from rich.console import Console
 from rich.table import Table
 
 import lonnymq
-from examples.demo import pages, tenants
+from examples.demo import report, tenants
+from examples.demo.checks import Check, checks
 from examples.demo.fleet import Fleet
-from examples.demo.promises import Finding, findings
-from examples.demo.watch import Watch
+from examples.demo.monitor import Monitor
 from lonnymq import Queue
 
-GIVE_UP_S = 50.0
+TIMEOUT_S = 50.0
 
 
 def main() -> int:
     with lonnymq.embedded() as server, Queue(server.dsn) as queue:
         workers, messages = tenants.PROCESSES, tenants.TOTAL
-        print(f"PostgreSQL {server.version} has started; {workers} workers, {messages:,} messages")
+        print(f"PostgreSQL {server.version} is running; {workers} worker processes, {messages:,} messages")
         tenants.prepare(queue)
         tenants.fill(queue)
-        with Fleet(server.dsn) as fleet, Watch(queue, server.dsn) as watch:
-            abandoned = run(fleet, watch)
+        with Fleet(server.dsn) as fleet, Monitor(queue, server.dsn) as monitor:
+            abandoned = run(fleet, monitor)
         with psycopg.connect(server.dsn) as connection:
 
             def ask(query: str, *values: Any) -> Any:
                 row = connection.execute(query, values).fetchone()
                 return row[0] if row else None
 
-            code = report(list(findings(queue, ask, watch, fleet, abandoned)), watch.elapsed)
-        pages.tell(server.dsn)
+            results = list(checks(queue, ask, monitor, fleet, abandoned))
+            code = print_checks(results, monitor.elapsed)
+        report.write_report(server.dsn)
         return code
 
 
-def run(fleet: Fleet, watch: Watch) -> set[int]:
-    """Wait until everything has ended; on the way, kill a worker. Return the messages it left behind."""
+def run(fleet: Fleet, monitor: Monitor) -> set[int]:
+    """Wait until all messages have ended, kill a worker meanwhile, and return the messages that it held."""
     abandoned: set[int] = set()
-    while time.monotonic() - watch.began < GIVE_UP_S:
-        groups = watch.show()
+    while time.monotonic() - monitor.began < TIMEOUT_S:
+        groups = monitor.show()
         if sum(group.ended for group in groups.values()) >= tenants.TOTAL:
             break
         if not abandoned and groups["noisy"].ended >= tenants.NOISY // 5:
             abandoned = fleet.kill_one()
-            watch.note(f"a worker was killed with {len(abandoned)} messages in its hands")
+            monitor.note(f"a worker process was killed while it held {len(abandoned)} messages")
     return abandoned
 
 
-def report(found: list[Finding], elapsed: float) -> int:
-    """Print what was promised beside what was seen."""
-    title = f"{tenants.TOTAL:,} messages in {elapsed:.1f} s, the start of the workers included"
+def print_checks(results: list[Check], elapsed: float) -> int:
+    """Print what was expected next to what was observed, and return the exit code."""
+    title = f"{tenants.TOTAL:,} messages in {elapsed:.1f} s, including the start of the workers"
     table = Table(title=title, title_justify="left")
-    for title in ("", "promised", "seen"):
+    for title in ("", "expected", "observed"):
         table.add_column(title)
-    for finding in found:
-        mark = "[green]ok[/]" if finding.holds else "[bold red]NO[/]"
-        table.add_row(mark, finding.promised, finding.seen)
+    for check in results:
+        mark = "[green]ok[/]" if check.holds else "[bold red]FAILED[/]"
+        table.add_row(mark, check.expected, check.observed)
     Console(width=None if sys.stdout.isatty() else 160).print("", table)
-    return 0 if all(finding.holds for finding in found) else 1
+    return 0 if all(check.holds for check in results) else 1
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The demo's tasks. A worker runs them: lonnymq work examples.demo.app:worker --processes 4"""
+"""The demo's tasks, run by: lonnymq work examples.demo.app:worker --processes 4"""
 
 import asyncio
 import os
@@ -12,19 +12,19 @@ app = lonnymq.App(lonnymq.Queue(os.environ.get("LONNYMQ_DSN", "")))
 
 @app.task()
 async def transcode(video: int) -> None:
-    """Waits for something else, so that one process does many at a time."""
+    """A task that waits, so that one process runs many at a time."""
     await asyncio.sleep(0.001)
 
 
 @app.task()
 def invoice(number: int) -> None:
-    """A plain function: it runs in a thread."""
+    """A plain function, which runs in a thread."""
     time.sleep(0.005)
 
 
 @app.task()
 async def call_partner(number: int) -> None:
-    """The partner's interface allows only so many calls a second: its channel has a rate limit."""
+    """The partner's API limits calls per second, so its channel has a rate limit."""
 
 
 @app.task(max_attempts=2, retry=Retry(first_s=0.1))
@@ -32,5 +32,5 @@ def sync_crm(customer: int) -> None:
     raise ConnectionError("the CRM does not answer")
 
 
-# Short leases, so that what a killed worker held comes again soon.
+# Leases are short, so that messages of a killed worker are soon delivered again.
 worker = app.worker(concurrency=10, prefetch=10, lease_s=3, name="demo")

@@ -1,4 +1,4 @@
-"""The worker processes, started as anybody starts them, and one of them killed."""
+"""The worker processes, started by `lonnymq work`, one of which is killed."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ class Fleet:
         self.exit_code: int | None = None
 
     def __enter__(self) -> "Fleet":
-        # It says a word about each message that is buried; worth reading if it fails.
+        # The log has a line for each buried message, so it is printed only if the workers fail.
         self._log = tempfile.TemporaryFile("w+")
         command = [sys.executable, "-m", "lonnymq", "work", "examples.demo.app:worker"]
         self._process = subprocess.Popen(
@@ -46,12 +46,12 @@ class Fleet:
             self._log.close()
 
     def kill_one(self) -> set[int]:
-        """SIGKILL a process at a moment when it has messages; first hold it still, to see which."""
+        """Kill a worker process while it holds messages, and return their ids."""
         with psycopg.connect(self._dsn, autocommit=True) as connection:
             for _ in range(200):
                 leases = connection.execute("select worker from lonnymq.lease_status limit 1").fetchone()
                 pid = int(leases[0].rpartition(":")[2]) if leases else 0
-                held = _held_still(connection, pid) if pid else set()
+                held = _stop_process(connection, pid) if pid else set()
                 if held:
                     os.kill(pid, signal.SIGKILL)
                     return held
@@ -59,10 +59,10 @@ class Fleet:
         return set()
 
 
-def _held_still(connection: psycopg.Connection[tuple[object, ...]], pid: int) -> set[int]:
-    """Stop the process, and return what it has in its hands; if that is nothing, let it go on."""
+def _stop_process(connection: psycopg.Connection[tuple[object, ...]], pid: int) -> set[int]:
+    """Stop the process by SIGSTOP, and return the messages it holds; if it holds none, continue it."""
     os.kill(pid, signal.SIGSTOP)
-    # What it has asked the server for is answered by then.
+    # Meanwhile the server finishes the calls that the process has sent.
     time.sleep(0.2)
     rows = connection.execute(
         "select message_id from lonnymq.lease_status where split_part(worker, ':', 2) = %s", [str(pid)]

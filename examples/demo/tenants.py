@@ -1,4 +1,4 @@
-"""Who shares the queue, how much each of them wants, and what holds for them."""
+"""The tenants of the demo, their messages and their policies."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from examples.demo.app import call_partner, invoice, sync_crm, transcode
 from lonnymq import NewMessage, Queue
 
 PROCESSES = 4
-# What one process may lease in one call: ten slots and ten ahead.
+# The most that one process leases in one call: for ten slots, and ten ahead.
 BATCH = 20
 
 NOISY = 10_000
@@ -17,12 +17,12 @@ THROTTLED, RELEASE_INTERVAL_MS = 40, 50
 FAILING, MAX_ATTEMPTS = 20, 2
 TOTAL = NOISY + SMALL_TENANTS * SMALL + CAPPED + THROTTLED + FAILING
 
-# In each round every channel has its turn, and each process may at that moment hold one whole reply.
+# In each round every channel has its turn, and each process may at that moment hold one full batch.
 FAIR = SMALL * PROCESSES * BATCH
 
 
 def prepare(queue: Queue) -> None:
-    """Install, and give the tenants their policies."""
+    """Install the queue, and set the tenants' policies."""
     queue.install()
     queue.set(history="metadata")
     queue.channel("capped").set(max_concurrency=MAX_CONCURRENCY)
@@ -30,12 +30,12 @@ def prepare(queue: Queue) -> None:
 
 
 def fill(queue: Queue) -> None:
-    """The noisy tenant comes first."""
+    """Enqueue all messages, those of the noisy tenant first."""
     queue.copy_in(transcode.message("noisy", video=n) for n in range(NOISY))
-    queue.enqueue_many(others())
+    queue.enqueue_many(other_messages())
 
 
-def others() -> Iterator[NewMessage]:
+def other_messages() -> Iterator[NewMessage]:
     for tenant in range(SMALL_TENANTS):
         yield from (transcode.message(f"small-{tenant}", video=n) for n in range(SMALL))
     yield from (invoice.message("capped", number=n) for n in range(CAPPED))

@@ -1,4 +1,4 @@
-"""A PgBouncer between the members and a server, to be killed and started again on the same port."""
+"""A PgBouncer between the members and a server, which can be killed and restarted on the same port."""
 
 import os
 import pwd
@@ -54,10 +54,10 @@ class Bouncer:
         self.start()
 
     def start(self) -> float:
-        """Start it, and return when it could be used."""
+        """Start PgBouncer, and return the time when it accepted connections."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [str(PROGRAM), *_identity(self._file), str(self._file)],
+                [str(PROGRAM), *_user_options(self._file), str(self._file)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -67,7 +67,7 @@ class Bouncer:
         return time.monotonic()
 
     def kill(self) -> None:
-        """kill -9: no word to its clients nor to the server."""
+        """Kill PgBouncer with SIGKILL, without notice to clients or server."""
         if self._process is not None:
             self._process.kill()
             self._process.wait(10)
@@ -75,15 +75,15 @@ class Bouncer:
 
     def _is_open(self) -> bool:
         try:
-            # PgBouncer refuses start-up options that it does not know.
+            # Without options: PgBouncer refuses startup parameters that it does not know.
             psycopg.connect(self.dsn, connect_timeout=2).close()
         except psycopg.OperationalError:
             return False
         return True
 
 
-def _identity(file: Path) -> list[str]:
-    """It refuses to be root."""
+def _user_options(file: Path) -> list[str]:
+    """Return options to run as nobody, because PgBouncer refuses to run as root."""
     if os.geteuid() != 0:
         return []
     nobody = pwd.getpwnam("nobody")

@@ -1,14 +1,14 @@
-"""Reads from the database what became of every message. History must be on, with contents ("full")."""
+"""Read from the database what became of every message. History must be "full", to include contents."""
 
 import re
 from typing import Any
 
 import psycopg
 
-from tests.chaos.account import Attempt, Evidence, Sighting, State
+from tests.chaos.account import Attempt, Evidence, Observation, State
 
 UID = re.compile(r'"uid":"([^"]+)"')
-# The uid comes first in a payload, so that the rest of a large one need not be read.
+# The uid comes first in a payload, so the rest of a large one need not be read.
 HEAD = "encode(substring({content} from 1 for 200), 'escape')"
 ENDS = f"""
 select {HEAD.format(content="h.content")}, h.outcome, h.channel, h.leased_at, h.ended_at
@@ -25,8 +25,8 @@ DEAD = f"select {HEAD.format(content='d.content')}, coalesce(d.error, '') from l
 
 
 def gather(dsn: str) -> Evidence:
-    """Read all of it in one snapshot, then let the queue check its invariants."""
-    sightings: list[Sighting] = []
+    """Read everything in one snapshot, then check the queue's invariants."""
+    observations: list[Observation] = []
     attempts: list[Attempt] = []
     with connect(dsn) as connection:
         with connection.transaction():
@@ -36,20 +36,20 @@ def gather(dsn: str) -> Evidence:
                 if leased_at is not None:
                     attempts.append(Attempt(uid, channel or "", leased_at, ended_at))
                 if outcome in (State.COMPLETED, State.CANCELLED):
-                    sightings.append(Sighting(uid, State(outcome)))
+                    observations.append(Observation(uid, State(outcome)))
             for head, channel, leased_at in connection.execute(LIVE):
                 uid = _uid(head)
-                sightings.append(Sighting(uid, State.WAITING if leased_at is None else State.LEASED))
+                observations.append(Observation(uid, State.WAITING if leased_at is None else State.LEASED))
                 if leased_at is not None:
                     attempts.append(Attempt(uid, channel or "", leased_at, None))
             for head, reason in connection.execute(DEAD):
-                sightings.append(Sighting(_uid(head), State.BURIED, reason))
+                observations.append(Observation(_uid(head), State.BURIED, reason))
         problems = connection.execute("select problem, channel, detail from lonnymq.queue_check()").fetchall()
-    return Evidence(sightings, attempts, [": ".join(map(str, row)) for row in problems])
+    return Evidence(observations, attempts, [": ".join(map(str, row)) for row in problems])
 
 
 def connect(dsn: str, **options: Any) -> psycopg.Connection[Any]:
-    """Connect as the harness, whatever the database's defaults: it must not be a victim of its own faults."""
+    """Connect for the harness, with settings that override hostile defaults of the database."""
     settings = (
         "-c jit=off -c statement_timeout=60s -c lock_timeout=0"
         " -c default_transaction_isolation=read\\ committed -c search_path=pg_catalog"

@@ -1,6 +1,6 @@
-"""Ledgers: append-only files in which producers and workers write down what they know.
+"""Ledgers: append-only files in which producers and workers record what they know.
 
-A ledger survives whatever happens to its writer or to the database, so the account can rely on it.
+A ledger survives the death of its writer and the loss of the database, so the account can rely on it.
 """
 
 import json
@@ -14,12 +14,13 @@ from typing import Any
 
 
 class Event(StrEnum):
-    """A producer tries, then knows the outcome or not; a worker's handler starts, then ends."""
+    """Events of producers (TRIED, then one of three outcomes) and of handlers (STARTED, then ENDED)."""
 
     TRIED = "tried"
     ACKNOWLEDGED = "acknowledged"
-    # The call failed in a way that says that nothing was changed.
+    # The error proves that nothing was created.
     REFUSED = "refused"
+    # The connection broke before the answer came.
     UNSURE = "unsure"
     STARTED = "started"
     ENDED = "ended"
@@ -27,13 +28,13 @@ class Event(StrEnum):
 
 @dataclass(frozen=True)
 class Entry:
-    """One line; `at` is CLOCK_MONOTONIC, which all processes of a machine share and nobody can step."""
+    """One line; `at` is CLOCK_MONOTONIC, which all processes of a machine share and which cannot be set."""
 
     at: float
     event: Event
     uid: str
     channel: str = ""
-    # What the payload asks its handler to do.
+    # The action that the payload asks of the handler.
     do: str = ""
     attempt: int = 0
     pid: int = 0
@@ -42,12 +43,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class Ledger:
-    """The writing end; it can be pickled, so that a worker's processes share one."""
+    """Writes to a ledger file; it can be pickled, so that a worker's processes share one."""
 
     path: str
 
     def write(self, event: Event, uids: Iterable[str], *, is_synced: bool = False, **facts: Any) -> None:
-        """Write one line per uid in one system call: a killed process has written all of them or none."""
+        """Write one line per uid in a single system call, so that a killed process writes all or none."""
         at, pid = time.monotonic(), os.getpid()
         lines = [
             json.dumps({"at": at, "event": event, "uid": uid, "pid": pid, **facts}) + "\n" for uid in uids
@@ -62,7 +63,7 @@ class Ledger:
 
 
 def read(*paths: Path) -> Iterator[Entry]:
-    """Yield the entries of ledgers, each in the order it was written."""
+    """Yield the entries of each ledger in the order they were written."""
     for path in paths:
         if not path.exists():
             continue

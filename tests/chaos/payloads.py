@@ -1,4 +1,4 @@
-"""What producers put into messages, and what handlers do with them."""
+"""Payloads of messages, and the handler that does what they ask."""
 
 import asyncio
 import base64
@@ -11,14 +11,14 @@ from typing import Any
 from lonnymq import AsyncMessage, Bury
 from tests.chaos.ledger import Event, Ledger
 
-# A message with this wish fails until its third attempt.
+# How often a message with the action "fail" fails before it succeeds.
 FAILURES = 2
-# Larger than the window of PostgreSQL's compression: what is made of it needs its full size on disk.
+# Larger than the window of PostgreSQL's compression, so that repeated blocks keep their full size on disk.
 BLOCK = base64.b64encode(os.urandom(12_000)).decode()
 
 
 def payload(uid: str, do: str = "work", seconds: float = 0.0, size: int = 0) -> dict[str, Any]:
-    """Return a payload; the uid comes first, where the account looks for it."""
+    """Return a payload; its uid comes first, where evidence.py looks for it."""
     made: dict[str, Any] = {"uid": uid, "do": do, "seconds": seconds}
     if size:
         made["padding"] = (BLOCK * (size // len(BLOCK) + 1))[:size]
@@ -26,16 +26,16 @@ def payload(uid: str, do: str = "work", seconds: float = 0.0, size: int = 0) -> 
 
 
 @dataclass(frozen=True)
-class Handle:
-    """The handler of every worker: notes that it starts, does what the payload asks, notes that it ends."""
+class ChaosHandler:
+    """The handler of all workers: does what the payload asks, and records its start and end in the ledger."""
 
     ledger: Ledger
 
     async def __call__(self, message: AsyncMessage) -> None:
-        wish = message.payload
-        about = {"channel": message.channel, "attempt": message.attempt, "do": wish["do"]}
-        self.ledger.write(Event.STARTED, [wish["uid"]], **about)
-        match wish["do"]:
+        asked = message.payload
+        facts = {"channel": message.channel, "attempt": message.attempt, "do": asked["do"]}
+        self.ledger.write(Event.STARTED, [asked["uid"]], **facts)
+        match asked["do"]:
             case "fail" if message.attempt <= FAILURES:
                 raise RuntimeError("fails on purpose")
             case "bury":
@@ -45,7 +45,7 @@ class Handle:
             case "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
             case "block":
-                time.sleep(wish["seconds"])  # noqa: ASYNC251 - to keep the loop from its heartbeats
+                time.sleep(asked["seconds"])  # noqa: ASYNC251 - blocks the event loop on purpose
             case _:
-                await asyncio.sleep(wish["seconds"])
-        self.ledger.write(Event.ENDED, [wish["uid"]], **about)
+                await asyncio.sleep(asked["seconds"])
+        self.ledger.write(Event.ENDED, [asked["uid"]], **facts)

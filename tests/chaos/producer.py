@@ -1,7 +1,7 @@
-"""A producer as a process of its own: `python -m tests.chaos.producer '{...}'`.
+"""A producer in its own process: `python -m tests.chaos.producer '{...}'`.
 
-For each create it writes down that it tries, and then what it learned: acknowledged (synced to disk), refused
-or unsure. It goes on until SIGTERM.
+It records each create in its ledger before it is tried, and then the outcome: acknowledged (synced to disk),
+refused or unsure. It runs until SIGTERM.
 """
 
 import json
@@ -18,17 +18,17 @@ import psycopg
 
 from lonnymq import ClientSettings, ConnectionLost, LonnyError, NewMessage, Queue
 from tests.chaos.ledger import Event, Ledger
-from tests.chaos.orphan import end_with_parent
+from tests.chaos.parent import exit_with_parent
 from tests.chaos.payloads import payload
 
 BATCH = 5
-# A scheduled message has this long to be cancelled.
+# A message to be cancelled is scheduled this far ahead.
 DELAY_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
-    """What a producer is to do; `wishes` maps what handlers shall do to its weight."""
+class ProducerSpec:
+    """A producer's configuration; `actions` maps what handlers are asked to do to its relative frequency."""
 
     dsn: str
     ledger: str
@@ -36,7 +36,7 @@ class Order:
     seed: int
     channels: list[str]
     per_second: float
-    wishes: dict[str, float]
+    actions: dict[str, float]
     seconds: float
     size: int = 0
     most: int | None = None
@@ -45,38 +45,36 @@ class Order:
 
 
 class Producer:
-    def __init__(self, order: Order) -> None:
-        self.order = order
-        self.ledger = Ledger(order.ledger)
-        self.random = random.Random(f"{order.seed} {order.name}")
-        self.queue = Queue(order.dsn, settings=ClientSettings(**order.client))
+    def __init__(self, spec: ProducerSpec) -> None:
+        self.spec = spec
+        self.ledger = Ledger(spec.ledger)
+        self.random = random.Random(f"{spec.seed} {spec.name}")
+        self.queue = Queue(spec.dsn, settings=ClientSettings(**spec.client))
         self.is_asked_to_stop = threading.Event()
         self.count = 0
 
     def run(self) -> None:
-        """Create at the given rate; after an interruption, go on from now rather than catch up."""
+        """Create messages at the given rate; after an interruption, do not catch up."""
         next_at = time.monotonic()
-        while not self.is_asked_to_stop.is_set() and (
-            self.order.most is None or self.count < self.order.most
-        ):
-            made = self.create()
-            next_at = max(next_at + made / self.order.per_second, time.monotonic() - 0.5)
+        while not self.is_asked_to_stop.is_set() and (self.spec.most is None or self.count < self.spec.most):
+            count = self.create()
+            next_at = max(next_at + count / self.spec.per_second, time.monotonic() - 0.5)
             self.is_asked_to_stop.wait(max(0.0, next_at - time.monotonic()))
-        if self.order.most is not None:
+        if self.spec.most is not None:
             self.is_asked_to_stop.wait()
 
     def create(self) -> int:
         """Create one message or a few at once, and return how many."""
-        wishes, weights = list(self.order.wishes), list(self.order.wishes.values())
-        [do] = self.random.choices(wishes, weights)
-        count = BATCH if do == "work" and self.order.most is None and self.random.random() < 0.1 else 1
+        actions, weights = list(self.spec.actions), list(self.spec.actions.values())
+        [do] = self.random.choices(actions, weights)
+        count = BATCH if do == "work" and self.spec.most is None and self.random.random() < 0.1 else 1
         messages = [self.message(do) for _ in range(count)]
         uids = [message.payload["uid"] for message in messages]
         self.ledger.write(Event.TRIED, uids, channel=messages[0].channel, do=do)
         try:
             created = self.queue.enqueue_many(messages) if count > 1 else [self.enqueue(messages[0])]
         except (LonnyError, psycopg.Error, OSError) as error:
-            self.ledger.write(judged(error), uids, error=f"{type(error).__name__}: {error}"[:300])
+            self.ledger.write(classify_error(error), uids, error=f"{type(error).__name__}: {error}"[:300])
             self.is_asked_to_stop.wait(0.05)
             return count
         self.ledger.write(Event.ACKNOWLEDGED, uids, is_synced=True)
@@ -85,14 +83,14 @@ class Producer:
         return count
 
     def message(self, do: str) -> NewMessage:
-        # The process id keeps the uids of a producer apart from those of its predecessor.
-        uid = f"{self.order.name}.{os.getpid()}.{self.count}"
+        # The process id distinguishes the uids of a restarted producer from its predecessor's.
+        uid = f"{self.spec.name}.{os.getpid()}.{self.count}"
         self.count += 1
         return NewMessage(
-            channel=self.random.choice(self.order.channels),
-            payload=payload(uid, do, self.order.seconds, self.order.size),
+            channel=self.random.choice(self.spec.channels),
+            payload=payload(uid, do, self.spec.seconds, self.spec.size),
             delay=DELAY_S if do == "cancel" else None,
-            max_attempts=self.order.max_attempts,
+            max_attempts=self.spec.max_attempts,
         )
 
     def enqueue(self, message: NewMessage) -> Any:
@@ -101,15 +99,15 @@ class Producer:
         )
 
     def cancel(self, message_id: int | None) -> None:
-        """If this fails, the message is worked instead; the account allows both."""
+        """Cancel a message; if this fails, it is handled instead, and the account allows both."""
         try:
             self.queue.cancel([] if message_id is None else [message_id])
         except (LonnyError, psycopg.Error, OSError):
             return
 
 
-def judged(error: Exception) -> Event:
-    """Whether the error proves that nothing was created. An SQLSTATE does, unless it ended the session."""
+def classify_error(error: Exception) -> Event:
+    """Return REFUSED if the error proves that nothing was created, as most SQLSTATEs do; otherwise UNSURE."""
     if isinstance(error, ConnectionLost):
         return Event.UNSURE if error.may_have_happened else Event.REFUSED
     if isinstance(error, LonnyError):
@@ -120,7 +118,7 @@ def judged(error: Exception) -> Event:
 
 
 if __name__ == "__main__":
-    end_with_parent()
-    producer = Producer(Order(**json.loads(sys.argv[1])))
+    exit_with_parent()
+    producer = Producer(ProducerSpec(**json.loads(sys.argv[1])))
     signal.signal(signal.SIGTERM, lambda *_: producer.is_asked_to_stop.set())
     producer.run()

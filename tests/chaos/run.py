@@ -1,4 +1,4 @@
-"""One run of a scenario: its name, seed and time, and what must be cleaned up after it."""
+"""One run of a scenario: name, seed, duration, and what to clean up afterwards."""
 
 import signal
 import time
@@ -13,16 +13,16 @@ from tests.chaos.account import Account
 
 
 class Skip(Exception):
-    """This machine lacks what the scenario needs; the message says what."""
+    """The machine lacks what the scenario needs; the message says what."""
 
 
-class TimeIsUp(BaseException):
-    """A deadline has passed; not an Exception, so that no handler of errors swallows it."""
+class DeadlineExceeded(BaseException):
+    """A deadline has passed; derived from BaseException, so that `except Exception` does not catch it."""
 
 
 @dataclass
 class Run:
-    """What a scenario is given."""
+    """The arguments of a scenario."""
 
     name: str
     seconds: float
@@ -36,37 +36,37 @@ class Run:
         self.random = Random(f"{self.seed} {self.name}")
 
     def say(self, text: str) -> None:
-        """Print what happens, with the seconds since the start."""
+        """Print a line with the seconds since the start."""
         print(f"  {time.monotonic() - self.began_at:6.1f} s  {text}", flush=True)
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """`play` makes trouble for about `seconds`, and returns the account."""
+    """`execute` injects faults for about `seconds`, and returns the account."""
 
     name: str
     summary: str
     seconds: float
-    play: Callable[[Run], Account]
+    execute: Callable[[Run], Account]
 
 
 def wait_for(condition: Callable[[], object], seconds: float, what: str) -> None:
-    """Wait for something without which the scenario cannot go on."""
+    """Wait for a condition without which the scenario cannot continue."""
     until = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > until:
-            raise TimeIsUp(f"waited {seconds:g} s for {what}")
+            raise DeadlineExceeded(f"waited {seconds:g} s for {what}")
         time.sleep(0.05)
 
 
 @contextmanager
 def deadline(seconds: float, what: str) -> Iterator[None]:
-    """Raise in the main thread when the time is up."""
+    """Raise DeadlineExceeded in the main thread after some seconds."""
 
-    def react(number: int, frame: FrameType | None) -> None:
-        raise TimeIsUp(f"waited {seconds:g} s for {what}")
+    def on_alarm(number: int, frame: FrameType | None) -> None:
+        raise DeadlineExceeded(f"waited {seconds:g} s for {what}")
 
-    before = signal.signal(signal.SIGALRM, react)
+    before = signal.signal(signal.SIGALRM, on_alarm)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
@@ -76,8 +76,8 @@ def deadline(seconds: float, what: str) -> Iterator[None]:
 
 
 @contextmanager
-def deaf_to_signals() -> Iterator[None]:
-    """Clean up in peace: every step of it has a deadline of its own."""
+def ignore_signals() -> Iterator[None]:
+    """Ignore SIGINT and SIGTERM during cleanup, whose steps have deadlines of their own."""
     before = {one: signal.signal(one, signal.SIG_IGN) for one in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield

@@ -1,4 +1,4 @@
-"""Looks again and again how many leases each channel holds, in one snapshot each time."""
+"""Samples how many leases each channel holds, each time in one snapshot."""
 
 import threading
 import time
@@ -16,14 +16,14 @@ from lonnymq.lease l left join lonnymq.channel c on c.id = l.channel_id group by
 """
 
 
-class Sampler:
-    """`most_held` is the highest number of leases that each channel was seen with."""
+class LeaseSampler:
+    """`max_leased` is the highest number of leases of each channel in any sample."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
         self._ends = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self.most_held: dict[str, int] = {}
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.max_leased: dict[str, int] = {}
         self.count = 0
 
     def __enter__(self) -> Self:
@@ -36,17 +36,17 @@ class Sampler:
         self._ends.set()
         self._thread.join(10)
 
-    def _watch(self) -> None:
+    def _run(self) -> None:
         while not self._ends.is_set():
             try:
                 with connect(self._dsn) as connection:
                     self._sample(connection)
             except psycopg.Error:
-                # The database is away, or the disk is full: that is what this is about.
+                # Expected: the scenario has stopped the database or filled its disk.
                 time.sleep(PAUSE_S)
 
     def _sample(self, connection: psycopg.Connection[tuple[str, int]]) -> None:
         while not self._ends.wait(PAUSE_S):
-            for channel, held in connection.execute(LEASES).fetchall():
-                self.most_held[channel] = max(held, self.most_held.get(channel, 0))
+            for channel, leased in connection.execute(LEASES).fetchall():
+                self.max_leased[channel] = max(leased, self.max_leased.get(channel, 0))
             self.count += 1

@@ -1,4 +1,4 @@
-"""What can be said of the scenarios without running them, which takes minutes."""
+"""Tests of the list of scenarios; running them takes minutes."""
 
 import re
 from pathlib import Path
@@ -17,12 +17,12 @@ def test_the_page_describes_every_scenario() -> None:
     assert described == [one.name for one in SCENARIOS]
 
 
-def test_a_scenario_that_does_not_exist_is_refused_with_those_that_do() -> None:
+def test_an_unknown_scenario_is_refused_with_a_list_of_scenarios() -> None:
     with pytest.raises(SystemExit, match="'nothing'; there are: failover-synchronous, "):
         main(["--only", "nothing"])
 
 
-def test_scenarios_are_listed_without_being_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_scenarios_are_listed_without_running_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--only", "failover", "--list"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
         "failover-synchronous",

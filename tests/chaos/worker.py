@@ -1,4 +1,4 @@
-"""A worker as a process of its own: `python -m tests.chaos.worker '{...}'`."""
+"""A worker in its own process: `python -m tests.chaos.worker '{...}'`."""
 
 import json
 import logging
@@ -7,17 +7,17 @@ from typing import Any
 
 from lonnymq import AsyncQueue, ClientSettings, Handler, Retry, Worker, WorkerSettings
 from tests.chaos.ledger import Ledger
-from tests.chaos.orphan import end_with_parent
-from tests.chaos.payloads import Handle
+from tests.chaos.parent import exit_with_parent
+from tests.chaos.payloads import ChaosHandler
 
 
-def worker(dsn: str, ledger: str, client: dict[str, Any], settings: dict[str, Any]) -> Worker:
-    handler = Handler(call=Handle(Ledger(ledger)), retry=Retry(0.1, most_s=0.5), name="chaos")
+def create_worker(dsn: str, ledger: str, client: dict[str, Any], settings: dict[str, Any]) -> Worker:
+    handler = Handler(call=ChaosHandler(Ledger(ledger)), retry=Retry(0.1, most_s=0.5), name="chaos")
     queue = AsyncQueue(dsn, settings=ClientSettings(**client))
     return Worker(queue, handler, settings=WorkerSettings(**settings))
 
 
 if __name__ == "__main__":
-    end_with_parent()
+    exit_with_parent()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(levelname)s %(message)s")
-    sys.exit(worker(**json.loads(sys.argv[1])).run())
+    sys.exit(create_worker(**json.loads(sys.argv[1])).run())

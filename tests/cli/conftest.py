@@ -1,4 +1,4 @@
-"""The command line as a user runs it: in this process for the many tests, in a real one for the important."""
+"""Fixtures that run commands: most tests run them in this process, some in a process of their own."""
 
 import json
 import os
@@ -20,8 +20,8 @@ DEADLINE_S = 60.0
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a command ended, and what it said."""
+class CommandResult:
+    """A command's exit code and output."""
 
     code: int
     out: str
@@ -33,17 +33,17 @@ class Ended:
         return json.loads(self.out)
 
     @property
-    def trouble(self) -> str:
-        """What it said on stderr, on one line and without frames."""
+    def error_text(self) -> str:
+        """stderr on one line, without the frames that Typer draws."""
         return " ".join(re.sub(r"[│╭╮╰╯─]", " ", self.err).split())
 
 
-Run = Callable[..., Ended]
+Run = Callable[..., CommandResult]
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
 def environment(dsn: str, **more: str) -> dict[str, str]:
-    """Nothing of the developer's own settings."""
+    """Return an environment without the developer's own settings."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LONNYMQ_"))}
     kept |= {"PYTHONPATH": str(SOURCE_DIR), "COLUMNS": "200", "LONNYMQ_DSN": dsn}
     return {**kept, **more}
@@ -52,11 +52,11 @@ def environment(dsn: str, **more: str) -> dict[str, str]:
 @pytest.fixture
 def lonnymq(dsn: str) -> Run:
     """Run a command in this process, on the test's queue."""
-    return in_process(dsn)
+    return runner(dsn)
 
 
-def in_process(dsn: str) -> Run:
-    def lonnymq(*arguments: str, given: str | bytes | None = None, **more: str) -> Ended:
+def runner(dsn: str) -> Run:
+    def lonnymq(*arguments: str, given: str | bytes | None = None, **more: str) -> CommandResult:
         env: Mapping[str, str | None] = {
             **{name: None for name in os.environ if name.startswith(("PG", "LONNYMQ_"))},
             "COLUMNS": "200",
@@ -66,7 +66,7 @@ def in_process(dsn: str) -> Run:
         result = CliRunner().invoke(app, arguments, input=given, env=env, prog_name="lonnymq")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
-        return Ended(result.exit_code, result.stdout, result.stderr)
+        return CommandResult(result.exit_code, result.stdout, result.stderr)
 
     return lonnymq
 
@@ -75,8 +75,8 @@ def in_process(dsn: str) -> Run:
 def shell(dsn: str) -> Run:
     """Run a command in a process of its own, on the test's queue."""
 
-    def shell(*arguments: str, given: str = "", cwd: Path | None = None, **more: str) -> Ended:
-        ended = subprocess.run(
+    def shell(*arguments: str, given: str = "", cwd: Path | None = None, **more: str) -> CommandResult:
+        completed = subprocess.run(
             [sys.executable, "-m", "lonnymq", *arguments],
             input=given,
             capture_output=True,
@@ -86,14 +86,14 @@ def shell(dsn: str) -> Run:
             cwd=cwd,
             env=environment(dsn, **more),
         )
-        return Ended(ended.returncode, ended.stdout, ended.stderr)
+        return CommandResult(completed.returncode, completed.stdout, completed.stderr)
 
     return shell
 
 
 @pytest.fixture
 def start(dsn: str) -> Iterator[Start]:
-    """Start a command that goes on until somebody ends it."""
+    """Start a command that runs until the test stops it."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str, cwd: Path | None = None, **more: str) -> "subprocess.Popen[str]":

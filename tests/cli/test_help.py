@@ -1,4 +1,4 @@
-"""Help pages, versions, completion: what a newcomer sees first."""
+"""Help pages, version and completion."""
 
 import subprocess
 import sys
@@ -13,15 +13,15 @@ from typer.core import TyperGroup
 
 import lonnymq as package
 from lonnymq.cli.app import app
-from lonnymq.cli.exits import Exit
-from tests.cli.conftest import Ended, environment, in_process
+from lonnymq.cli.exit_codes import CommandExit
+from tests.cli.conftest import CommandResult, environment, runner
 from tests.examples.pages import with_policy
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Every command and group, by the words that lead to it."""
+    """Yield the path of every command and group."""
     yield path
     if isinstance(command, TyperGroup):
         for name, inner in command.commands.items():
@@ -38,53 +38,53 @@ def command(path: tuple[str, ...]) -> Any:
     return found
 
 
-def run(*arguments: str, **more: str) -> Ended:
-    return in_process("")(*arguments, **more)
+def run(*arguments: str, **more: str) -> CommandResult:
+    return runner("")(*arguments, **more)
 
 
-def test_the_commands_are_those_that_were_promised() -> None:
-    promised = """
+def test_all_documented_commands_exist() -> None:
+    documented = """
         up install migrate sql doctor status channels enqueue load peek top work check repair
         channel-set channel-pause channel-resume channel-delete channel-explain
         message-show message-cancel dead-list dead-show dead-redrive dead-purge
         cron-list cron-pause cron-resume history-prune history-prepare
     """
-    assert set(promised.split()) <= {"-".join(path) for path in ALL}
+    assert set(documented.split()) <= {"-".join(path) for path in ALL}
 
 
 @pytest.mark.parametrize("path", ALL, ids=" ".join)
-def test_every_command_has_a_help_page_and_a_place_in_the_reference(path: tuple[str, ...]) -> None:
+def test_every_command_and_option_is_in_help_and_reference(path: tuple[str, ...]) -> None:
     for option in ("--help", "-h"):
         page = run(*path, option)
         assert page.code == 0
         assert page.err == ""
         assert f"Usage: {' '.join(('lonnymq', *path))}" in page.out
     for parameter in command(path).params:
-        assert getattr(parameter, "help", None), f"{path}: {parameter.name} says nothing"
+        assert getattr(parameter, "help", None), f"{path}: {parameter.name} has no help"
     text = REFERENCE.read_text(encoding="utf-8")
     assert f"lonnymq {' '.join(path)}".strip() in text
     if path:
         for parameter in command(path).params:
             name = max(parameter.opts, key=len)
-            # The options of `channel set` are the fields of a policy, written with dashes.
+            # The options of `channel set` are the fields of a policy, with dashes.
             field = f"`{name.removeprefix('--').replace('-', '_')}`" if path == ("channel", "set") else name
-            is_known = name in text or field in with_policy(text)
-            assert not name.startswith("--") or is_known, f"{path}: {name} is not in the reference"
+            is_documented = name in text or field in with_policy(text)
+            assert not name.startswith("--") or is_documented, f"{path}: {name} is not in the reference"
 
 
 @pytest.mark.parametrize("path", ALL, ids=" ".join)
-def test_help_fills_the_lines_of_any_terminal(path: tuple[str, ...]) -> None:
+def test_help_fits_the_width_of_the_terminal(path: tuple[str, ...]) -> None:
     for columns in (80, 120):
         page = run(*path, "--help", COLUMNS=str(columns)).out
         assert max(map(len, page.splitlines())) <= columns
         prose = page.partition("Usage: ")[2].partition("╭")[0].splitlines()[1:]
         for line, following in pairwise(map(str.strip, prose)):
-            # A line ends where the next word does not fit.
+            # A line ends only where the next word does not fit.
             assert not line or not following or len(line) + 1 + len(following.split()[0]) > columns - 2, page
 
 
 @pytest.mark.parametrize(
-    ("arguments", "right"),
+    ("arguments", "corrected"),
     [
         (["--dsn", "postgresql://me:s3cret@db/x", "status"], "lonnymq status --dsn DSN"),
         (["--dsn=postgresql://me:s3cret@db/x", "channel", "set", "acme"], "lonnymq channel set --dsn DSN"),
@@ -92,14 +92,14 @@ def test_help_fills_the_lines_of_any_terminal(path: tuple[str, ...]) -> None:
         (["--json"], "lonnymq COMMAND --json"),
     ],
 )
-def test_an_option_before_the_command_names_the_right_order(arguments: list[str], right: str) -> None:
-    ended = run(*arguments)
-    assert ended.code == Exit.USAGE
-    assert ended.trouble.endswith(f"goes after the command: {right}")
-    assert "s3cret" not in ended.err
+def test_a_misplaced_option_is_refused_with_the_right_order(arguments: list[str], corrected: str) -> None:
+    result = run(*arguments)
+    assert result.code == CommandExit.USAGE
+    assert result.error_text.endswith(f"goes after the command: {corrected}")
+    assert "s3cret" not in result.err
 
 
-def test_the_defaults_in_the_help_of_work_are_the_workers() -> None:
+def test_the_help_of_work_shows_the_workers_defaults() -> None:
     settings = package.WorkerSettings()
     shown = {
         "concurrency": f"(default {settings.concurrency})",
@@ -113,38 +113,38 @@ def test_the_defaults_in_the_help_of_work_are_the_workers() -> None:
 
 
 @pytest.mark.parametrize("path", [("grant",), ("pipeline", "analyse"), ("pipeline", "report")], ids=" ".join)
-def test_help_breaks_no_word_and_shows_defaults_as_they_are_typed(path: tuple[str, ...]) -> None:
+def test_help_shows_defaults_as_users_type_them(path: tuple[str, ...]) -> None:
     page = run(*path, "--help", COLUMNS="80").out
     assert "0:01:00" not in page
     assert ("(default 1m)" in page) == ("--window" in page)
     assert "rea " not in page
 
 
-def test_an_option_of_no_command_is_refused_as_before() -> None:
-    assert "No such option: --nonsense" in run("--nonsense", "status").trouble
+def test_an_unknown_option_is_refused() -> None:
+    assert "No such option: --nonsense" in run("--nonsense", "status").error_text
 
 
 def test_every_command_that_prints_data_can_print_json() -> None:
-    silent = {"up", "sql", "grant", "revoke", "work", "pause", "resume", "delete", "set"}
+    without_json = {"up", "sql", "grant", "revoke", "work", "pause", "resume", "delete", "set"}
     for path in ALL:
         is_group = isinstance(command(path), TyperGroup)
         options = {option for parameter in command(path).params for option in parameter.opts}
-        assert is_group or path[-1] in silent or "--json" in options, path
+        assert is_group or path[-1] in without_json or "--json" in options, path
 
 
 def test_every_exit_code_is_in_the_reference() -> None:
     text = REFERENCE.read_text(encoding="utf-8")
-    assert [code for code in Exit if f"| {code.value} |" not in text] == []
+    assert [code for code in CommandExit if f"| {code.value} |" not in text] == []
 
 
 def test_without_a_command_the_help_page_is_shown() -> None:
     assert "Usage: lonnymq" in run().out + run().err
 
 
-def test_a_mistyped_command_is_guessed() -> None:
-    ended = run("statsu")
-    assert ended.code == Exit.USAGE
-    assert "Did you mean 'status'" in ended.trouble
+def test_a_mistyped_command_gets_a_suggestion() -> None:
+    result = run("statsu")
+    assert result.code == CommandExit.USAGE
+    assert "Did you mean 'status'" in result.error_text
 
 
 def shell(*arguments: str, **more: str) -> str:
@@ -159,14 +159,14 @@ def shell(*arguments: str, **more: str) -> str:
     return answer.stdout
 
 
-def test_a_shell_learns_to_complete_commands() -> None:
+def test_a_shell_completes_commands() -> None:
     script = shell("--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
     assert "complete -o default -F _lonnymq_completion lonnymq" in script
     found = shell(_LONNYMQ_COMPLETE="complete_bash", COMP_WORDS="lonnymq chan", COMP_CWORD="1")
     assert found.split() == ["channels", "channel"]
 
 
-def test_the_version_is_told_by_script_and_by_module() -> None:
+def test_script_and_module_print_the_same_version() -> None:
     by_module = subprocess.run(
         [sys.executable, "-m", "lonnymq", "--version"],
         capture_output=True,
@@ -178,7 +178,7 @@ def test_the_version_is_told_by_script_and_by_module() -> None:
     assert by_module.stdout == shell("--version") == f"lonnymq {package.__version__}\n"
 
 
-def test_without_typer_the_extra_is_named() -> None:
+def test_without_typer_the_error_names_the_extra() -> None:
     code = "import sys; sys.modules['typer'] = None; from lonnymq.cli import main; sys.exit(main(['status']))"
     answer = subprocess.run(
         [sys.executable, "-c", code],

@@ -1,4 +1,4 @@
-"""Names, errors and contents come from strangers: they steer neither a terminal nor a shell."""
+"""Untrusted names, errors and contents cannot control a terminal or a shell."""
 
 import json
 import logging
@@ -17,15 +17,15 @@ from lonnymq.cli import log, quoting
 from lonnymq.cli.doctor.command import findings
 from lonnymq.schema.examine import OverdueChannel
 from tests.cli.conftest import Run, environment
-from tests.cli.test_doctor import NOW, VITALS, holder, server
+from tests.cli.test_doctor import NOW, QUEUE_FACTS, holder, server
 from tests.cli.test_terminal import terminal
 from tests.conftest import Connect
 
 # ESC, CSI of C1, bell, DEL, right-to-left override, isolate, zero width, soft hyphen, line separator, filler,
 # byte order mark, a tag, private use.
-STEERING = "\x1b\x9b\x07\x7f\u202e\u2066\u200b\u00ad\u2028\u3164\ufeff\U000e0041\ue000"
-HOSTILE = f"a{STEERING}ü✓"
-# A channel's name may have no control characters.
+CONTROL_CHARACTERS = "\x1b\x9b\x07\x7f\u202e\u2066\u200b\u00ad\u2028\u3164\ufeff\U000e0041\ue000"
+HOSTILE = f"a{CONTROL_CHARACTERS}ü✓"
+# A channel's name may not contain control characters.
 CHANNEL = "".join(one for one in HOSTILE if unicodedata.category(one) != "Cc")
 INJECTIONS = [
     "a$(touch pwned)",
@@ -42,24 +42,24 @@ INJECTIONS = [
 ]
 
 
-@pytest.mark.parametrize("character", STEERING)
-def test_a_character_that_steers_a_terminal_is_shown_by_its_code(character: str) -> None:
+@pytest.mark.parametrize("character", CONTROL_CHARACTERS)
+def test_control_characters_are_shown_as_escapes(character: str) -> None:
     shown = texts.visible(f"a{character}b")
     assert character not in shown
     assert shown.encode("ascii").decode("unicode_escape") == f"a{character}b"
-    text = quoting.json_text({"x": character})
+    text = quoting.json_line({"x": character})
     assert character not in text
     assert json.loads(text) == {"x": character}
 
 
-def test_other_text_is_shown_as_it_is() -> None:
+def test_other_text_is_shown_unchanged() -> None:
     text = "line\n\tZürich, 東京, שלום, ✓ 🎉 a\u0301"
     assert texts.visible(text) == text
     assert texts.visible(text, keep="") == text.replace("\n", "\\n").replace("\t", "\\t")
-    assert quoting.json_text([text[6:]]) == f'["{text[6:]}"]'
+    assert quoting.json_line([text[6:]]) == f'["{text[6:]}"]'
 
 
-def test_no_command_prints_what_steers_a_terminal(lonnymq: Run, queue: Queue) -> None:
+def test_no_command_prints_control_characters(lonnymq: Run, queue: Queue) -> None:
     queue.enqueue(CHANNEL, {HOSTILE: HOSTILE}, key=HOSTILE)
     queue.enqueue(CHANNEL, HOSTILE.encode())
     queue.enqueue("buried", 1)
@@ -87,9 +87,9 @@ def test_no_command_prints_what_steers_a_terminal(lonnymq: Run, queue: Queue) ->
     ]
     for command in commands:
         for more in ([], ["--json"]):
-            ended = lonnymq(*command, *more)
-            raw = [character for character in STEERING if character in ended.out + ended.err]
-            assert raw == [], (command, more, ended)
+            result = lonnymq(*command, *more)
+            raw = [character for character in CONTROL_CHARACTERS if character in result.out + result.err]
+            assert raw == [], (command, more, result)
     [found] = lonnymq("peek", CHANNEL, "--leased", "--json", "--limit", "1").json
     assert (found["channel"], found["worker"]) == (CHANNEL, HOSTILE)
 
@@ -101,31 +101,29 @@ def test_a_line_break_in_a_name_does_not_look_like_another_row(lonnymq: Run, que
     assert "a\\nforged" in rows[-1]
 
 
-def test_a_live_table_shows_codes_too(dsn: str, queue: Queue) -> None:
+def test_the_live_table_shows_escapes_too(dsn: str, queue: Queue) -> None:
     queue.enqueue("a\u202eb\u200bc", 1)
     with terminal(dsn, "top", "--count", "1") as screen:
-        assert screen.ended() == 0
+        assert screen.exit_code() == 0
     assert rb"a\u202eb\u200bc" in screen.shown
 
 
-def test_a_log_line_cannot_steer_the_terminal() -> None:
+def test_a_log_line_cannot_control_the_terminal() -> None:
     record = logging.makeLogRecord({"msg": "bad %s", "args": (HOSTILE,), "levelname": "INFO", "of": HOSTILE})
     record.ratio = float("nan")
     text, line = log.TextFormatter().format(record), log.JsonFormatter().format(record)
-    assert [character for character in STEERING if character in text + line] == []
+    assert [character for character in CONTROL_CHARACTERS if character in text + line] == []
     assert json.loads(line)["of"] == HOSTILE
 
 
 @pytest.mark.parametrize("name", [*INJECTIONS, HOSTILE, f"{HOSTILE}'\\", "acme"])
-def test_a_name_in_an_advised_command_stays_one_argument(name: str, tmp_path: Path) -> None:
-    """The shell that runs the advice has another `lonnymq`, which prints its arguments."""
+def test_a_name_in_a_suggested_command_stays_one_argument(name: str, tmp_path: Path) -> None:
+    """Run the suggested commands with a `lonnymq` that prints its arguments."""
     paused = OverdueChannel(name, "paused", 5, 0, 120.0)
     facts = replace(server(role=name), channels=(paused, replace(paused, reason="ready")))
     facts = replace(facts, privileges=replace(facts.privileges, functions=()))
-    advised = [one.advice for one in findings(facts, VITALS, NOW) if one.advice]
-    commands = [
-        advice[advice.index("lonnymq ") :].partition("|")[0] for advice in advised if "lonnymq " in advice
-    ]
+    advice = [one.advice for one in findings(facts, QUEUE_FACTS, NOW) if one.advice]
+    commands = [one[one.index("lonnymq ") :].partition("|")[0] for one in advice if "lonnymq " in one]
     assert len(commands) == 4
     for command in commands:
         assert texts.visible(command, keep="") == command
@@ -133,25 +131,25 @@ def test_a_name_in_an_advised_command_stays_one_argument(name: str, tmp_path: Pa
         answer = subprocess.run(
             ["bash", "-c", script], capture_output=True, check=True, cwd=tmp_path, env={"LC_ALL": "C.UTF-8"}
         )
-        told = answer.stdout.decode().split("\0")[:-1]
-        place = 1 if told[0] == "grant" else 2
-        assert (told[place + 1] if told[place] == "--" else told[place]) == name
+        printed = answer.stdout.decode().split("\0")[:-1]
+        place = 1 if printed[0] == "grant" else 2
+        assert (printed[place + 1] if printed[place] == "--" else printed[place]) == name
         assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", [*INJECTIONS, HOSTILE, "a\\'b"])
-def test_a_name_in_advised_sql_stays_one_value(name: str, connect: Connect) -> None:
-    rows = connect().execute(f"select {quoting.sql_text(name)} as {quoting.sql_name(name)}".encode())
+def test_a_name_in_suggested_sql_stays_one_value(name: str, connect: Connect) -> None:
+    rows = connect().execute(f"select {quoting.sql_literal(name)} as {quoting.sql_identifier(name)}".encode())
     assert rows.fetchone() == (name,)
     assert rows.description is not None
     assert rows.description[0].name == name
     slot = holder(None, "replication slot")
     facts = replace(slot, holders=(replace(slot.holders[0], name=name),))
-    assert any(quoting.sql_text(name) in one.advice for one in findings(facts, VITALS, NOW))
+    assert any(quoting.sql_literal(name) in one.advice for one in findings(facts, QUEUE_FACTS, NOW))
 
 
 @pytest.mark.parametrize("program", ["bash", "zsh", "fish"])
-def test_a_shell_completes_no_name_that_it_would_run(
+def test_completion_offers_no_name_that_a_shell_would_run(
     program: str, dsn: str, queue: Queue, tmp_path: Path
 ) -> None:
     if shutil.which(program) is None:
@@ -178,7 +176,7 @@ def test_a_shell_completes_no_name_that_it_would_run(
         "fish": ["fish", "--no-config", "-i"],
     }[program]
     prepare = {"zsh": "autoload -Uz compinit && compinit -u; "}.get(program, "")
-    with terminal(dsn, *start, is_ours=False, cwd=tmp_path, more=more) as screen:
+    with terminal(dsn, *start, is_lonnymq=False, cwd=tmp_path, more=more) as screen:
         screen.type(f"{prepare}source ./completion; echo rea''dy\n".encode())
         screen.wait_for(b"ready")
         for beginning, ending in (("bill", b"bill"), ("bird", b"bird"), ("bis", b"bison.eu-1:a@b")):
@@ -187,5 +185,5 @@ def test_a_shell_completes_no_name_that_it_would_run(
             screen.type(b"\n")
         screen.type(b"echo fini''shed\nexit\n")
         screen.wait_for(b"finished")
-        screen.ended()
+        screen.exit_code()
     assert not (tmp_path / "pwned").exists(), screen.shown

@@ -1,4 +1,4 @@
-"""On a real terminal: colours, a live table, a question, Ctrl-C."""
+"""Commands on a real terminal: the live table, confirmation, narrow windows, Ctrl-C."""
 
 import os
 import pty
@@ -15,7 +15,7 @@ import pytest
 from rich.cells import cell_len
 
 from lonnymq import NewMessage, Queue
-from lonnymq.cli.exits import Exit
+from lonnymq.cli.exit_codes import CommandExit
 from tests.cli.conftest import DEADLINE_S, environment
 
 CONTROL_C = b"\x03"
@@ -29,16 +29,17 @@ class Terminal:
         self._descriptor = descriptor
         self.shown = b""
 
-    def wait_for(self, words: bytes) -> None:
+    def wait_for(self, text: bytes) -> None:
         deadline = time.monotonic() + DEADLINE_S
-        while words not in self.shown:
+        while text not in self.shown:
             assert time.monotonic() < deadline, self.shown
             assert self._read(), self.shown
 
     def type(self, keys: bytes) -> None:
         os.write(self._descriptor, keys)
 
-    def ended(self) -> int:
+    def exit_code(self) -> int:
+        """Read until the command ends, and return its exit code."""
         while self._read():
             pass
         return self._process.wait(DEADLINE_S)
@@ -49,7 +50,7 @@ class Terminal:
         try:
             read = os.read(self._descriptor, 65536)
         except OSError:
-            return False  # the other side is closed
+            return False  # the command has closed the terminal
         self.shown += read
         return bool(read)
 
@@ -59,66 +60,70 @@ def terminal(
     dsn: str,
     *arguments: str,
     columns: int = 120,
-    is_ours: bool = True,
+    is_lonnymq: bool = True,
     cwd: Path | None = None,
     more: Mapping[str, str] | None = None,
 ) -> Iterator[Terminal]:
-    """Start our command with these arguments, or another program, on a terminal."""
-    ours, theirs = pty.openpty()
+    """Start `lonnymq` with these arguments, or another program, on a terminal."""
+    controller, terminal_end = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-c", OURS if is_ours else OTHERS, *arguments],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
+        [sys.executable, "-c", RUN_LONNYMQ if is_lonnymq else RUN_PROGRAM, *arguments],
+        stdin=terminal_end,
+        stdout=terminal_end,
+        stderr=terminal_end,
         start_new_session=True,
         cwd=cwd,
         env=environment(dsn, TERM="xterm", COLUMNS=str(columns), LINES="30", **(more or {})),
     )
-    os.close(theirs)
+    os.close(terminal_end)
     try:
-        yield Terminal(process, ours)
+        yield Terminal(process, controller)
     finally:
         process.kill()
         process.wait(DEADLINE_S)
-        os.close(ours)
+        os.close(controller)
 
 
-# Ctrl-C goes to whom the terminal controls.
-CONTROLLED = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
-OURS = f"{CONTROLLED}; from lonnymq.cli import main; sys.exit(main())"
-OTHERS = f"{CONTROLLED}; os.execvp(sys.argv[1], sys.argv[1:])"
+# Ctrl-C reaches only a process that has the terminal as its controlling terminal.
+TAKE_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
+RUN_LONNYMQ = f"{TAKE_TERMINAL}; from lonnymq.cli import main; sys.exit(main())"
+RUN_PROGRAM = f"{TAKE_TERMINAL}; os.execvp(sys.argv[1], sys.argv[1:])"
 
 
-def test_top_is_live_until_control_c(dsn: str, queue: Queue) -> None:
+def test_top_refreshes_until_control_c(dsn: str, queue: Queue) -> None:
     queue.enqueue("acme", 1)
     with terminal(dsn, "top", "--interval", "0.1") as screen:
         screen.wait_for(b"acme")
         queue.enqueue("newcomer", 1)
         screen.wait_for(b"newcomer")
         screen.type(CONTROL_C)
-        assert screen.ended() == Exit.INTERRUPTED
-    assert b"\x1b[?1049l" in screen.shown  # the screen as it was before
-    assert b"\x1b[?25h" in screen.shown  # the cursor
+        assert screen.exit_code() == CommandExit.INTERRUPTED
+    assert b"\x1b[?1049l" in screen.shown  # leave the alternate screen
+    assert b"\x1b[?25h" in screen.shown  # show the cursor again
     assert b"Traceback" not in screen.shown
 
 
-def test_a_dangerous_command_asks_the_person(dsn: str, queue: Queue) -> None:
+def test_cancelling_asks_for_confirmation_on_a_terminal(dsn: str, queue: Queue) -> None:
     made = queue.enqueue("acme", 1).id
-    for keys, code in ((b"n\n", Exit.NO), (CONTROL_C, Exit.INTERRUPTED), (b"y\n", Exit.DONE)):
+    for keys, code in (
+        (b"n\n", CommandExit.NO),
+        (CONTROL_C, CommandExit.INTERRUPTED),
+        (b"y\n", CommandExit.DONE),
+    ):
         assert queue.status().waiting == 1
         with terminal(dsn, "message", "cancel", str(made)) as screen:
             screen.wait_for(b"Cancel 1 message? [y/N] ")
             screen.type(keys)
-            assert screen.ended() == code, screen.shown
+            assert screen.exit_code() == code, screen.shown
     assert queue.status().waiting == 0
 
 
-def test_a_narrow_terminal_breaks_lines_and_hides_no_column(dsn: str, queue: Queue) -> None:
+def test_a_narrow_terminal_wraps_lines_but_shows_every_column(dsn: str, queue: Queue) -> None:
     queue.enqueue("acme", 1, delay=3600)
-    for command, seen in (("channels", (b"acme", b"schedule")), ("status", (b"lonnymq,", b"current"))):
+    for command, expected in (("channels", (b"acme", b"schedule")), ("status", (b"lonnymq,", b"current"))):
         with terminal(dsn, command, columns=25) as screen:
-            assert screen.ended() == Exit.DONE
-        assert [words for words in seen if words not in screen.shown] == [], screen.shown
+            assert screen.exit_code() == CommandExit.DONE
+        assert [text for text in expected if text not in screen.shown] == [], screen.shown
 
 
 LONG = "tenant-" + "x" * 240 + "-end"
@@ -128,13 +133,13 @@ WIDE = "東京" * 60
 @pytest.mark.parametrize(
     ("columns", "headers"),
     [
-        (50, "channel waiting leased why"),
-        (80, "channel waiting change leased cap oldest why"),
-        (120, "channel waiting change leased cap rate oldest why"),
-        (200, "channel waiting change leased cap rate oldest why"),
+        (50, "channel waiting leased reason"),
+        (80, "channel waiting change leased cap oldest reason"),
+        (120, "channel waiting change leased cap rate oldest reason"),
+        (200, "channel waiting change leased cap rate oldest reason"),
     ],
 )
-def test_top_shows_each_channel_on_one_line_of_any_width(
+def test_top_shows_each_channel_on_one_line_at_any_width(
     dsn: str, queue: Queue, columns: int, headers: str
 ) -> None:
     for name in (LONG, WIDE, "acme"):
@@ -142,7 +147,7 @@ def test_top_shows_each_channel_on_one_line_of_any_width(
         queue.enqueue_many([NewMessage(channel=name, payload=1)] * 3)
     queue.dequeue(1)
     with terminal(dsn, "top", "--count", "2", "--interval", "0.1", columns=columns) as screen:
-        assert screen.ended() == Exit.DONE
+        assert screen.exit_code() == CommandExit.DONE
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.shown.decode())
     frame = [line.rstrip() for line in text[text.rindex("3 channels") :].split("\n")]
     assert max(map(cell_len, frame)) <= columns, text
@@ -150,15 +155,15 @@ def test_top_shows_each_channel_on_one_line_of_any_width(
     for beginning in ("tenant-xxx", "東京", "acme"):
         [line] = [one for one in frame if one.startswith(beginning)]
         assert line.split()[-1] in ("capped", "ready", "throttled")
-        # What is free goes to a name that needs it, up to a table as wide as the terminal.
+        # A long name gets all remaining width.
         assert ("…" in line) == (beginning != "acme")
-        assert cell_len(line) > columns - len("why it waits")
-    # No figure is torn apart.
+        assert cell_len(line) > columns - len("throttled")
+    # No figure is broken across lines.
     assert "0 workers asleep" in "\n".join(frame)
 
 
-def test_top_of_one_channel_is_in_the_singular(dsn: str, queue: Queue) -> None:
+def test_top_says_one_channel_in_the_singular(dsn: str, queue: Queue) -> None:
     queue.enqueue("acme", 1)
     with terminal(dsn, "top", "--count", "1") as screen:
-        assert screen.ended() == Exit.DONE
+        assert screen.exit_code() == CommandExit.DONE
     assert b"channels" not in screen.shown

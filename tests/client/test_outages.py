@@ -16,7 +16,7 @@ from lonnymq import ClientSettings, ConnectionLost, LoginRefused, Queue, is_hope
 from lonnymq.embedded import EmbeddedServer
 from tests.client.conftest import OpenQueue
 from tests.conftest import Connect
-from tests.worker.proxy import Proxy
+from tests.proxy import Proxy
 
 OUTAGE_S = 8.0
 # Less than the promised five seconds, because the machine may be slow.
@@ -41,12 +41,12 @@ def test_a_call_survives_an_outage_and_logs_its_start_and_end(
     queue = open_queue(proxy.dsn)
     if not is_first:
         queue.enqueue("a", 1)
-    proxy.shut()
+    proxy.refuse_connections()
     back_at: list[float] = []
 
     def come_back() -> None:
         back_at.append(time.monotonic())
-        proxy.open()
+        proxy.accept_connections()
 
     timer = threading.Timer(OUTAGE_S, come_back)
     timer.start()
@@ -54,7 +54,7 @@ def test_a_call_survives_an_outage_and_logs_its_start_and_end(
     took_s = time.monotonic() - back_at[0]
     timer.join()
     assert took_s < 5.0
-    pauses = [after - before for before, after in pairwise(proxy.knocks)]
+    pauses = [after - before for before, after in pairwise(proxy.refused_at)]
     assert max(pauses) < MAX_PAUSE_S
     begin, end = lines_of(caplog)
     assert begin.startswith("no connection to host=127.0.0.1")
@@ -66,14 +66,14 @@ def test_a_long_outage_fails_each_call_but_is_logged_once(
     proxy: Proxy, open_queue: OpenQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue = open_queue(proxy.dsn, settings=ClientSettings(retry_for_s=0.5))
-    proxy.shut()
+    proxy.refuse_connections()
     for _ in range(3):
         with pytest.raises(ConnectionLost, match="nothing was sent") as caught:
             queue.enqueue("a", 1)
         assert not caught.value.may_have_happened
         assert not is_hopeless(caught.value)
     assert len(lines_of(caplog)) == 1
-    proxy.open()
+    proxy.accept_connections()
     queue.enqueue("a", 1)
     assert len(lines_of(caplog)) == 2
 
@@ -84,10 +84,10 @@ def test_many_threads_reconnect_after_an_outage(proxy: Proxy) -> None:
         ThreadPoolExecutor(20) as threads,
     ):
         queue.status()
-        proxy.shut()
+        proxy.refuse_connections()
         waiting = [threads.submit(queue.enqueue, "a", n, key=str(n)) for n in range(20)]
         time.sleep(1)
-        proxy.open()
+        proxy.accept_connections()
         assert [future.result(10).outcome for future in waiting] == ["created"] * 20
 
 
@@ -172,8 +172,8 @@ def test_outages_do_not_leak_places_in_the_pool(proxy: Proxy) -> None:
     with Queue(proxy.dsn, settings=settings) as queue:
         for _ in range(3):
             queue.status()
-            proxy.shut()
+            proxy.refuse_connections()
             with pytest.raises(ConnectionLost):
                 queue.status()
-            proxy.open()
+            proxy.accept_connections()
         queue.status()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lonnymq.cli.log import LogFormat
-from lonnymq.cli.work import Job
+from lonnymq.cli.work import WorkerSpec
 from lonnymq.embedded.server_process import ServerProcess
 from lonnymq.pipeline.source import Source
 from lonnymq.spark.source import REDACTED, hide_dsn
@@ -62,7 +62,7 @@ def test_no_value_that_carries_a_dsn_shows_it() -> None:
     process: Any = None
     for value in (
         Source(dsn=URL),
-        Job("shop:app", URL, "lonnymq", {}, "info", LogFormat.TEXT),
+        WorkerSpec("shop:app", URL, "lonnymq", {}, "info", LogFormat.TEXT),
         ServerProcess(process, 1, URL),
     ):
         assert SECRET not in repr(value)

@@ -18,8 +18,8 @@ from lonnymq.spark.options import Connect, WriteOptions
 from lonnymq.spark.writer import BatchWriter, Staged, StreamWriter
 from tests import schema
 from tests.conftest import Connect as Open
+from tests.proxy import Proxy
 from tests.spark.conftest import work
-from tests.worker.proxy import Proxy
 
 
 def batch(first: int, rows: int, channel: str = "a") -> pa.RecordBatch:
@@ -120,11 +120,11 @@ def test_a_lost_reply_to_commit_is_asked_for_again(dsn: str, queue: Queue, conne
         committing = threading.Thread(target=writer.commit, args=[[staged]])
         committing.start()
         until(lambda: waits(connect()))
-        proxy.hang()
+        proxy.stall()
         holder.execute("rollback")
         until(lambda: queue.status().waiting == 7)
-        proxy.reset()
-        proxy.forget()
+        proxy.reset_connections()
+        proxy.resume()
         committing.join(60)
         assert not committing.is_alive()
     assert queue.status().waiting == 7

@@ -9,7 +9,7 @@ from lonnymq import Queue, SchemaOccupied, SchemaState, SchemaUnsafe
 from lonnymq.schema import files
 from lonnymq.schema.step import quoted
 from tests import schema
-from tests.cli.conftest import in_process
+from tests.cli.conftest import runner
 from tests.examples.pages import ROOT, blocks
 from tests.sql.conftest import Login, role_of
 from tests.sql.session import Session
@@ -272,7 +272,7 @@ def test_looking_at_a_queue_of_another_role_runs_none_of_its_code(
             with pytest.raises(SchemaUnsafe, match="belongs to role"):
                 operation(session.connection, name)
     Queue("", schema=name).examine(connection=queue.connection)
-    in_process(dsn)("doctor", "--schema", name)
+    runner(dsn)("doctor", "--schema", name)
     with Queue(dsn, schema=name) as opened, opened.caller.source.connection() as connection:
         opened.caller.require_compatible(connection)
     queue.run(f"create table {name}.ours ()")

@@ -18,8 +18,8 @@ import pytest
 from lonnymq import App, AsyncQueue, Cron, InvalidArgument, Queue, Ticks
 from lonnymq.tasks import cron as ticker
 from tests.conftest import Connect
+from tests.proxy import Proxy
 from tests.tasks.test_cron import HOUR, MINUTE, START, created, set_, tick
-from tests.worker.proxy import Proxy
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -96,9 +96,9 @@ def test_a_ticker_does_not_wait_for_a_silent_connection(
             async with AsyncQueue(proxy.dsn) as queue:
                 ticking = asyncio.create_task(ticker.tick_forever(queue, [cron], patience_s=1.0))
                 await ticked(1)
-                proxy.hang()
+                proxy.stall()
                 await asyncio.sleep(2.0)
-                proxy.forget()
+                proxy.abandon_open_connections()
                 await ticked(4)
                 ticking.cancel()
                 await asyncio.wait({ticking})

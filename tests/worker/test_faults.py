@@ -12,8 +12,8 @@ from psycopg import sql
 from lonnymq import ExitCode, NewMessage, Queue
 from lonnymq.embedded import EmbeddedServer
 from tests.conftest import Connect
+from tests.proxy import Proxy
 from tests.worker.conftest import StartWorker
-from tests.worker.proxy import Proxy
 from tests.worker.working import Process, eventually
 
 pytestmark = pytest.mark.fault
@@ -32,15 +32,15 @@ def test_a_worker_outlives_its_network(dsn: str, queue: Queue, start_worker: Sta
         worker = start_worker(to=proxy.dsn, lease_s=1.5, patience_s=1.0)
         worker.wait_for_ids("end", enqueue(queue, 5))
 
-        proxy.reset()
+        proxy.reset_connections()
         worker.wait_for_ids("end", enqueue(queue, 5))
 
         # Nothing is told: no answer for as long as a lease is a lost lease, and the handler is stopped.
         ids = enqueue(queue, 1, seconds=[60, 0])
         worker.wait_for_ids("begin", ids)
-        proxy.hang()
+        proxy.stall()
         worker.wait_for_ids("cancelled", ids)
-        proxy.forget()
+        proxy.abandon_open_connections()
         worker.wait_for_ids("end", ids)
         last = worker.events("begin")[-1]
         assert last["id"] in ids
@@ -48,7 +48,7 @@ def test_a_worker_outlives_its_network(dsn: str, queue: Queue, start_worker: Sta
 
         eventually(lambda: queue.status().leased == 0)
         # Nor does it keep a worker from ending.
-        proxy.hang()
+        proxy.stall()
         assert worker.stop() == ExitCode.FINISHED
     assert queue.status().waiting == 0
     assert "Traceback" not in worker.said()
@@ -58,22 +58,22 @@ def test_a_worker_that_starts_in_an_outage_waits_and_is_back_within_seconds(
     dsn: str, queue: Queue, start_worker: StartWorker
 ) -> None:
     with Proxy(dsn) as proxy:
-        proxy.shut()
+        proxy.refuse_connections()
         worker = start_worker(to=proxy.dsn)
-        eventually(lambda: proxy.knocks, "it tries")
+        eventually(lambda: proxy.refused_at, "it tries")
         for _ in range(2):
             ids = enqueue(queue, 1)
-            proxy.knocks.clear()
+            proxy.refused_at.clear()
             time.sleep(AWAY_S)
-            proxy.open()
+            proxy.accept_connections()
             began = time.monotonic()
             worker.wait_for_ids("end", ids)
             assert time.monotonic() - began < 5.0
-            knocks = proxy.knocks
+            knocks = proxy.refused_at
             pauses = [after - before for before, after in pairwise(knocks)]
             assert max(pauses) < 3.0
             eventually(lambda: queue.status().leased == 0)
-            proxy.shut()
+            proxy.refuse_connections()
         # Nor does an outage keep it from stopping.
         assert worker.stop() == ExitCode.FINISHED
     said = worker.said()
@@ -89,9 +89,9 @@ def test_a_worker_told_to_stop_while_it_waits_for_its_database_stops(
     dsn: str, start_worker: StartWorker
 ) -> None:
     with Proxy(dsn) as proxy:
-        proxy.shut()
+        proxy.refuse_connections()
         worker = start_worker(to=proxy.dsn)
-        eventually(lambda: proxy.knocks, "it tries")
+        eventually(lambda: proxy.refused_at, "it tries")
         began = time.monotonic()
         assert worker.stop() == ExitCode.FINISHED
         assert time.monotonic() - began < 5.0

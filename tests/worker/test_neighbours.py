@@ -26,8 +26,8 @@ from lonnymq import (
 )
 from lonnymq.worker import timeouts
 from tests.conftest import Connect
+from tests.proxy import Proxy
 from tests.worker.conftest import StartWorker
-from tests.worker.proxy import Proxy
 from tests.worker.working import PATIENCE_S, Process, drained, retrying, working
 
 MEGABYTE = 1_000_000
@@ -190,7 +190,7 @@ def test_large_contents_over_a_slow_link_are_worked_and_spend_no_attempt(dsn: st
                 await queue.enqueue_many(
                     [NewMessage(channel="large", payload="x" * 400_000) for _ in range(8)]
                 )
-                proxy.speed = 400_000.0
+                proxy.bytes_per_s = 400_000.0
                 async with working(proxy.dsn, handle, lease_s=5, patience_s=2.0) as worker:
                     began = time.monotonic()
                     for _ in range(8):
@@ -214,7 +214,7 @@ def test_a_client_on_a_slow_link_gets_what_it_can_read_in_time(dsn: str) -> None
                 for _ in range(6):
                     await producer.enqueue("a", b"x" * 1_500_000)
                 assert (await queue.status()).waiting == 6
-                proxy.speed = 2_000_000.0
+                proxy.bytes_per_s = 2_000_000.0
                 batch = await queue.dequeue(6, lease_s=6)
                 assert 1 <= len(batch) < 6
                 assert all(len(message.content) == 1_500_000 for message in batch)
@@ -304,7 +304,7 @@ def test_a_call_that_is_cut_off_while_it_sends_does_not_end_the_worker(
     async def handle(message: AsyncMessage) -> None:
         states.append(len(message.state or ""))
         if message.payload == "large" and message.state is None:
-            proxy.stall()
+            proxy.stall_open_connections()
             raise Defer(state="y" * (8 * MEGABYTE))
 
     async def scenario() -> None:
@@ -478,10 +478,10 @@ def test_states_are_part_of_the_budget(dsn: str) -> None:
             with Proxy(dsn) as proxy:
                 async with working(proxy.dsn, handle, concurrency=4, max_bytes=4 * MEGABYTE) as worker:
                     await until(lambda: begun >= 4, "some have begun")
-                    proxy.hang()
+                    proxy.stall()
                     await asyncio.sleep(1)
                     assert begun <= 12
-                    proxy.forget()
+                    proxy.abandon_open_connections()
                     await until(lambda: worker.counts["completed"] >= 40, "all are worked")
 
     asyncio.run(scenario())
@@ -531,7 +531,7 @@ def test_handlers_that_take_all_threads_of_the_loop_do_not_cost_leases(dsn: str)
             by_name = conninfo.make_conninfo(proxy.dsn, host="localhost")
             async with working(by_name, handle, concurrency=6, lease_s=2) as worker:
                 await until(lambda: begun == 6, "all threads are taken")
-                proxy.reset()
+                proxy.reset_connections()
                 await asyncio.sleep(5)
                 assert worker.counts.total() == 0
                 release.set()

@@ -9,8 +9,8 @@ from psycopg import sql
 
 from lonnymq import ExitCode, NewMessage, Queue
 from tests.conftest import Connect
+from tests.proxy import Proxy
 from tests.worker.conftest import StartWorker
-from tests.worker.proxy import Proxy
 from tests.worker.working import Process, eventually
 
 pytestmark = pytest.mark.fault
@@ -123,13 +123,13 @@ def test_a_process_that_is_replaced_in_an_outage_stops_nobody(
         enqueue(queue, 1, seconds=0)
         parent.wait_for("end")
         children = eventually(lambda: pair_of(parent), "two of them")
-        proxy.shut()
+        proxy.refuse_connections()
         os.kill(children[0], signal.SIGKILL)
         after = eventually(lambda: [pid for pid in pair_of(parent) if pid != children[0]], "a new one")
         assert children[1] in after
-        proxy.knocks.clear()
-        eventually(lambda: len(proxy.knocks) > 5, "they try")
-        proxy.open()
+        proxy.refused_at.clear()
+        eventually(lambda: len(proxy.refused_at) > 5, "they try")
+        proxy.accept_connections()
         enqueue(queue, 4, seconds=0.2)
         parent.wait_for("end", 5)
         assert is_alive(children[1])

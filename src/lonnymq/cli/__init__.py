@@ -1,4 +1,4 @@
-"""The command line: one file per command, `app.py` is their table of contents."""
+"""The command line: one file per command; `app.py` lists them."""
 
 import io
 import sys
@@ -8,7 +8,7 @@ from lonnymq.errors import install_advice
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command as the shell does, and return its exit code."""
+    """Run a command as a shell would, and return its exit code."""
     try:
         from lonnymq.cli.app import app
     except KeyboardInterrupt:
@@ -20,10 +20,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # What a terminal of another encoding cannot show is no reason to fail.
+            # A character that the terminal's encoding lacks must not make a command fail.
             stream.reconfigure(errors="backslashreplace")
     try:
         app(None if arguments is None else list(arguments), prog_name="lonnymq")
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 0
+    except SystemExit as system_exit:
+        return system_exit.code if isinstance(system_exit.code, int) else 0
     return 0

@@ -1,4 +1,4 @@
-"""The table of contents: which commands there are."""
+"""All commands, by the panels in which `lonnymq --help` shows them."""
 
 from typing import Annotated
 
@@ -25,30 +25,31 @@ from lonnymq.cli import (
     up,
     work,
 )
+from lonnymq.cli.command_group import CommandGroup
 from lonnymq.cli.doctor.command import doctor
-from lonnymq.cli.trouble import Group
-from lonnymq.cli.usage import Commands
+from lonnymq.cli.errors import RootGroup
 
 SET_UP = "Set up"
-LOOK = "Look"
+INSPECT = "Inspect"
 MESSAGES = "Messages"
-STEER = "Steer"
+MANAGE = "Manage"
 RUN = "Run"
 
 app = typer.Typer(
-    cls=Group,
-    help="LonnyMQ: a multi-tenant message queue that lives in the PostgreSQL you already run.",
-    epilog="The database comes from --dsn, LONNYMQ_DSN or libpq's environment; the queue from --schema or"
-    " LONNYMQ_SCHEMA. Exit codes: 0 done, 1 the answer is no, 2 usage, 3 unreachable, 4 schema, 5 not"
-    " permitted, 6 busy.",
+    cls=RootGroup,
+    help="LonnyMQ: a multi-tenant message queue inside the PostgreSQL you already run.",
+    epilog="The database is chosen by --dsn, LONNYMQ_DSN or the PG* environment variables, the queue by"
+    " --schema or LONNYMQ_SCHEMA. Exit codes: 0 success, 1 the answer is no (not found, not healthy), 2 wrong"
+    " usage, 3 server unreachable, 4 schema missing, too old or too new, 5 not permitted, 6 locked by another"
+    " transaction.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 
 
-def _version(is_asked: bool) -> None:
-    if is_asked:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"lonnymq {lonnymq.__version__}")
         raise typer.Exit
 
@@ -56,7 +57,7 @@ def _version(is_asked: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     pass
@@ -69,22 +70,22 @@ app.command("sql", rich_help_panel=SET_UP)(sql.sql)
 app.command("grant", rich_help_panel=SET_UP)(grant.grant)
 app.command("revoke", rich_help_panel=SET_UP)(grant.revoke)
 
-app.command("doctor", rich_help_panel=LOOK)(doctor)
-app.command("status", rich_help_panel=LOOK)(status.status)
-app.command("top", rich_help_panel=LOOK)(top.top)
-app.command("channels", rich_help_panel=LOOK)(channels.channels)
-app.command("peek", rich_help_panel=LOOK)(peek.peek)
-app.command("check", rich_help_panel=LOOK)(check.check)
+app.command("doctor", rich_help_panel=INSPECT)(doctor)
+app.command("status", rich_help_panel=INSPECT)(status.status)
+app.command("top", rich_help_panel=INSPECT)(top.top)
+app.command("channels", rich_help_panel=INSPECT)(channels.channels)
+app.command("peek", rich_help_panel=INSPECT)(peek.peek)
+app.command("check", rich_help_panel=INSPECT)(check.check)
 
 app.command("enqueue", rich_help_panel=MESSAGES)(enqueue.enqueue)
 app.command("load", rich_help_panel=MESSAGES)(load.load)
-app.add_typer(message.app, name="message", cls=Commands, rich_help_panel=MESSAGES)
-app.add_typer(dead.app, name="dead", cls=Commands, rich_help_panel=MESSAGES)
+app.add_typer(message.app, name="message", cls=CommandGroup, rich_help_panel=MESSAGES)
+app.add_typer(dead.app, name="dead", cls=CommandGroup, rich_help_panel=MESSAGES)
 
-app.add_typer(channel.app, name="channel", cls=Commands, rich_help_panel=STEER)
-app.add_typer(cron.app, name="cron", cls=Commands, rich_help_panel=STEER)
-app.add_typer(history.app, name="history", cls=Commands, rich_help_panel=STEER)
-app.command("repair", rich_help_panel=STEER)(check.repair)
+app.add_typer(channel.app, name="channel", cls=CommandGroup, rich_help_panel=MANAGE)
+app.add_typer(cron.app, name="cron", cls=CommandGroup, rich_help_panel=MANAGE)
+app.add_typer(history.app, name="history", cls=CommandGroup, rich_help_panel=MANAGE)
+app.command("repair", rich_help_panel=MANAGE)(check.repair)
 
 app.command("work", rich_help_panel=RUN)(work.work)
-app.add_typer(pipeline.app, name="pipeline", cls=Commands, rich_help_panel=RUN)
+app.add_typer(pipeline.app, name="pipeline", cls=CommandGroup, rich_help_panel=RUN)

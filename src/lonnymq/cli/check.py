@@ -1,51 +1,53 @@
-"""check, repair: compare all that must agree."""
+"""check, repair: find broken invariants of the queue, and fix them."""
 
 from collections.abc import Sequence
 
 import typer
 
 from lonnymq import Problem
-from lonnymq.cli.ask import require_yes
-from lonnymq.cli.connect import opened
-from lonnymq.cli.exits import Exit
+from lonnymq.cli.confirm import require_confirmation
+from lonnymq.cli.connect import open_queue
+from lonnymq.cli.exit_codes import CommandExit
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema, Yes
-from lonnymq.cli.show import emit, say, show_table
+from lonnymq.cli.output import print_json, print_table, print_text
 
 
 def check(dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_json: Json = False) -> None:
-    """Compare turns, leases, wakes and messages; report every broken invariant.
+    """Compare turns, leases, wakes and messages, and report every broken invariant.
 
-    Reads the whole queue: not for every minute. Ends with 1 if something is wrong; repair mends it.
+    Reads the whole queue, so do not run it every minute. The exit code is 1 if something is wrong; `lonnymq
+    repair` fixes it.
     """
-    with opened(dsn, schema) as queue:
+    with open_queue(dsn, schema) as queue:
         problems = queue.check()
     _show(problems, as_json)
     if problems:
-        raise typer.Exit(Exit.NO)
+        raise typer.Exit(CommandExit.NO)
 
 
 def repair(yes: Yes = False, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_json: Json = False) -> None:
-    """Recount from the rows themselves, and have every channel looked at again.
+    """Recount every channel from its rows, and let dequeue look at each channel again.
 
-    Workers go on; channels that they hold just then are reported and left. Ends with 1 if some were.
+    Workers may keep running. Channels that they hold at that moment are reported and left alone; then the
+    exit code is 1: run it again.
     """
-    require_yes("Recount all channels of this queue?", is_yes=yes)
-    with opened(dsn, schema) as queue:
+    require_confirmation("Recount all channels of this queue?", is_confirmed=yes)
+    with open_queue(dsn, schema) as queue:
         problems = queue.check(repair=True)
-        left = queue.check() if problems else []
+        remaining = queue.check() if problems else []
     _show(problems, as_json)
-    if left:
-        raise typer.Exit(Exit.NO)
+    if remaining:
+        raise typer.Exit(CommandExit.NO)
 
 
 def _show(problems: Sequence[Problem], as_json: bool) -> None:
     if as_json:
-        emit(problems)
+        print_json(problems)
     elif not problems:
-        say("all is well")
+        print_text("no problems found")
     else:
         rows = [
             (one.problem, one.channel, one.detail, "repaired" if one.is_repaired else "not repaired")
             for one in problems
         ]
-        show_table(("problem", "channel", "detail", ""), rows, empty="")
+        print_table(("problem", "channel", "detail", "result"), rows, empty="")

@@ -1,4 +1,4 @@
-"""cron: messages that are created again and again."""
+"""cron: messages created on a schedule."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -6,15 +6,18 @@ from typing import Annotated
 import typer
 
 from lonnymq import CronDeleteOutcome, CronSetOutcome, CronStatus, LonnyError
-from lonnymq.cli import words
-from lonnymq.cli.ask import require_yes
-from lonnymq.cli.connect import opened
-from lonnymq.cli.exits import Exit
+from lonnymq.cli import formatting
+from lonnymq.cli.confirm import require_confirmation
+from lonnymq.cli.connect import open_queue
+from lonnymq.cli.exit_codes import CommandExit
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Limit, Schema, Yes
-from lonnymq.cli.show import Cell, emit, say, show_table, warn
+from lonnymq.cli.output import Cell, print_error, print_json, print_table, print_text
+from lonnymq.cli.quoting import shell_argument
 from lonnymq.cron import schedule
 
-app = typer.Typer(help="Crons: messages that are created again and again.", no_args_is_help=True)
+app = typer.Typer(
+    help="List, pause, resume or delete crons: messages created on a schedule.", no_args_is_help=True
+)
 
 Name = Annotated[str, typer.Argument(help="The cron's name.")]
 
@@ -23,21 +26,21 @@ Name = Annotated[str, typer.Argument(help="The cron's name.")]
 def list_(
     limit: Limit = 100,
     after: Annotated[
-        str, typer.Option("--after", help="Begin after this name, for the next page.", show_default=False)
+        str, typer.Option("--after", help="Start after this name, to get the next page.", show_default=False)
     ] = "",
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
     as_json: Json = False,
 ) -> None:
-    """List crons by name: when they tick, where to, when last and when next."""
-    with opened(dsn, schema) as queue:
+    """List crons by name: expression, channel, last and next tick."""
+    with open_queue(dsn, schema) as queue:
         found = queue.cron.list(limit=limit, after=after)
     if as_json:
-        emit(found)
+        print_json(found)
         return
     now = datetime.now(UTC)
-    columns = ("name", "expression", "in words", "timezone", "channel", "last", "next")
-    show_table(
+    columns = ("name", "expression", "schedule", "timezone", "channel", "last", "next")
+    print_table(
         columns,
         [_row(one, now) for one in found],
         empty="no crons; workers declare their App's crons when they start",
@@ -46,48 +49,48 @@ def list_(
 
 @app.command()
 def pause(name: Name, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA) -> None:
-    """Create nothing until it is resumed; what was created goes on."""
-    with opened(dsn, schema) as queue:
+    """Create no messages until the cron is resumed; existing messages stay."""
+    with open_queue(dsn, schema) as queue:
         outcome = queue.cron.pause(name)
-    _require_known(name, outcome)
-    say(f"cron {name!r} is paused; `lonnymq cron resume` ends that")
+    _require_found(name, outcome)
+    print_text(f"cron {name!r} is paused; to resume it: lonnymq cron resume {shell_argument(name)}")
 
 
 @app.command()
 def resume(name: Name, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA) -> None:
-    """End a pause; ticks of that time are not caught up."""
-    with opened(dsn, schema) as queue:
+    """Resume a paused cron; ticks missed during the pause are not caught up."""
+    with open_queue(dsn, schema) as queue:
         outcome = queue.cron.resume(name)
-    _require_known(name, outcome)
-    say(f"cron {name!r} has been resumed")
+    _require_found(name, outcome)
+    print_text(f"cron {name!r} is resumed")
 
 
 @app.command()
 def delete(name: Name, yes: Yes = False, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA) -> None:
-    """Forget a cron; a worker whose App declares it makes it again."""
-    require_yes(f"Forget cron {name!r}?", is_yes=yes)
-    with opened(dsn, schema) as queue:
+    """Delete a cron; a worker whose App declares it creates it again."""
+    require_confirmation(f"Delete cron {name!r}?", is_confirmed=yes)
+    with open_queue(dsn, schema) as queue:
         outcome = queue.cron.delete(name)
-    _require_known(name, outcome)
-    say(f"cron {name!r} is deleted")
+    _require_found(name, outcome)
+    print_text(f"cron {name!r} is deleted")
 
 
-def _require_known(name: str, outcome: CronSetOutcome | CronDeleteOutcome) -> None:
+def _require_found(name: str, outcome: CronSetOutcome | CronDeleteOutcome) -> None:
     if outcome == "unknown":
-        warn(f"there is no cron {name!r}", "`lonnymq cron list` shows those there are")
-        raise typer.Exit(Exit.NO)
+        print_error(f"there is no cron {name!r}", "`lonnymq cron list` lists all crons")
+        raise typer.Exit(CommandExit.NO)
     if outcome == "busy":
-        warn(f"cron {name!r} is locked by another transaction", "try again")
-        raise typer.Exit(Exit.BUSY)
+        print_error(f"cron {name!r} is locked by another transaction", "try again")
+        raise typer.Exit(CommandExit.BUSY)
 
 
 def _row(one: CronStatus, now: datetime) -> list[Cell]:
-    next_at = "paused" if one.is_paused else words.ago(one.next_at, now)
-    last_at = words.ago(one.last_at, now)
-    return [one.name, one.expression, _explained(one.expression), one.timezone, one.channel, last_at, next_at]
+    next_at = "paused" if one.is_paused else formatting.timestamp_with_age(one.next_at, now)
+    last_at = formatting.timestamp_with_age(one.last_at, now)
+    return [one.name, one.expression, _in_words(one.expression), one.timezone, one.channel, last_at, next_at]
 
 
-def _explained(expression: str) -> str | None:
+def _in_words(expression: str) -> str | None:
     try:
         return schedule.explain(expression)
     except LonnyError:

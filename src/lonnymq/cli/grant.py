@@ -1,27 +1,27 @@
-"""grant, revoke: who may use the queue."""
+"""grant, revoke: which roles may use the queue."""
 
 from typing import Annotated
 
 import typer
 
 from lonnymq import RoleKind
-from lonnymq.cli.connect import opened
+from lonnymq.cli.connect import open_queue
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Schema
-from lonnymq.cli.show import say
+from lonnymq.cli.output import print_text
 
 
-def _kinds(incomplete: str) -> list[str]:
+def _complete_kind(incomplete: str) -> list[str]:
     return [kind.value for kind in RoleKind if kind.startswith(incomplete)]
 
 
-Role = Annotated[str, typer.Argument(help="An existing role of PostgreSQL.")]
-# A text: help would break the list of an Enum's words in the middle of one. The queue checks it.
+Role = Annotated[str, typer.Argument(help="An existing PostgreSQL role.")]
+# A plain string, which the queue checks: help would break the choices of an Enum inside a word.
 Kind = Annotated[
     str,
     typer.Argument(
         metavar="KIND",
         help="producer, worker, operator or reader.",
-        autocompletion=_kinds,
+        autocompletion=_complete_kind,
     ),
 ]
 
@@ -32,14 +32,14 @@ def grant(
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
 ) -> None:
-    """Let a role use the queue as a producer, worker, operator or reader; for the owner."""
-    with opened(dsn, schema) as queue:
+    """Allow a role to use the queue as producer, worker, operator or reader (owner only)."""
+    with open_queue(dsn, schema) as queue:
         queue.grant(role, kind)
-    say(f"{role} may use queue {schema!r} as {kind}")
+    print_text(f"{role} may use queue {schema!r} as {kind}")
 
 
 def revoke(role: Role, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA) -> None:
-    """Take back all that grant gave to a role; for the owner."""
-    with opened(dsn, schema) as queue:
+    """Take back everything that grant gave to a role (owner only)."""
+    with open_queue(dsn, schema) as queue:
         queue.revoke(role)
-    say(f"{role} may no longer use queue {schema!r}")
+    print_text(f"{role} may no longer use queue {schema!r}")

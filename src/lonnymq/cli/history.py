@@ -1,4 +1,4 @@
-"""history: whether finished attempts are recorded, and for how long."""
+"""history: what is recorded of finished attempts, and for how long."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -6,53 +6,57 @@ from typing import Annotated
 import typer
 
 from lonnymq import HistoryMode
-from lonnymq.cli import parse, words
-from lonnymq.cli.ask import require_yes
-from lonnymq.cli.connect import opened
+from lonnymq.cli import formatting, parse
+from lonnymq.cli.confirm import require_confirmation
+from lonnymq.cli.connect import open_queue
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema, Yes
-from lonnymq.cli.show import emit, say, show_table
+from lonnymq.cli.output import print_json, print_table, print_text
 
-app = typer.Typer(help="The record of finished attempts: one partition a day.", no_args_is_help=True)
+app = typer.Typer(help="The record of finished attempts, in one partition per day.", no_args_is_help=True)
 
 
 @app.command("set")
 def set_(
-    mode: Annotated[HistoryMode, typer.Argument(help="What to keep of each attempt.")],
+    mode: Annotated[HistoryMode, typer.Argument(help="What to record of each attempt.")],
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
 ) -> None:
-    """Record nothing, the metadata, or everything of attempts from now on."""
-    with opened(dsn, schema) as queue:
+    """Choose what is recorded of attempts from now on: nothing, metadata or everything."""
+    with open_queue(dsn, schema) as queue:
         queue.set(history=mode)
-    say(f"history is {mode}")
+    print_text(f"history is {mode}")
 
 
 @app.command("list")
 def list_(dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_json: Json = False) -> None:
     """List the partitions, oldest first."""
-    with opened(dsn, schema) as queue:
+    with open_queue(dsn, schema) as queue:
         found = queue.history.partitions()
     if as_json:
-        emit(found)
+        print_json(found)
         return
     rows = [(one.name, _state(one.is_over, one.is_attached, one.is_detaching)) for one in found]
-    show_table(("partition", "state"), rows, empty="no partition: `lonnymq history prepare` makes them")
+    print_table(("partition", "state"), rows, empty="no partitions: `lonnymq history prepare` creates them")
 
 
 @app.command()
 def prepare(
-    days: Annotated[int, typer.Option("--days", min=0, max=366, help="Days ahead.")] = 14,
+    days: Annotated[int, typer.Option("--days", min=0, max=366, help="Number of days ahead.")] = 14,
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
     as_json: Json = False,
 ) -> None:
-    """Have a partition for today and the next days; once a day is plenty."""
-    with opened(dsn, schema) as queue:
-        made = queue.history.prepare(days=days)
+    """Create partitions for today and the coming days; once a day is enough."""
+    with open_queue(dsn, schema) as queue:
+        created = queue.history.prepare(days=days)
     if as_json:
-        emit({"made": made})
+        print_json({"made": created})
     else:
-        say(f"{words.counted(made, 'partition')} made" if made else "all partitions already exist")
+        print_text(
+            f"{formatting.quantity(created, 'partition')} created"
+            if created
+            else "all partitions already exist"
+        )
 
 
 @app.command()
@@ -63,7 +67,7 @@ def prune(
             "--older-than",
             parser=parse.duration,
             metavar=parse.DURATION,
-            help="Drop days that hold nothing younger: 90d.",
+            help="Drop days that ended longer ago than this: 90d.",
             show_default=False,
         ),
     ],
@@ -72,61 +76,68 @@ def prune(
     schema: Schema = DEFAULT_SCHEMA,
     as_json: Json = False,
 ) -> None:
-    """Drop old days of history, without making a worker wait; needs the queue's owner."""
-    require_yes(f"Drop all history older than {words.span(older_than.total_seconds())}?", is_yes=yes)
-    with opened(dsn, schema) as queue:
+    """Drop old days of history without making workers wait (owner only)."""
+    require_confirmation(
+        f"Drop all history older than {formatting.duration(older_than.total_seconds())}?", is_confirmed=yes
+    )
+    with open_queue(dsn, schema) as queue:
         pruned = queue.history.prune(older_than)
     if as_json:
-        emit({"pruned": pruned})
+        print_json({"pruned": pruned})
     else:
-        say(f"dropped {', '.join(pruned)}" if pruned else "nothing is that old")
+        print_text(f"dropped {', '.join(pruned)}" if pruned else "nothing is that old")
 
 
 @app.command()
 def readers(dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_json: Json = False) -> None:
-    """List who follows history, how far behind each is, and whose transaction holds all of them back."""
-    with opened(dsn, schema) as queue:
+    """List the readers of history, how far behind each is, and the transaction that blocks all of them."""
+    with open_queue(dsn, schema) as queue:
         found, blocker = queue.history.readers(), queue.history.blocker()
     if as_json:
-        emit({"readers": found, "blocker": blocker})
+        print_json({"readers": found, "blocker": blocker})
         return
-    rows = [(one.name, f"{one.behind:,}", words.instant(one.followed_at)) for one in found]
-    show_table(("reader", "rows behind", "last moved"), rows, empty="nobody follows history")
+    rows = [(one.name, f"{one.behind:,}", formatting.timestamp(one.followed_at)) for one in found]
+    print_table(("reader", "rows behind", "last moved"), rows, empty="no readers")
     if blocker is not None:
-        say(f"nobody reads beyond the oldest transaction that writes: {blocker}")
+        print_text(f"no reader can pass the oldest open transaction that writes: {blocker}")
 
 
 @app.command()
 def forget(
-    reader: Annotated[str, typer.Argument(help="Its name.", show_default=False)],
+    reader: Annotated[str, typer.Argument(help="The reader's name.", show_default=False)],
     yes: Yes = False,
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
     as_json: Json = False,
 ) -> None:
-    """Say that a reader will not come back: prune need not wait for it."""
-    require_yes(f"Let go of what reader {reader!r} has not read?", is_yes=yes)
-    with opened(dsn, schema) as queue:
+    """Forget a reader that will not come back, so that prune no longer waits for it."""
+    require_confirmation(
+        f"Forget reader {reader!r}, and allow prune to drop what it has not read?", is_confirmed=yes
+    )
+    with open_queue(dsn, schema) as queue:
         is_known = queue.history.forget(reader)
     if as_json:
-        emit({"forgotten": is_known})
+        print_json({"forgotten": is_known})
     else:
-        say(f"{reader} is forgotten" if is_known else f"no reader is called {reader}")
+        print_text(f"reader {reader!r} is forgotten" if is_known else f"there is no reader {reader!r}")
 
 
 @app.command()
 def rebase(yes: Yes = False, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_json: Json = False) -> None:
-    """After restoring a dump: make the restored rows readable; all readers must restart."""
-    require_yes("Was this database restored from a dump, and shall all readers restart?", is_yes=yes)
-    with opened(dsn, schema) as queue:
+    """Make the rows of a restored dump readable; all readers must restart (owner only)."""
+    require_confirmation(
+        "Was this database restored from a dump? All readers must restart afterwards. Continue?",
+        is_confirmed=yes,
+    )
+    with open_queue(dsn, schema) as queue:
         rows = queue.history.rebase()
     if as_json:
-        emit({"rows": rows})
+        print_json({"rows": rows})
     else:
-        say(f"{words.counted(rows, 'row')} rebased")
+        print_text(f"{formatting.quantity(rows, 'row')} rebased")
 
 
 def _state(is_over: bool, is_attached: bool, is_detaching: bool) -> str:
     if is_detaching or not is_attached:
-        return "half dropped: prune goes on with it"
-    return "over" if is_over else "open"
+        return "partly dropped: run `lonnymq history prune` again"
+    return "closed" if is_over else "open"

@@ -12,12 +12,12 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeE
 from lonnymq import Published, PublishOutcome
 from lonnymq.calls.codec import JSON
 from lonnymq.calls.draft import draft
-from lonnymq.cli.complete import channels
-from lonnymq.cli.connect import opened
+from lonnymq.cli.completion import complete_channel
+from lonnymq.cli.connect import open_queue
+from lonnymq.cli.formatting import quantity
+from lonnymq.cli.message_file import ROW_ERRORS, Format, MessageReader
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
-from lonnymq.cli.rows import REFUSED, Format, Reader
-from lonnymq.cli.show import console, emit, say
-from lonnymq.cli.words import counted
+from lonnymq.cli.output import console, print_json, print_text
 
 STDIN = Path("-")
 PROGRESS_BYTES = 256 * 1024
@@ -25,84 +25,88 @@ PROGRESS_BYTES = 256 * 1024
 
 def load(
     file: Annotated[Path, typer.Argument(help="A file, or '-' for stdin.")] = STDIN,
-    form: Annotated[
+    file_format: Annotated[
         Format | None,
-        typer.Option("--format", help="Default: by the file's name, otherwise JSON lines."),
+        typer.Option("--format", help="Default: csv if the file's name ends in .csv, otherwise jsonl."),
     ] = None,
     channel: Annotated[
         str | None,
         typer.Option(
             "--channel",
             "-c",
-            help="Load everything into this channel: each line, or each row of CSV, is a payload.",
-            autocompletion=channels,
+            help="Load everything into this channel: each whole line or CSV row is a payload.",
+            autocompletion=complete_channel,
             show_default=False,
         ),
     ] = None,
     publication: Annotated[
         str | None,
         typer.Option(
-            "--publication", help="A name: a load of that name happens once, however often it is run."
+            "--publication", help="A name for this load; a second load with the same name adds nothing."
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check all, load nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Read and check everything, but load nothing.")
+    ] = False,
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
     as_json: Json = False,
 ) -> None:
-    """Load messages from JSON lines or CSV, by COPY: all or none.
+    """Load messages from JSON lines or CSV with COPY: all or none.
 
-    Each line has channel and payload, and may have at, delay, priority, key and max_attempts. In CSV the
-    first line names the columns, and payload is JSON. With --channel, each line or row is a payload, without
-    any of these names; a row of CSV becomes an object of its columns.
+    Each line has channel and payload, and may have at, delay, priority, key and max_attempts. In CSV, the
+    first line names the columns, and payload is JSON. With --channel, each whole line or row is a payload; a
+    CSV row becomes a JSON object of its columns.
 
     lonnymq load orders.jsonl --publication orders-2030-01-31
     """
-    # A pipe is a file too: load <(zcat orders.gz).
+    # Not is_file(): a pipe must work too, as in `lonnymq load <(zcat orders.gz)`.
     if file != STDIN and file.is_dir():
-        raise typer.BadParameter(f"{str(file)!r} is a directory: name a file in it")
+        raise typer.BadParameter(f"{str(file)!r} is a directory; name a file in it")
     if file != STDIN and not file.exists():
         raise typer.BadParameter(f"there is no file {str(file)!r}")
-    form = form or (Format.CSV if file.suffix.lower() == ".csv" else Format.JSONL)
-    with _lines(file) as lines:
-        reader = Reader(lines, form, channel)
+    file_format = file_format or (Format.CSV if file.suffix.lower() == ".csv" else Format.JSONL)
+    with _open_lines(file) as lines:
+        reader = MessageReader(lines, file_format, channel)
         try:
             if dry_run:
                 for message in reader:
                     draft(message, JSON)
                 published = None
             else:
-                with opened(dsn, schema) as queue:
+                with open_queue(dsn, schema) as queue:
                     published = queue.copy_in(reader, publication=publication)
-        except REFUSED as error:
-            raise reader.located(error) from None
+        except ROW_ERRORS as error:
+            raise reader.with_line(error) from None
     if published is None:
-        _report_dry(reader.count, as_json)
+        _report_dry_run(reader.count, as_json)
     else:
         _report(published, as_json)
 
 
 def _report(published: Published, as_json: bool) -> None:
     if as_json:
-        emit(published)
+        print_json(published)
     elif published.outcome is PublishOutcome.ALREADY_PUBLISHED:
-        before = counted(published.created, "message")
-        say(f"{published.publication!r} was loaded before, {before}: nothing was added")
+        earlier = quantity(published.created, "message")
+        print_text(f"{published.publication!r} was already loaded ({earlier}): nothing was added")
     else:
-        duplicates = f", {published.duplicates:,} had a key that is live" if published.duplicates else ""
-        say(f"{counted(published.created, 'message')} loaded{duplicates}")
+        duplicates = (
+            f", {quantity(published.duplicates, 'duplicate')} skipped" if published.duplicates else ""
+        )
+        print_text(f"{quantity(published.created, 'message')} loaded{duplicates}")
 
 
-def _report_dry(count: int, as_json: bool) -> None:
+def _report_dry_run(count: int, as_json: bool) -> None:
     if as_json:
-        emit({"messages": count})
+        print_json({"messages": count})
     else:
-        say(f"{counted(count, 'message')} read, all well formed; nothing was loaded")
+        print_text(f"{quantity(count, 'message')} read, all valid; nothing was loaded")
 
 
 @contextmanager
-def _lines(file: Path) -> Iterator[Iterator[bytes]]:
-    """Lend the lines, and show on a terminal how far they were read."""
+def _open_lines(file: Path) -> Iterator[Iterator[bytes]]:
+    """Open the file's lines, and show progress on a terminal."""
     to = console(is_error=True)
     columns = (TextColumn("loading"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
     is_stdin = file == STDIN

@@ -1,4 +1,4 @@
-"""What a worker logs, on stderr: lines for people, or JSON for machines."""
+"""A worker's log on stderr: text for people, or JSON for programs."""
 
 import logging
 import sys
@@ -6,12 +6,12 @@ import time
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from lonnymq.cli.quoting import json_text
-from lonnymq.cli.words import plain
+from lonnymq.cli.formatting import json_value
+from lonnymq.cli.quoting import json_line
 from lonnymq.texts import visible
 
-# What every record has; the rest was given by whoever logged it.
-USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+# Attributes that every record has; others were passed as `extra`.
+STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 class LogFormat(StrEnum):
@@ -20,7 +20,7 @@ class LogFormat(StrEnum):
 
 
 class TextFormatter(logging.Formatter):
-    """A line for people, with its process; its time is UTC, as everywhere in the command line."""
+    """Text with time and process id; the time is UTC, as everywhere in the command line."""
 
     converter = staticmethod(time.gmtime)
     default_msec_format = "%s.%03dZ"
@@ -29,12 +29,12 @@ class TextFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)-7s [%(process)d] %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        # Also what other libraries say, and tracebacks: all of it may hold strangers' words.
+        # Escape the whole line: messages of other libraries and tracebacks may contain untrusted text too.
         return visible(super().format(record))
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, and what came with it."""
+    """One JSON object per line: time, level, logger, message, and the fields passed as `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -42,17 +42,17 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
-            **{name: value for name, value in vars(record).items() if name not in USUAL},
+            **{name: value for name, value in vars(record).items() if name not in STANDARD_ATTRIBUTES},
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json_text(plain(line))
+        return json_line(json_value(line))
 
 
-def start_logging(level: str, form: LogFormat) -> None:
-    """Log to stderr from that level on; other libraries from warnings on."""
+def start_logging(level: str, log_format: LogFormat) -> None:
+    """Log to stderr from this level on; other libraries log warnings and errors only."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if form is LogFormat.JSON else TextFormatter())
+    handler.setFormatter(JsonFormatter() if log_format is LogFormat.JSON else TextFormatter())
     root = logging.getLogger()
     if not root.handlers:
         root.addHandler(handler)

@@ -1,4 +1,4 @@
-"""message: one message."""
+"""message: show or cancel single messages."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -6,16 +6,17 @@ from typing import Annotated
 import typer
 
 from lonnymq import CancelOutcome
-from lonnymq.cli import words
-from lonnymq.cli.ask import require_yes
-from lonnymq.cli.connect import opened
-from lonnymq.cli.exits import Exit
-from lonnymq.cli.options import DEFAULT_SCHEMA, ChannelOption, Dsn, Json, Schema, Yes
-from lonnymq.cli.outcomes import report
-from lonnymq.cli.peek import when
-from lonnymq.cli.show import emit, show_record, warn
+from lonnymq.cli import formatting
+from lonnymq.cli.completion import complete_channel
+from lonnymq.cli.confirm import require_confirmation
+from lonnymq.cli.connect import open_queue
+from lonnymq.cli.exit_codes import CommandExit
+from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema, Yes
+from lonnymq.cli.outcomes import report_outcomes
+from lonnymq.cli.output import print_error, print_json, print_record
+from lonnymq.cli.peek import timing
 
-app = typer.Typer(help="One message: show it, cancel it.", no_args_is_help=True)
+app = typer.Typer(help="Show or cancel single messages.", no_args_is_help=True)
 
 
 @app.command()
@@ -25,70 +26,77 @@ def show(
     schema: Schema = DEFAULT_SCHEMA,
     as_json: Json = False,
 ) -> None:
-    """Show a live message: where it is, its attempts, its last error, its content and state."""
-    with opened(dsn, schema) as queue:
+    """Show a live message: its status, attempts, last error, content and state."""
+    with open_queue(dsn, schema) as queue:
         found = queue.show(message_id)
         is_dead = found is None and message_id >= 0 and queue.dead().show(message_id) is not None
     if found is None:
-        where = (
+        advice = (
             f"it is a dead letter: `lonnymq dead show {message_id}`"
             if is_dead
             else "it has already finished, or never existed"
         )
-        warn(f"message {message_id} is not live", where)
-        raise typer.Exit(Exit.NO)
+        print_error(f"message {message_id} is not live", advice)
+        raise typer.Exit(CommandExit.NO)
     if as_json:
-        emit(found)
+        print_json(found)
         return
     now = datetime.now(UTC)
-    show_record(
+    print_record(
         {
             "message": str(found.id),
             "channel": found.channel,
             "key": found.key,
-            "status": f"{found.status}, {when(found, now)}",
-            "attempts": f"{found.attempts} of {found.max_attempts or 'any number'}",
-            "created": words.ago(found.created_at, now),
-            "leased": words.ago(found.leased_at, now),
+            "status": f"{found.status}, {timing(found, now)}",
+            "attempts": f"{found.attempts} of {found.max_attempts or 'unlimited'}",
+            "created": formatting.timestamp_with_age(found.created_at, now),
+            "leased": formatting.timestamp_with_age(found.leased_at, now),
             "last error": found.error,
-            "state": words.content_text(found.state_content),
-            "content": f"{words.size(found.content_bytes)}\n{words.content_text(found.content)}",
+            "state": formatting.content_text(found.state_content),
+            "content": formatting.content_with_size(found.content, found.content_bytes),
         }
     )
 
 
 @app.command()
 def cancel(
-    message_ids: Annotated[
-        list[int] | None, typer.Argument(help="Ids of messages.", show_default=False)
+    message_ids: Annotated[list[int] | None, typer.Argument(help="Message ids.", show_default=False)] = None,
+    channel: Annotated[
+        str | None,
+        typer.Option(
+            "--channel",
+            "-c",
+            help="With --key: the channel of the message.",
+            autocompletion=complete_channel,
+            show_default=False,
+        ),
     ] = None,
-    channel: ChannelOption = None,
     key: Annotated[
-        str | None, typer.Option("--key", help="With --channel: the message that has this key.")
+        str | None, typer.Option("--key", help="Instead of ids: the message with this key.")
     ] = None,
     yes: Yes = False,
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
     as_json: Json = False,
 ) -> None:
-    """Take messages out of the queue for good, by id or by key.
+    """Remove messages from the queue permanently, by id or by key.
 
-    The worker of a leased one learns at its next heartbeat.
+    If a worker holds one of them, it is told at its next heartbeat.
     """
     is_by_key = channel is not None and key is not None
     if bool(message_ids) == is_by_key or (channel is None) != (key is None):
-        raise typer.BadParameter("give ids, or --channel and --key")
+        raise typer.BadParameter("give either ids, or --channel and --key")
     what = (
-        words.counted(len(message_ids), "message")
+        formatting.quantity(len(message_ids), "message")
         if message_ids
         else f"the message with key {key!r} of {channel!r}"
     )
-    require_yes(f"Cancel {what}?", is_yes=yes)
-    with opened(dsn, schema) as queue:
+    require_confirmation(f"Cancel {what}?", is_confirmed=yes)
+    with open_queue(dsn, schema) as queue:
         if message_ids:
             outcomes = dict(zip(map(str, message_ids), queue.cancel(message_ids), strict=True))
         else:
             assert channel is not None
             assert key is not None
             outcomes = {key: queue.cancel_key(channel, key)}
-    report(outcomes, CancelOutcome.CANCELLED, as_json)
+    report_outcomes(outcomes, CancelOutcome.CANCELLED, as_json)

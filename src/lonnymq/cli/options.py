@@ -1,4 +1,4 @@
-"""Options that many commands share."""
+"""Options that several commands share."""
 
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from lonnymq.cli import parse
-from lonnymq.cli.complete import channels
+from lonnymq.cli.completion import complete_channel
 
 CONNECTION = "Connection"
 
@@ -15,30 +15,33 @@ Dsn = Annotated[
     typer.Option(
         "--dsn",
         envvar="LONNYMQ_DSN",
-        help="Where the database is: a URL or a libpq connection string. Without it, libpq's environment:"
-        " PGHOST, PGDATABASE, PGSERVICE and so on.",
+        help="The database: a URL or a libpq connection string. Default: the PG* environment variables"
+        " (PGHOST, PGDATABASE, PGSERVICE, ...).",
         show_default=False,
         rich_help_panel=CONNECTION,
     ),
 ]
 Schema = Annotated[
     str,
-    typer.Option(
-        "--schema", envvar="LONNYMQ_SCHEMA", help="The queue: its schema.", rich_help_panel=CONNECTION
-    ),
+    typer.Option("--schema", envvar="LONNYMQ_SCHEMA", help="The queue's schema.", rich_help_panel=CONNECTION),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the question.")]
-ChannelName = Annotated[str, typer.Argument(help="The channel's name.", autocompletion=channels)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+ChannelName = Annotated[str, typer.Argument(help="The channel's name.", autocompletion=complete_channel)]
 ChannelOption = Annotated[
     str | None,
-    typer.Option("--channel", "-c", help="Only this channel's.", autocompletion=channels, show_default=False),
+    typer.Option(
+        "--channel", "-c", help="Only this channel.", autocompletion=complete_channel, show_default=False
+    ),
 ]
-Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most this many.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Maximum number of rows.")]
 At = Annotated[
     datetime | None,
     typer.Option(
-        "--at", parser=parse.instant, metavar=parse.INSTANT, help="Not before: ISO 8601 with its offset."
+        "--at",
+        parser=parse.timestamp,
+        metavar=parse.TIMESTAMP,
+        help="Do not release before this time: ISO 8601 with UTC offset.",
     ),
 ]
 Delay = Annotated[
@@ -47,7 +50,7 @@ Delay = Annotated[
         "--delay",
         parser=parse.duration,
         metavar=parse.DURATION,
-        help="Not before this much time has passed: 90s, 2h.",
+        help="Do not release before this much time has passed: 90s, 2h.",
     ),
 ]
 DEFAULT_SCHEMA = "lonnymq"

@@ -1,23 +1,25 @@
-"""What became of each of many things that a command was given."""
+"""Report of a command that handles several messages: one outcome each."""
 
 from collections.abc import Mapping
 from enum import StrEnum
 
 import typer
 
-from lonnymq.cli.exits import Exit
-from lonnymq.cli.show import emit, show_table
+from lonnymq.cli.exit_codes import CommandExit
+from lonnymq.cli.output import print_json, print_table
 
 
-def report(outcomes: Mapping[str, StrEnum], wanted: StrEnum, as_json: bool) -> None:
-    """Print an outcome each, and end with the exit code of the worst."""
+def report_outcomes(outcomes: Mapping[str, StrEnum], expected: StrEnum, as_json: bool) -> None:
+    """Print the outcomes, and exit with a code for the worst of them."""
     if as_json:
-        emit(outcomes)
+        print_json(outcomes)
     else:
-        show_table(
-            ("what", "outcome"), [(what, str(outcome)) for what, outcome in outcomes.items()], empty="nothing"
+        print_table(
+            ("message", "outcome"),
+            [(name, str(outcome)) for name, outcome in outcomes.items()],
+            empty="no messages",
         )
     if "busy" in outcomes.values():
-        raise typer.Exit(Exit.BUSY)
-    if any(outcome is not wanted for outcome in outcomes.values()):
-        raise typer.Exit(Exit.NO)
+        raise typer.Exit(CommandExit.BUSY)
+    if any(outcome is not expected for outcome in outcomes.values()):
+        raise typer.Exit(CommandExit.NO)

@@ -1,4 +1,4 @@
-"""What people type, as values: durations, instants, payloads. Pure."""
+"""Parse what users type: durations, times, payloads."""
 
 import json
 import re
@@ -10,11 +10,11 @@ import typer
 PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 DURATION = "DURATION"
-INSTANT = "TIME"
+TIMESTAMP = "TIME"
 
 
 def duration(text: str) -> timedelta:
-    """Read 90, 90s, 1.5h, 2d12h: a bare number is seconds."""
+    """Parse 90, 90s, 1.5h, 2d12h; a bare number is seconds."""
     text = text.strip()
     try:
         if re.fullmatch(r"\d+(\.\d+)?", text):
@@ -24,11 +24,11 @@ def duration(text: str) -> timedelta:
             return timedelta(seconds=sum(float(number) * SECONDS[unit] for number, unit in parts))
     except OverflowError:
         pass
-    raise typer.BadParameter(f"{text!r} is no duration: write 90, 90s, 15m, 1.5h, 2d12h")
+    raise typer.BadParameter(f"{text!r} is not a duration: write 90, 90s, 15m, 1.5h or 2d12h")
 
 
-def instant(text: str) -> datetime:
-    """Read ISO 8601 with an offset: 2030-01-31T09:00Z."""
+def timestamp(text: str) -> datetime:
+    """Parse ISO 8601 with a UTC offset: 2030-01-31T09:00Z."""
     try:
         found = datetime.fromisoformat(text.strip())
         if found.tzinfo is not None:
@@ -36,17 +36,17 @@ def instant(text: str) -> datetime:
     except (ValueError, OverflowError):
         pass
     raise typer.BadParameter(
-        f"{text!r} is no instant: write ISO 8601 with its offset, 2030-01-31T09:00Z or 2030-01-31T09:00+02:00"
+        f"{text!r} is not a time: write ISO 8601 with UTC offset, 2030-01-31T09:00Z or 2030-01-31T09:00+02:00"
     )
 
 
 def payload(text: str, *, is_text: bool) -> Any:
-    """Read a payload: JSON, or with `is_text` the words as they are."""
+    """Parse a payload as JSON; with `is_text`, return it as a string."""
     if is_text:
         return text
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise typer.BadParameter(
-            f"the payload is not JSON ({error}): quote it for the shell; --text sends it as a string"
+            f"the payload is not JSON ({error}): quote it for the shell, or use --text to send it as a string"
         ) from None

@@ -1,4 +1,4 @@
-"""pipeline: from files to the queue, from history to the lake, and from there to a report."""
+"""pipeline: files to the queue, history to a lake, and the lake to a report, on Spark."""
 
 import importlib.util
 from collections.abc import Iterator
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lonnymq.cli import parse
-from lonnymq.cli.exits import Exit
+from lonnymq.cli.exit_codes import CommandExit
+from lonnymq.cli.formatting import quantity
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
-from lonnymq.cli.show import console, emit, say, warn
-from lonnymq.cli.words import counted
+from lonnymq.cli.output import console, print_error, print_json, print_text
 from lonnymq.errors import install_advice
 from lonnymq.texts import visible
 
@@ -24,27 +24,30 @@ if TYPE_CHECKING:
     from lonnymq.pipeline.source import Say
     from lonnymq.pipeline.steps import Lake, Source
 
-app = typer.Typer(help="Spark: ingest files, archive history, analyse it, report.", no_args_is_help=True)
+app = typer.Typer(
+    help="Spark jobs: ingest files, archive history, analyse it, write a report.", no_args_is_help=True
+)
 
 
-class LakeForm(StrEnum):
+class LakeFormatOption(StrEnum):
     DELTA = "delta"
     PARQUET = "parquet"
 
 
-class FileForm(StrEnum):
+class FileFormatOption(StrEnum):
     PARQUET = "parquet"
     CSV = "csv"
     JSON = "json"
 
 
 LakePath = Annotated[
-    str, typer.Option("--lake", envvar="LONNYMQ_LAKE", help="Where the lake is.", show_default=False)
+    str,
+    typer.Option("--lake", envvar="LONNYMQ_LAKE", help="The lake: a directory or URL.", show_default=False),
 ]
-Form = Annotated[LakeForm, typer.Option("--format", help="Of the lake's tables.")]
+LakeFormatChoice = Annotated[LakeFormatOption, typer.Option("--format", help="Format of the lake's tables.")]
 Master = Annotated[
     str | None,
-    typer.Option("--master", help="Where Spark runs; this machine unless given.", show_default=False),
+    typer.Option("--master", help="Spark's master URL; default: this machine.", show_default=False),
 ]
 Window = Annotated[
     timedelta,
@@ -52,7 +55,7 @@ Window = Annotated[
         "--window",
         parser=parse.duration,
         metavar=parse.DURATION,
-        help="A window's length (default 1m).",
+        help="Length of a window (default 1m).",
         show_default=False,
     ),
 ]
@@ -62,55 +65,70 @@ MINUTE = timedelta(minutes=1)
 @app.command()
 def generate(
     lake: LakePath,
-    rows: Annotated[int, typer.Option("--rows", min=1, help="Attempts.")] = 1_000_000,
-    days: Annotated[int, typer.Option("--days", min=1, help="Days they are spread over.")] = 7,
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Number of attempts.")] = 1_000_000,
+    days: Annotated[int, typer.Option("--days", min=1, help="Number of days to spread them over.")] = 7,
     tenants: Annotated[
-        int, typer.Option("--tenants", min=1, help="Steady tenants; five unusual ones are added.")
+        int, typer.Option("--tenants", min=1, help="Number of steady tenants; five unusual ones are added.")
     ] = 20,
-    seed: Annotated[int, typer.Option("--seed", help="The same seed makes the same rows.")] = 1,
-    form: Form = LakeForm.DELTA,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed generates the same rows.")] = 1,
+    lake_format: LakeFormatChoice = LakeFormatOption.DELTA,
     master: Master = None,
     as_json: Json = False,
 ) -> None:
-    """Add a synthetic history to a lake, to try things on."""
-    with _session(master) as (spark, tell):
+    """Add a synthetic history to a lake, for trying things out."""
+    with _spark_session(master) as (spark, progress):
         from lonnymq.pipeline import steps
 
         synthetic = steps.Synthetic(rows=rows, days=days, tenants=tenants, seed=seed)
-        added = steps.generate(spark, synthetic, _lake(lake, form), say=tell)
+        added = steps.generate(spark, synthetic, _lake(lake, lake_format), say=progress)
     if as_json:
-        emit({"added": added})
+        print_json({"added": added})
     else:
-        say(f"{counted(added, 'attempt')} added" if added else "that history was there already")
+        print_text(
+            f"{quantity(added, 'attempt')} added"
+            if added
+            else "this history was already in the lake: nothing was added"
+        )
 
 
 @app.command()
 def ingest(
     paths: Annotated[list[str], typer.Argument(help="Files or directories: Parquet, CSV or JSON lines.")],
     lake: LakePath,
-    channel: Annotated[str, typer.Option("--channel", help="The column of the channel.")] = "channel",
-    to_channel: Annotated[str | None, typer.Option("--to-channel", help="All go to this channel.")] = None,
+    channel: Annotated[str, typer.Option("--channel", help="Column of the channel.")] = "channel",
+    to_channel: Annotated[
+        str | None, typer.Option("--to-channel", help="Put all messages into this channel instead.")
+    ] = None,
     content: Annotated[
-        str | None, typer.Option("--content", help="The column of the content; else all others, as JSON.")
+        str | None,
+        typer.Option("--content", help="Column of the content; default: all other columns, as JSON."),
     ] = None,
-    key: Annotated[str | None, typer.Option("--key", help="The column of the key.")] = None,
-    dequeue_at: Annotated[str | None, typer.Option("--dequeue-at", help="The column of the time.")] = None,
-    delay_ms: Annotated[str | None, typer.Option("--delay-ms", help="The column of the delay.")] = None,
-    priority: Annotated[str | None, typer.Option("--priority", help="The column of the priority.")] = None,
+    key: Annotated[str | None, typer.Option("--key", help="Column of the key.")] = None,
+    dequeue_at: Annotated[
+        str | None, typer.Option("--dequeue-at", help="Column of the release time.")
+    ] = None,
+    delay_ms: Annotated[
+        str | None, typer.Option("--delay-ms", help="Column of the delay in milliseconds.")
+    ] = None,
+    priority: Annotated[str | None, typer.Option("--priority", help="Column of the priority.")] = None,
     job: Annotated[
-        str | None, typer.Option("--job", help="A name: it happens once. By the files unless given.")
+        str | None,
+        typer.Option(
+            "--job", help="Name of the job, which is done only once; default: derived from the files."
+        ),
     ] = None,
-    file_form: Annotated[
-        FileForm | None, typer.Option("--file-format", help="Of the files; by their names unless given.")
+    file_format: Annotated[
+        FileFormatOption | None,
+        typer.Option("--file-format", help="Format of the files; default: by their names."),
     ] = None,
-    form: Form = LakeForm.DELTA,
+    lake_format: LakeFormatChoice = LakeFormatOption.DELTA,
     master: Master = None,
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
     as_json: Json = False,
 ) -> None:
-    """Make messages of files, all or none; rows that cannot be one go to the lake's table `rejected`."""
-    with _session(master) as (spark, tell):
+    """Create messages from files, all or none; invalid rows go to the lake's table `rejected`."""
+    with _spark_session(master) as (spark, progress):
         from lonnymq.pipeline import steps
 
         mapping = steps.Mapping(
@@ -126,17 +144,17 @@ def ingest(
             spark,
             paths,
             _source(dsn, schema),
-            _lake(lake, form),
-            form=None if file_form is None else steps.FileFormat(file_form),
+            _lake(lake, lake_format),
+            form=None if file_format is None else steps.FileFormat(file_format),
             mapping=mapping,
             job=job,
-            say=tell,
+            say=progress,
         )
     if as_json:
-        emit(done)
+        print_json(done)
     else:
-        rejected = counted(done.rejected, "row")
-        say(f"{counted(done.accepted, 'message')} of job {done.job!r}, {rejected} rejected")
+        rejected = quantity(done.rejected, "row")
+        print_text(f"job {done.job!r}: {quantity(done.accepted, 'message')} created, {rejected} rejected")
 
 
 @app.command()
@@ -144,7 +162,7 @@ def archive(
     lake: LakePath,
     checkpoint: Annotated[
         str | None,
-        typer.Option("--checkpoint", help="Where Spark keeps its place; in the lake unless given."),
+        typer.Option("--checkpoint", help="Where Spark keeps its position; default: in the lake."),
     ] = None,
     keep: Annotated[
         timedelta | None,
@@ -152,50 +170,59 @@ def archive(
             "--keep",
             parser=parse.duration,
             metavar=parse.DURATION,
-            help="Then drop history that is older and archived: 30d.",
+            help="Afterwards, drop archived history older than this: 30d.",
             show_default=False,
         ),
     ] = None,
-    form: Form = LakeForm.DELTA,
+    lake_format: LakeFormatChoice = LakeFormatOption.DELTA,
     master: Master = None,
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
     as_json: Json = False,
 ) -> None:
-    """Bring all attempts that have ended to the lake, each once; go on where the last run ended."""
-    with _session(master) as (spark, tell):
+    """Copy finished attempts to the lake, each once, continuing where the last run ended."""
+    with _spark_session(master) as (spark, progress):
         from lonnymq.pipeline import steps
 
         done = steps.archive(
-            spark, _source(dsn, schema), _lake(lake, form), checkpoint=checkpoint, keep=keep, say=tell
+            spark,
+            _source(dsn, schema),
+            _lake(lake, lake_format),
+            checkpoint=checkpoint,
+            keep=keep,
+            say=progress,
         )
     if as_json:
-        emit(done)
+        print_json(done)
     else:
         dropped = f", dropped {', '.join(done.pruned)}" if done.pruned else ""
-        say(f"{counted(done.rows, 'attempt')} archived{dropped}")
+        print_text(f"{quantity(done.rows, 'attempt')} archived{dropped}")
 
 
 @app.command()
 def analyse(
     lake: LakePath,
     window: Window = MINUTE,
-    is_full: Annotated[bool, typer.Option("--full", help="Compute every day again.")] = False,
-    form: Form = LakeForm.DELTA,
+    is_full: Annotated[bool, typer.Option("--full", help="Recompute all days.")] = False,
+    lake_format: LakeFormatChoice = LakeFormatOption.DELTA,
     master: Master = None,
     as_json: Json = False,
 ) -> None:
-    """Bring the figures of the days that have new attempts up to date."""
-    with _session(master) as (spark, tell):
+    """Update the figures of all days that have new attempts."""
+    with _spark_session(master) as (spark, progress):
         from lonnymq.pipeline import steps
 
         done = steps.analyse(
-            spark, _lake(lake, form), window_s=int(window.total_seconds()), is_full=is_full, say=tell
+            spark,
+            _lake(lake, lake_format),
+            window_s=int(window.total_seconds()),
+            is_full=is_full,
+            say=progress,
         )
     if as_json:
-        emit({"days": [day.isoformat() for day in done.days], "windows": done.windows})
+        print_json({"days": [day.isoformat() for day in done.days], "windows": done.windows})
     else:
-        say(f"{counted(len(done.days), 'day')} computed, {counted(done.windows, 'window')}")
+        print_text(f"{quantity(len(done.days), 'day')} computed, {quantity(done.windows, 'window')}")
 
 
 @app.command()
@@ -203,34 +230,34 @@ def report(
     lake: LakePath,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("report.html"),
     window: Window = MINUTE,
-    form: Form = LakeForm.DELTA,
+    lake_format: LakeFormatChoice = LakeFormatOption.DELTA,
     master: Master = None,
     as_json: Json = False,
 ) -> None:
-    """Write what was found as one HTML file: who waited, why, and for how long."""
-    with _session(master) as (spark, tell):
+    """Write a report as one HTML file: who waited, why, and for how long."""
+    with _spark_session(master) as (spark, progress):
         from lonnymq.pipeline import steps
 
         window_s = int(window.total_seconds())
-        written = steps.report(spark, _lake(lake, form), output, window_s=window_s, say=tell)
+        written = steps.report(spark, _lake(lake, lake_format), output, window_s=window_s, say=progress)
     if as_json:
-        emit({"report": str(written)})
+        print_json({"report": str(written)})
     else:
-        say(f"the report is at {written}")
+        print_text(f"report written to {written}")
 
 
 @contextmanager
-def _session(master: str | None) -> Iterator[tuple["SparkSession", "Say"]]:
-    """Start Spark, with its progress on stderr where somebody looks; end it with the command."""
+def _spark_session(master: str | None) -> Iterator[tuple["SparkSession", "Say"]]:
+    """Start Spark for one command, and show progress on stderr."""
     missing = [name for name in ("pyspark", "pyarrow", "deltalake") if importlib.util.find_spec(name) is None]
     if missing:
-        warn(f"the pipeline needs {missing[0]}", install_advice("spark"))
-        raise typer.Exit(Exit.USAGE)
+        print_error(f"the pipeline needs {missing[0]}", install_advice("spark"))
+        raise typer.Exit(CommandExit.USAGE)
     from lonnymq.pipeline.session import borrowed
 
     to = console(is_error=True)
     if not to.is_terminal:
-        # For logs: one line per step.
+        # Not a terminal: one line per step.
         with borrowed(master) as spark:
             yield spark, lambda line: to.print(visible(line), soft_wrap=True)
         return
@@ -238,10 +265,10 @@ def _session(master: str | None) -> Iterator[tuple["SparkSession", "Say"]]:
         yield spark, lambda line: status.update(visible(line))
 
 
-def _lake(path: str, form: LakeForm) -> "Lake":
+def _lake(path: str, lake_format: LakeFormatOption) -> "Lake":
     from lonnymq.pipeline.steps import Lake, LakeFormat
 
-    return Lake(path, LakeFormat(form))
+    return Lake(path, LakeFormat(lake_format))
 
 
 def _source(dsn: str, schema: str) -> "Source":

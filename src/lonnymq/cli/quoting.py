@@ -1,4 +1,4 @@
-"""Text from strangers, made harmless as JSON and in a command that is advised. Pure."""
+"""Quote untrusted text for JSON output, and for the shell and SQL commands that hints contain."""
 
 import json
 import shlex
@@ -7,33 +7,33 @@ from typing import Any
 from lonnymq.texts import escaped, visible
 
 
-def json_text(value: Any) -> str:
-    """Return a value as JSON on one line that can be shown: what `visible` would change is escaped."""
+def json_line(value: Any) -> str:
+    """Return a value as JSON on one line; characters that `visible` would change are escaped."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
-    # Such characters occur in strings only: JSON's own are plain.
+    # Such characters can occur only inside strings: JSON's syntax is ASCII.
     return escaped(text, "", lambda character: json.dumps(character)[1:-1])
 
 
-def shell(name: str) -> str:
-    """Return a name as an argument that can be copied into a shell."""
+def shell_argument(name: str) -> str:
+    """Return a name as one argument of a shell command."""
     quoted = shlex.quote(name)
     if visible(name, keep="") != name:
-        inner = escaped(name.replace("\\", "\\\\").replace("'", "\\'"), "", _code)
+        inner = escaped(name.replace("\\", "\\\\").replace("'", "\\'"), "", _unicode_escape)
         quoted = f"$'{inner}'"
     return f"-- {quoted}" if name.startswith("-") else quoted
 
 
-def sql_text(text: str) -> str:
-    """Return a text as a literal that can be copied into SQL."""
+def sql_literal(text: str) -> str:
+    """Return a text as an SQL literal."""
     if visible(text, keep="") == text and "\\" not in text:
         return "'" + text.replace("'", "''") + "'"
-    return "E'" + escaped(text.replace("\\", "\\\\").replace("'", "''"), "", _code) + "'"
+    return "E'" + escaped(text.replace("\\", "\\\\").replace("'", "''"), "", _unicode_escape) + "'"
 
 
-def sql_name(name: str) -> str:
-    """Return a name as an identifier that can be copied into SQL."""
+def sql_identifier(name: str) -> str:
+    """Return a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def _code(character: str) -> str:
+def _unicode_escape(character: str) -> str:
     return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else f"\\U{ord(character):08x}"

@@ -1,4 +1,4 @@
-"""sql: what install or migrate would run, for those who apply it themselves."""
+"""sql: print what install or migrate would run, to apply it with another tool."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from lonnymq import SchemaMissing
-from lonnymq.cli.connect import opened
+from lonnymq.cli.connect import open_queue
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Schema
 from lonnymq.schema import sql_text
 
@@ -17,12 +17,12 @@ class Script(StrEnum):
 
 
 def sql(
-    script: Annotated[Script, typer.Argument(help="Whose script.")] = Script.INSTALL,
+    script: Annotated[Script, typer.Argument(help="Which script to print.")] = Script.INSTALL,
     from_version: Annotated[
         int | None,
         typer.Option(
             "--from-version",
-            help="migrate: the version to start from; without it the database is asked.",
+            help="For migrate: the version to start from; default: the database's.",
             show_default=False,
         ),
     ] = None,
@@ -31,13 +31,13 @@ def sql(
 ) -> None:
     """Print the SQL that install or migrate would run, as one transaction.
 
-    For install no database is needed: lonnymq sql | psql mydb
+    The script of install needs no database: lonnymq sql | psql mydb
     """
     if script is Script.INSTALL:
         if from_version is not None:
-            raise typer.BadParameter("--from-version is for migrate")
+            raise typer.BadParameter("--from-version works only with migrate")
     elif from_version is None:
-        with opened(dsn, schema) as queue:
+        with open_queue(dsn, schema) as queue:
             from_version = queue.schema_status().version
         if from_version == 0:
             raise SchemaMissing(f"there is no queue in schema {schema!r} to migrate: run `lonnymq install`")

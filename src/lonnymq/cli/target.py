@@ -1,4 +1,4 @@
-"""What `module:attribute` names: an App, a worker, a handler, or a function that makes one of them."""
+"""Load what `lonnymq work` is to run: `module:attribute` names an App, a Worker, a handler or a factory."""
 
 import importlib
 import inspect
@@ -16,69 +16,71 @@ from lonnymq.tasks import App, PreparedTask, Task
 from lonnymq.texts import MAX_LINE, cut, shown
 from lonnymq.worker import Handler, Worker
 
-MOST_SUGGESTED = 3
-EXPECTED = "an App, a Worker, a Handler, a function of a message, or a function that returns one of these"
+MAX_SUGGESTIONS = 3
+EXPECTED = (
+    "an App, a Worker, a Handler, a function that takes a message, or a function that returns one of these"
+)
 
 
-def found(target: str) -> Any:
-    """Import what is named; modules are looked for in the working directory too."""
+def load_target(target: str) -> Any:
+    """Import the target; modules are searched for in the working directory too."""
     module_name, _, attribute = target.partition(":")
     if not module_name:
-        raise typer.BadParameter(f"{target!r} must be module:attribute, such as shop.tasks:app")
+        raise typer.BadParameter(f"{target!r} must be module:attribute, for example shop.tasks:app")
     if module_name.endswith(".py"):
         dotted = ".".join(Path(module_name).with_suffix("").parts)
-        raise typer.BadParameter(f"{target!r} is a file: write {dotted}:{attribute or 'app'}")
+        raise typer.BadParameter(f"{target!r} is a file; write {dotted}:{attribute or 'app'}")
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
-    module = _imported(module_name)
+    module = _import_module(module_name)
     if not attribute:
         raise typer.BadParameter(f"{target!r} must be module:attribute, {_suggestion(module, module_name)}")
     try:
-        named = reduce(getattr, attribute.split("."), module)
+        value = reduce(getattr, attribute.split("."), module)
     except AttributeError:
-        choices = _choices(module, module_name)
-        hint = f"; did you mean {choices}?" if choices else ""
-        raise typer.BadParameter(f"module {module_name!r} has no {attribute!r}{hint}") from None
+        candidates = _candidates(module, module_name)
+        hint = f"; did you mean {candidates}?" if candidates else ""
+        raise typer.BadParameter(f"module {module_name!r} has no attribute {attribute!r}{hint}") from None
     except (Exception, SystemExit) as error:
-        raise typer.BadParameter(_failure(f"looking up {target!r}", error)) from error
-    return _made(named, target)
+        raise typer.BadParameter(_user_error(f"looking up {target!r}", error)) from error
+    return _resolve(value, target)
 
 
 def _suggestion(module: Any, name: str) -> str:
-    """Return what could have been meant by a module alone."""
-    if choices := _choices(module, name):
-        return f"so write {choices}"
-    return f"such as {name}:app; the module has neither an App, nor a Worker, nor a Handler"
+    """Return how to complete a target that names only a module."""
+    if candidates := _candidates(module, name):
+        return f"for example {candidates}"
+    return f"for example {name}:app; the module has no App, Worker or Handler"
 
 
-def _choices(module: Any, name: str) -> str:
-    """Return what of a module can be worked, as one would type it."""
+def _candidates(module: Any, name: str) -> str:
+    """Return targets in the module, as a user would type them."""
     names = [one for one, value in vars(module).items() if isinstance(value, App | Worker | Handler)]
-    return " or ".join(f"{name}:{one}" for one in names[:MOST_SUGGESTED])
+    return " or ".join(f"{name}:{one}" for one in names[:MAX_SUGGESTIONS])
 
 
-def _imported(name: str) -> Any:
+def _import_module(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
-            raise typer.BadParameter(_absence(name)) from None
-        raise typer.BadParameter(_failure(f"importing {name!r}", error)) from error
-    # A module that ends the program when it is imported would seem to have worked everything.
+            raise typer.BadParameter(_missing_module(name)) from None
+        raise typer.BadParameter(_user_error(f"importing {name!r}", error)) from error
+    # Otherwise a module that exits on import would look like a worker that has finished.
     except (Exception, SystemExit) as error:
-        raise typer.BadParameter(_failure(f"importing {name!r}", error)) from error
+        raise typer.BadParameter(_user_error(f"importing {name!r}", error)) from error
 
 
-def _absence(name: str) -> str:
-    """Return that there is no such module; its last part may be an attribute, with a dot for the colon."""
+def _missing_module(name: str) -> str:
+    """Return the error for a missing module; the user may have written a dot instead of the colon."""
     parent, _, attribute = name.rpartition(".")
     if hasattr(sys.modules.get(parent), attribute):
         return f"there is no module {name!r}; did you mean {parent}:{attribute}?"
-    return f"there is no module {name!r}, here or in Python's path"
+    return f"there is no module {name!r} in the working directory or on Python's path"
 
 
-def _failure(what: str, error: BaseException) -> str:
-    """Return what went wrong in the user's own module, and where."""
+def _user_error(action: str, error: BaseException) -> str:
+    """Return the error that the user's code raised, and where."""
     if isinstance(error, SyntaxError):
         place = f"{error.filename}, line {error.lineno}"
     else:
@@ -86,44 +88,46 @@ def _failure(what: str, error: BaseException) -> str:
         own = [one for one in frames if Path(one.filename).is_relative_to(Path.cwd())]
         frame = (own or frames)[-1]
         place = f"{frame.filename}, line {frame.lineno}"
-    return f"{what} failed: {type(error).__name__}: {cut(str(error), MAX_LINE)} ({place})"
+    return f"{action} failed: {type(error).__name__}: {cut(str(error), MAX_LINE)} ({place})"
 
 
-def _made(named: Any, target: str) -> Any:
-    """Return what a worker can run; a function that can be called without arguments makes it."""
-    if isinstance(named, App | Worker | Handler):
-        return named
-    for task in (named, getattr(named, "__self__", None)):
+def _resolve(value: Any, target: str) -> Any:
+    """Return what a worker can run; a function without required arguments is called to create it."""
+    if isinstance(value, App | Worker | Handler):
+        return value
+    for task in (value, getattr(value, "__self__", None)):
         if isinstance(task, Task | PreparedTask):
-            raise typer.BadParameter(_task_refusal(task, target))
-    if not callable(named) or inspect.isclass(named):
-        raise typer.BadParameter(f"{target!r} must be {EXPECTED}, it is a {type(named).__name__}")
-    if owner := _strange_owner(named):
-        raise typer.BadParameter(f"{target!r} must be {EXPECTED}, of your own; this one is {owner}'s")
-    if not _is_factory(named):
+            raise typer.BadParameter(_task_hint(task, target))
+    if not callable(value) or inspect.isclass(value):
+        raise typer.BadParameter(f"{target!r} must be {EXPECTED}; it is of type {type(value).__name__}")
+    if owner := _library_of(value):
+        raise typer.BadParameter(
+            f"{target!r} must be {EXPECTED}, defined by your program; this one belongs to {owner}"
+        )
+    if not _is_factory(value):
         try:
-            return Handler(call=named)
+            return Handler(call=value)
         except InvalidArgument as error:
             raise typer.BadParameter(f"{target!r} must be {EXPECTED}: {error}") from None
-    if inspect.iscoroutinefunction(named):
+    if inspect.iscoroutinefunction(value):
         raise typer.BadParameter(
             f"{target!r} must be {EXPECTED}; it is an async function that takes no message"
         )
     try:
-        made = named()
+        made = value()
     except (Exception, SystemExit) as error:
-        raise typer.BadParameter(_failure(f"{target}()", error)) from error
+        raise typer.BadParameter(_user_error(f"{target}()", error)) from error
     if isinstance(made, Task | PreparedTask):
-        raise typer.BadParameter(_task_refusal(made, f"{target}()"))
+        raise typer.BadParameter(_task_hint(made, f"{target}()"))
     if isinstance(made, App | Worker | Handler):
         return made
     raise typer.BadParameter(
-        f"{target}() must return an App, a Worker or a Handler, it returned {shown(made)}"
+        f"{target}() must return an App, a Worker or a Handler; it returned {shown(made)}"
     )
 
 
-def _strange_owner(function: Any) -> str:
-    """Return whose function this is if it cannot be meant: json.dumps works no message, sys.exit ends us."""
+def _library_of(function: Any) -> str:
+    """Return the library that a function belongs to if it is Python's or ours, which cannot be a handler."""
     while isinstance(function, partial):
         function = function.func
     name = getattr(function, "__module__", None) or type(getattr(function, "__self__", function)).__module__
@@ -132,14 +136,14 @@ def _strange_owner(function: Any) -> str:
         return root
     if root not in sys.stdlib_module_names:
         return ""
-    # Somebody's own module may have the name of one of Python's.
+    # The user's own module may have the same name as one of Python's.
     file = getattr(sys.modules.get(root), "__file__", None)
-    is_pythons = file is None or Path(file).is_relative_to(sysconfig.get_path("stdlib"))
-    return "Python" if is_pythons else ""
+    is_stdlib = file is None or Path(file).is_relative_to(sysconfig.get_path("stdlib"))
+    return "Python" if is_stdlib else ""
 
 
 def _is_factory(function: Any) -> bool:
-    """Whether it needs no argument; a handler's message has no default."""
+    """Whether all parameters have defaults; a handler's message has none."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (ValueError, TypeError):
@@ -147,13 +151,13 @@ def _is_factory(function: Any) -> bool:
     return all(one.default is not one.empty or one.kind is one.VAR_KEYWORD for one in parameters)
 
 
-def _task_refusal(task: "Task[..., Any, Any] | PreparedTask[..., Any, Any]", target: str) -> str:
+def _task_hint(task: "Task[..., Any, Any] | PreparedTask[..., Any, Any]", target: str) -> str:
     if isinstance(task, PreparedTask):
         task = task.task
     module = target.partition(":")[0]
-    beside = [(module, name) for name, value in vars(sys.modules[module]).items() if value is task.app]
-    location = beside[0] if beside else task.app.location()
+    in_module = [(module, name) for name, value in vars(sys.modules[module]).items() if value is task.app]
+    location = in_module[0] if in_module else task.app.location()
     if location is None:
-        return f"{target} is a task; run the App that it belongs to"
+        return f"{target} is a task; run the App it belongs to instead"
     app = ":".join(location)
-    return f"{target} is a task of app {app}; run `lonnymq work {app}`"
+    return f"{target} is a task of the App {app}; run `lonnymq work {app}` instead"

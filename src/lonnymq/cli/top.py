@@ -13,14 +13,23 @@ from rich.text import Text
 
 from lonnymq import ChannelStatus, ConnectionLost, Queue, QueueActivity, QueueStatus
 from lonnymq.cli import channels
-from lonnymq.cli.connect import opened
+from lonnymq.cli.connect import open_queue
+from lonnymq.cli.formatting import quantity
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
-from lonnymq.cli.show import ENDLESS, GAP, Cell, as_text, console, emit, present, table
-from lonnymq.cli.words import counted
+from lonnymq.cli.output import (
+    COLUMN_GAP,
+    PIPE_WIDTH,
+    Cell,
+    build_table,
+    cell_text,
+    console,
+    print_json,
+    print_renderable,
+)
 
-# What a narrow terminal does without, the first first, until this much is left for names.
-DISPENSABLE = ("rate", "cap", "change", "oldest", "leased")
-LEAST_NAME = 16
+# Columns that a narrow terminal leaves out, in this order, until names have at least this width.
+OPTIONAL_COLUMNS = ("rate", "cap", "change", "oldest", "leased")
+MIN_NAME_WIDTH = 16
 
 
 @dataclass(frozen=True)
@@ -34,7 +43,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Rates:
-    """What happens per second, from two samples; `waiting` is the change of each channel's backlog."""
+    """Changes per second between two samples; `waiting` is the growth of each channel's backlog."""
 
     created: float
     released: float
@@ -43,43 +52,45 @@ class Rates:
 
 def top(
     interval: Annotated[
-        float, typer.Option("--interval", "-i", min=0.1, help="Seconds between two looks.")
+        float, typer.Option("--interval", "-i", min=0.1, help="Seconds between refreshes.")
     ] = 1.0,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="Number of channels.")] = 20,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=1000, help="Maximum number of channels.")
+    ] = 20,
     count: Annotated[
-        int | None, typer.Option("--count", min=1, help="End after this many looks.", show_default=False)
+        int | None, typer.Option("--count", min=1, help="Stop after this many refreshes.", show_default=False)
     ] = None,
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
     as_json: Json = False,
 ) -> None:
-    """Watch the busiest channels: waiting, leased, cap, rate limit, oldest, why they wait.
+    """Watch the busiest channels: waiting, leased, cap, rate limit, oldest message, why they wait.
 
-    Change is by how much a channel's waiting messages grow or shrink each second. Ctrl-C ends it.
-    With --json one line per look.
+    The column "change" shows by how many messages per second a channel's backlog grows or shrinks. Ctrl-C
+    stops it. With --json, one line is printed per refresh.
     """
     to = console()
-    with opened(dsn, schema) as queue:
-        looks = _looks(queue, limit, interval, count)
+    with open_queue(dsn, schema) as queue:
+        samples = _samples(queue, limit, interval, count)
         if as_json:
-            for sample, rates in looks:
+            for sample, rates in samples:
                 if sample is not None:
-                    emit({"status": sample.status, "rates": rates, "channels": sample.channels})
+                    print_json({"status": sample.status, "rates": rates, "channels": sample.channels})
         elif not to.is_terminal:
-            for sample, rates in looks:
-                present(_frame(sample, rates, ENDLESS))
+            for sample, rates in samples:
+                print_renderable(_frame(sample, rates, PIPE_WIDTH))
         else:
             with Live(console=to, screen=count is None, auto_refresh=False) as live:
-                for sample, rates in looks:
+                for sample, rates in samples:
                     live.update(_frame(sample, rates, to.width), refresh=True)
 
 
-def _looks(
+def _samples(
     queue: Queue, limit: int, interval_s: float, count: int | None
 ) -> Iterator[tuple[Sample | None, Rates | None]]:
-    """Yield samples; none for a look at which the database was away, once it has been there."""
-    last = _sample(queue, limit)
-    yield last, None
+    """Yield samples; None while the database is unreachable, unless it is so at the start."""
+    previous = _sample(queue, limit)
+    yield previous, None
     for _ in range(count - 1) if count is not None else iter(int, 1):
         time.sleep(interval_s)
         try:
@@ -87,20 +98,20 @@ def _looks(
         except ConnectionLost:
             yield None, None
             continue
-        yield sample, rates_between(last, sample)
-        last = sample
+        yield sample, rates_between(previous, sample)
+        previous = sample
 
 
 def _sample(queue: Queue, limit: int) -> Sample:
     return Sample(queue.status(), queue.activity(), queue.busiest(limit=limit))
 
 
-def rates_between(last: Sample, now: Sample) -> Rates:
-    seconds = max(0.001, (now.activity.at - last.activity.at).total_seconds())
-    before = {one.channel: one.waiting for one in last.channels}
+def rates_between(previous: Sample, now: Sample) -> Rates:
+    seconds = max(0.001, (now.activity.at - previous.activity.at).total_seconds())
+    before = {one.channel: one.waiting for one in previous.channels}
     return Rates(
-        max(0, now.activity.created - last.activity.created) / seconds,
-        max(0, now.activity.leased - last.activity.leased) / seconds,
+        max(0, now.activity.created - previous.activity.created) / seconds,
+        max(0, now.activity.leased - previous.activity.leased) / seconds,
         {
             one.channel: (one.waiting - before[one.channel]) / seconds
             for one in now.channels
@@ -111,15 +122,15 @@ def rates_between(last: Sample, now: Sample) -> Rates:
 
 def _frame(sample: Sample | None, rates: Rates | None, width: int) -> Group:
     if sample is None:
-        return Group(Text("no connection to the database; trying again", style="yellow"))
+        return Group(Text("no connection to the database; reconnecting", style="yellow"))
     status = sample.status
     figures = [
-        counted(status.channels, "channel"),
+        quantity(status.channels, "channel"),
         f"{status.waiting:,} waiting",
         f"{status.leased:,} leased",
         f"{status.expired:,} expired",
         f"{status.dead:,} dead",
-        f"{counted(status.sleepers, 'worker')} asleep",
+        f"{quantity(status.sleepers, 'worker')} asleep",
     ]
     if rates is not None:
         figures += [f"{rates.created:,.0f}/s created", f"{rates.released:,.0f}/s released"]
@@ -127,11 +138,11 @@ def _frame(sample: Sample | None, rates: Rates | None, width: int) -> Group:
     rows = channels.rows(sample.channels)
     for row, one in zip(rows, sample.channels, strict=True):
         row.insert(2, _change(rates.waiting.get(one.channel) if rates is not None else None))
-    return Group(*_lines(figures, width), Text(), _fitted(columns, rows, width))
+    return Group(*_lines(figures, width), Text(), _fit_table(columns, rows, width))
 
 
 def _lines(figures: Sequence[str], width: int) -> list[Text]:
-    """Return figures on as few lines as the terminal has room for, none of them broken."""
+    """Return the figures on as few lines as fit the terminal, without breaking a figure."""
     lines: list[Text] = []
     for figure in figures:
         number, _, word = figure.partition(" ")
@@ -143,22 +154,22 @@ def _lines(figures: Sequence[str], width: int) -> list[Text]:
     return lines
 
 
-def _fitted(columns: Sequence[str], rows: Sequence[Sequence[Cell]], width: int) -> Table:
-    """Return a table of one line per channel: columns that do not fit are left out, names cut."""
-    shown = [[as_text(cell, keep="") for cell in row] for row in rows]
+def _fit_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], width: int) -> Table:
+    """Return a table of one line per channel: columns that do not fit are left out, and long names cut."""
+    shown = [[cell_text(cell, keep="") for cell in row] for row in rows]
     names = [column.lstrip(">") for column in columns]
     widths = [max(len(name), *(row[place].cell_len for row in shown), 0) for place, name in enumerate(names)]
     kept = list(range(len(columns)))
 
-    def room() -> int:
-        return width - sum(widths[place] + GAP for place in kept[1:])
+    def name_width() -> int:
+        return width - sum(widths[place] + COLUMN_GAP for place in kept[1:])
 
-    for name in DISPENSABLE:
-        if room() < min(LEAST_NAME, widths[0]):
+    for name in OPTIONAL_COLUMNS:
+        if name_width() < min(MIN_NAME_WIDTH, widths[0]):
             kept.remove(names.index(name))
     for row in shown:
-        row[0].truncate(max(1, room()), overflow="ellipsis")
-    return table([columns[place] for place in kept], [[row[place] for place in kept] for row in shown])
+        row[0].truncate(max(1, name_width()), overflow="ellipsis")
+    return build_table([columns[place] for place in kept], [[row[place] for place in kept] for row in shown])
 
 
 def _change(per_second: float | None) -> str | None:

@@ -1,7 +1,7 @@
-"""The server's clock is stepped by an hour, forward and back, while everybody works.
+"""The server's clock steps forward and back by hours while messages are produced and handled.
 
-After a step back, retries from before it are due in an hour; everything else must flow. The last step is
-forward, past every time that was seen, so that all of them are due in the end.
+After a step back, earlier retries are due only in an hour; everything else must flow. The last step goes
+forward past all earlier times, so that all retries are due in the end.
 """
 
 import os
@@ -14,35 +14,35 @@ from lonnymq.embedded import EmbeddedServer, environment
 from tests.chaos import servers
 from tests.chaos.account import Account
 from tests.chaos.evidence import connect
+from tests.chaos.harness import Harness
 from tests.chaos.run import Run, Scenario, Skip
-from tests.chaos.stage import Stage
 
 LIBRARIES = ("/usr/lib/*/faketime/libfaketimeMT.so.1", "/usr/lib/faketime/libfaketimeMT.so.1")
 HOUR_S = 3600
 STEPS_S = (HOUR_S, 0, -HOUR_S, 2 * HOUR_S)
-# How long the library trusts an offset that it has read.
+# How long libfaketime caches an offset that it has read.
 CACHE_S = 1
 
 
-def play(run: Run) -> Account:
+def execute(run: Run) -> Account:
     offset = run.directory / "offset"
-    step(offset, 0)
-    with faked_clock(offset):
+    set_offset(offset, 0)
+    with use_fake_clock(offset):
         server = servers.start(run)
-    require_faked(server, offset)
-    stage = Stage(run, server.dsn)
-    stage.usual_cast()
+    require_fake_clock(server, offset)
+    harness = Harness(run, server.dsn)
+    harness.start_default_members()
     for seconds in STEPS_S:
-        step(offset, seconds)
-        run.say(f"the server's clock is {seconds / HOUR_S:+g} h off")
+        set_offset(offset, seconds)
+        run.say(f"the server's clock is off by {seconds / HOUR_S:+g} h")
         time.sleep(2 * CACHE_S)
-        stage.require_recovery(time.monotonic(), f"a step to {seconds / HOUR_S:+g} h")
-        stage.pause(run.seconds / len(STEPS_S))
-    return stage.settle(stage.allow(is_clock_steady=False))
+        harness.require_recovery(time.monotonic(), f"a step to {seconds / HOUR_S:+g} h")
+        harness.pause(run.seconds / len(STEPS_S))
+    return harness.finish(harness.rules_with(is_clock_steady=False))
 
 
-def step(offset: Path, seconds: int) -> None:
-    """Set the clock; by a rename, so that nobody reads half a number."""
+def set_offset(offset: Path, seconds: int) -> None:
+    """Set the server's clock; the file is renamed into place, so that nobody reads half a number."""
     fresh = offset.with_suffix(".fresh")
     fresh.write_text(f"{seconds:+d}\n")
     fresh.chmod(0o644)
@@ -50,8 +50,8 @@ def step(offset: Path, seconds: int) -> None:
 
 
 @contextmanager
-def faked_clock(offset: Path) -> Iterator[None]:
-    """Servers that are started inside take their time from the file."""
+def use_fake_clock(offset: Path) -> Iterator[None]:
+    """Make servers that are started inside this block take their time from the file."""
     found = [path for pattern in LIBRARIES for path in Path("/").glob(pattern.lstrip("/"))]
     if not found:
         raise Skip("needs libfaketime, for example: apt-get install faketime")
@@ -59,14 +59,14 @@ def faked_clock(offset: Path) -> Iterator[None]:
         "LD_PRELOAD": str(found[0]),
         "FAKETIME_TIMESTAMP_FILE": str(offset),
         "FAKETIME_CACHE_DURATION": str(CACHE_S),
-        # Waits are not to be stepped, only the time of day.
+        # Step only the time of day, not the clock that times waits.
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         "DONT_FAKE_MONOTONIC": "1",
         "NO_FAKE_STAT": "1",
     }
     before, inherited = dict(os.environ), environment.INHERITED
     os.environ.update(variables)
-    # A server inherits few variables.
+    # The embedded server inherits only these variables.
     environment.INHERITED = (*inherited, *variables)
     try:
         yield
@@ -77,16 +77,16 @@ def faked_clock(offset: Path) -> Iterator[None]:
         os.environ.update(before)
 
 
-def require_faked(server: EmbeddedServer, offset: Path) -> None:
-    """Prove that the server's clock follows the file."""
-    step(offset, 10 * HOUR_S)
+def require_fake_clock(server: EmbeddedServer, offset: Path) -> None:
+    """Skip the scenario unless the server's clock follows the file."""
+    set_offset(offset, 10 * HOUR_S)
     time.sleep(2 * CACHE_S)
     with connect(server.dsn) as connection:
         row = connection.execute("select extract(epoch from clock_timestamp())::float8").fetchone()
-    step(offset, 0)
+    set_offset(offset, 0)
     time.sleep(2 * CACHE_S)
     if row is None or row[0] - time.time() < 9 * HOUR_S:
-        raise Skip("needs a PostgreSQL whose clock libfaketime can set, and this one's does not move")
+        raise Skip("needs a PostgreSQL whose clock libfaketime can set, and this one's did not change")
 
 
-SCENARIO = Scenario("clock-steps", "the server's clock steps by hours, forward and back", 30, play)
+SCENARIO = Scenario("clock-steps", "the server's clock steps by hours, forward and back", 30, execute)

@@ -1,41 +1,41 @@
-"""The primary is killed and its standby promoted; members find it by a DSN that names both.
+"""The primary is killed and its standby promoted; the members' DSN names both hosts.
 
-Synchronous: every acknowledged message survives. Asynchronous: replication is held up for a moment before the
-kill, so that there is a tail to lose; nothing that was acknowledged before it may be lost.
+Synchronous: every acknowledged message survives. Asynchronous: replication stalls for a moment before the
+kill, so that there is a tail to lose; no message acknowledged before that may be lost.
 """
 
 import time
 from functools import partial
 
 from tests.chaos.account import Account
+from tests.chaos.harness import Harness
 from tests.chaos.run import Run, Scenario
 from tests.chaos.servers import start_pair
-from tests.chaos.stage import Stage
 
-HELD_UP_S = 1.0
-# The standby may be this far behind before replication is held up.
+STALL_S = 1.0
+# The standby may lag this far behind before replication stalls.
 LAG_S = 1.0
 
 
-def play(run: Run, *, is_synchronous: bool) -> Account:
+def execute(run: Run, *, is_synchronous: bool) -> Account:
     pair = start_pair(run, is_synchronous=is_synchronous)
-    stage = Stage(run, pair.dsn)
-    stage.usual_cast()
-    stage.pause(run.seconds / 2)
-    tail_began = time.monotonic() - LAG_S
+    harness = Harness(run, pair.dsn)
+    harness.start_default_members()
+    harness.pause(run.seconds / 2)
+    tail_start = time.monotonic() - LAG_S
     if not is_synchronous:
         pair.replication.stall()
-        stage.pause(HELD_UP_S)
+        harness.pause(STALL_S)
     pair.primary.kill()
-    tail = (tail_began, time.monotonic())
-    run.say("the primary is dead")
+    tail = (tail_start, time.monotonic())
+    run.say("the primary was killed")
     promoted_at = pair.promote()
-    stage.require_recovery(promoted_at, "the promotion")
-    stage.pause(run.seconds / 2)
-    account = stage.settle(stage.rules if is_synchronous else stage.allow(tail=tail))
+    harness.require_recovery(promoted_at, "the promotion")
+    harness.pause(run.seconds / 2)
+    account = harness.finish(harness.rules if is_synchronous else harness.rules_with(tail=tail))
     if not is_synchronous and not account.lost_tail:
         account.problems.append(
-            "nothing was lost with the tail: this run did not test an asynchronous failover"
+            "nothing was lost with the tail, so this run did not test an asynchronous failover"
         )
     return account
 
@@ -45,12 +45,12 @@ SCENARIOS = [
         "failover-synchronous",
         "promote a synchronous standby: nothing acknowledged is lost",
         25,
-        partial(play, is_synchronous=True),
+        partial(execute, is_synchronous=True),
     ),
     Scenario(
         "failover-asynchronous",
         "promote an asynchronous standby: only the unreplicated tail is lost",
         25,
-        partial(play, is_synchronous=False),
+        partial(execute, is_synchronous=False),
     ),
 ]

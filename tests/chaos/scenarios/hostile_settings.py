@@ -1,7 +1,7 @@
-"""The database has settings that somebody else chose for somebody else's program.
+"""The database has defaults that were chosen for another program.
 
-First each is tried alone, on a database of its own, so that a failure has a name; then those that
-work alone together, under load.
+Each setting is first tried alone, in its own database, so that a failure can be attributed to it; then all
+settings that work alone are combined, under load.
 """
 
 import time
@@ -14,8 +14,8 @@ from lonnymq.embedded import EmbeddedServer
 from tests.chaos import servers
 from tests.chaos.account import Account
 from tests.chaos.evidence import connect
+from tests.chaos.harness import Harness
 from tests.chaos.run import Run, Scenario
-from tests.chaos.stage import Stage
 from tests.conftest import on_database
 
 SETTINGS = {
@@ -43,32 +43,32 @@ SETTINGS = {
 }
 
 
-def play(run: Run) -> Account:
+def execute(run: Run) -> Account:
     server = servers.start(run)
-    broken = {name: error for name in SETTINGS if (error := tried_alone(server, name))}
-    run.say(f"{len(SETTINGS)} settings tried alone, {len(broken)} break the queue")
+    broken = {name: error for name in SETTINGS if (error := try_setting(server, name))}
+    run.say(f"{len(SETTINGS)} settings tried one by one, {len(broken)} of them break the queue")
     together = {name: value for name, value in SETTINGS.items() if name not in broken}
-    stage = Stage(run, hostile_database(server, "together", together))
+    harness = Harness(run, create_hostile_database(server, "together", together))
     for name, error in broken.items():
-        stage.problem(f"with {name} = {SETTINGS[name]}: {error}")
-    stage.usual_cast()
+        harness.problem(f"with {name} = {SETTINGS[name]}: {error}")
+    harness.start_default_members()
     began = time.monotonic()
-    stage.pause(run.seconds)
-    stage.require_flow(5, f"with {len(together)} settings", since=began, workers=stage.workers)
-    return stage.settle()
+    harness.pause(run.seconds)
+    harness.require_flow(5, f"with {len(together)} settings", since=began, workers=harness.workers)
+    return harness.finish()
 
 
-def tried_alone(server: EmbeddedServer, name: str) -> str:
-    """Take one message through its life, and return what went wrong."""
+def try_setting(server: EmbeddedServer, name: str) -> str:
+    """Take one message through its whole life, and return what went wrong, or an empty string."""
     try:
-        dsn = hostile_database(server, f"with {name}", {name: SETTINGS[name]})
+        dsn = create_hostile_database(server, f"with {name}", {name: SETTINGS[name]})
         with Queue(dsn) as queue:
             queue.install()
             queue.set(history="full")
             queue.channel("a").set(max_concurrency=1)
             queue.enqueue("a", {"n": 1}, key="one")
             [message] = queue.dequeue(wait=2.0)
-            message.defer(state={"n": 2}, error="once more")
+            message.defer(state={"n": 2}, error="try again")
             [message] = queue.dequeue(wait=2.0)
             message.heartbeat(lease_s=60)
             ended = (message.payload, message.state, message.complete())
@@ -80,12 +80,12 @@ def tried_alone(server: EmbeddedServer, name: str) -> str:
     return ""
 
 
-def hostile_database(server: EmbeddedServer, name: str, settings: dict[str, str]) -> str:
-    """Make a database whose sessions begin with these settings."""
+def create_hostile_database(server: EmbeddedServer, name: str, settings: dict[str, str]) -> str:
+    """Create a database with these defaults, and return its DSN."""
     with connect(server.dsn) as connection:
         connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
         for setting, value in settings.items():
-            # A list of values must not become one value with a comma in it.
+            # A list of values must not become one value that contains a comma.
             values = sql.SQL(", ").join(sql.Literal(one.strip()) for one in value.split(","))
             connection.execute(
                 sql.SQL("alter database {} set {} to {}").format(
@@ -95,4 +95,4 @@ def hostile_database(server: EmbeddedServer, name: str, settings: dict[str, str]
     return on_database(server.dsn, name.replace(" ", "%20"))
 
 
-SCENARIO = Scenario("hostile-settings", "settings of the database that were meant for others", 15, play)
+SCENARIO = Scenario("hostile-settings", "database settings that were meant for another program", 15, execute)

@@ -1,4 +1,4 @@
-"""Producers and workers are killed, stopped and continued at random, again and again."""
+"""Producers and workers are killed, stopped and continued at random."""
 
 import signal
 import time
@@ -6,27 +6,27 @@ from typing import TYPE_CHECKING
 
 from tests.chaos import servers
 from tests.chaos.account import Account
+from tests.chaos.harness import LEASE_S, Harness
 from tests.chaos.run import Run, Scenario
-from tests.chaos.stage import LEASE_S, Stage
 
 if TYPE_CHECKING:
     from tests.chaos.members import Member
 
-# The longest stop lasts twice as long as a lease.
-MOST_STOPPED_S = 2 * LEASE_S
+# The longest stop lasts for two leases.
+MAX_STOP_S = 2 * LEASE_S
 
 
-def play(run: Run) -> Account:
+def execute(run: Run) -> Account:
     server = servers.start(run)
-    stage = Stage(run, server.dsn)
+    harness = Harness(run, server.dsn)
     began = time.monotonic()
     for _ in range(3):
-        stage.worker()
+        harness.worker()
     for _ in range(2):
-        stage.producer()
-    for member in stage.members:
+        harness.producer()
+    for member in harness.members:
         member.is_expected_to_die = True
-    stage.until(lambda: not stage.idle_since(began), 30, "every producer and worker to begin")
+    harness.until(lambda: not harness.idle_since(began), 30, "every producer and worker to start")
     stopped: dict[Member, float] = {}
     kills = stops = 0
     began = time.monotonic()
@@ -35,21 +35,21 @@ def play(run: Run) -> Account:
         for member in [one for one, until in stopped.items() if until <= now]:
             del stopped[member]
             member.send(signal.SIGCONT)
-        member = run.random.choice(stage.members)
+        member = run.random.choice(harness.members)
         if member not in stopped:
             if run.random.random() < 0.5:
                 member.send(signal.SIGKILL)
                 kills += 1
             else:
                 member.send(signal.SIGSTOP)
-                stopped[member] = now + run.random.uniform(0.1, MOST_STOPPED_S)
+                stopped[member] = now + run.random.uniform(0.1, MAX_STOP_S)
                 stops += 1
-        stage.pause(run.random.uniform(0.2, 1.5))
+        harness.pause(run.random.uniform(0.2, 1.5))
     for member in stopped:
         member.send(signal.SIGCONT)
-    run.say(f"{kills} processes were killed, {stops} were stopped for up to {MOST_STOPPED_S:.0f} s")
-    stage.require_recovery(time.monotonic(), "the last kill", within_s=10)
-    return stage.settle()
+    run.say(f"{kills} processes were killed, {stops} were stopped for up to {MAX_STOP_S:.0f} s")
+    harness.require_recovery(time.monotonic(), "the last kill", within_s=10)
+    return harness.finish()
 
 
-SCENARIO = Scenario("soak", "kill, stop and continue producers and workers at random", 30, play)
+SCENARIO = Scenario("soak", "kill, stop and continue producers and workers at random", 30, execute)

@@ -1,1 +1,1 @@
-"""doctor: facts, what they mean, and what to do; `command.py` is the table of contents."""
+"""doctor: findings from facts about server and queue; `command.py` lists them all."""

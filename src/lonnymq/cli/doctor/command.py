@@ -1,4 +1,4 @@
-"""doctor: look at everything, and say what to do."""
+"""doctor: check everything that goes wrong with a queue, and say what to do."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -8,15 +8,13 @@ import typer
 from rich.text import Text
 
 from lonnymq import Queue, SchemaState
-from lonnymq.cli.connect import opened
-from lonnymq.cli.doctor import leases
-from lonnymq.cli.doctor import queue as of_queue
-from lonnymq.cli.doctor import server as of_server
-from lonnymq.cli.doctor.finding import Finding, Level, Vitals
-from lonnymq.cli.exits import Exit
+from lonnymq.cli.connect import open_queue
+from lonnymq.cli.doctor import lease_findings, queue_findings, server_findings
+from lonnymq.cli.doctor.finding import Finding, Level, QueueFacts
+from lonnymq.cli.exit_codes import CommandExit
+from lonnymq.cli.formatting import quantity
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
-from lonnymq.cli.show import console, emit
-from lonnymq.cli.words import counted
+from lonnymq.cli.output import console, print_json
 from lonnymq.schema.examine import Examination
 from lonnymq.texts import visible
 
@@ -26,67 +24,67 @@ MARKS = {
     Level.WARNING: ("!", "yellow"),
     Level.PROBLEM: ("✗", "bold red"),
 }
-WORKABLE = (SchemaState.CURRENT, SchemaState.NEWER, SchemaState.OUTDATED)
+USABLE = (SchemaState.CURRENT, SchemaState.NEWER, SchemaState.OUTDATED)
 
 
 def doctor(
     quick: Annotated[
-        bool, typer.Option("--quick", help="Without the check, which reads the whole queue.")
+        bool, typer.Option("--quick", help="Skip the invariant check, which reads the whole queue.")
     ] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="End with 1 for warnings too.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings too.")] = False,
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
     as_json: Json = False,
 ) -> None:
-    """Look at everything that goes wrong with a queue, and say what to do.
+    """Check everything that commonly goes wrong with a queue, and say what to do about it.
 
-    Connection, versions, schema, privileges, owner, settings, long transactions, dead rows, workers, messages
-    that are worked for hours, stuck channels, history, and the queue's own check. Ends with 1 if there is a
-    problem. Changes nothing.
+    Looks at connection, versions, schema, privileges, owner, settings, long transactions, dead rows, workers,
+    messages leased for hours, stuck channels, history, and the queue's invariants. Changes nothing. The exit
+    code is 1 if there is a problem.
     """
-    with opened(dsn, schema) as queue:
+    with open_queue(dsn, schema) as queue:
         facts = queue.examine()
-        found = list(findings(facts, _vitals(queue, facts, quick), datetime.now(UTC)))
-    bad = (Level.PROBLEM, Level.WARNING) if strict else (Level.PROBLEM,)
-    is_healthy = not any(one.level in bad for one in found)
+        found = list(findings(facts, _queue_facts(queue, facts, quick), datetime.now(UTC)))
+    unhealthy = (Level.PROBLEM, Level.WARNING) if strict else (Level.PROBLEM,)
+    is_healthy = not any(one.level in unhealthy for one in found)
     if as_json:
-        emit({"is_healthy": is_healthy, "findings": found})
+        print_json({"is_healthy": is_healthy, "findings": found})
     else:
         _show(found)
     if not is_healthy:
-        raise typer.Exit(Exit.NO)
+        raise typer.Exit(CommandExit.NO)
 
 
-def findings(facts: Examination, vitals: Vitals, now: datetime) -> Iterator[Finding]:
-    """Yield what there is to say, in the order in which to mend it."""
-    yield from of_server.place(facts.server, now)
-    yield from of_server.schema(facts)
-    yield from of_server.privileges(facts)
-    yield from of_server.owner(facts)
-    yield from of_server.settings(facts.server)
-    yield from of_server.connections(facts.server)
-    yield from of_queue.holders(facts)
-    yield from of_queue.tables(facts)
-    if vitals.status is not None:
-        yield from of_queue.workers(vitals.status, facts)
-        yield from of_queue.history(vitals.status, vitals.partitions)
-    yield from leases.long_work(facts)
-    yield from of_queue.channels(facts)
-    if vitals.problems is not None:
-        yield from of_queue.invariants(vitals.problems)
-    yield from of_server.unchecked(facts)
+def findings(facts: Examination, queue: QueueFacts, now: datetime) -> Iterator[Finding]:
+    """Yield the findings in the order in which to fix them."""
+    yield from server_findings.server(facts.server, now)
+    yield from server_findings.schema(facts)
+    yield from server_findings.privileges(facts)
+    yield from server_findings.owner(facts)
+    yield from server_findings.settings(facts.server)
+    yield from server_findings.connections(facts.server)
+    yield from queue_findings.transactions(facts)
+    yield from queue_findings.tables(facts)
+    if queue.status is not None:
+        yield from queue_findings.workers(queue.status, facts)
+        yield from queue_findings.history(queue.status, queue.partitions)
+    yield from lease_findings.long_leases(facts)
+    yield from queue_findings.channels(facts)
+    if queue.problems is not None:
+        yield from queue_findings.invariants(queue.problems)
+    yield from server_findings.unchecked(facts)
 
 
-def _vitals(queue: Queue, facts: Examination, is_quick: bool) -> Vitals:
-    """Ask the queue what this role may ask; not where functions of others may answer."""
+def _queue_facts(queue: Queue, facts: Examination, is_quick: bool) -> QueueFacts:
+    """Query the queue as far as this role may, but never run functions that it does not trust."""
     may_be_called = facts.trust is not None and facts.trust.may_be_called
-    if facts.schema.state not in WORKABLE or not may_be_called:
-        return Vitals(None, None, None)
-    may = facts.privileges.functions
-    return Vitals(
-        queue.status() if "queue_status" in may else None,
-        queue.history.partitions() if "queue_status" in may else None,
-        queue.check() if "queue_check" in may and not is_quick else None,
+    if facts.schema.state not in USABLE or not may_be_called:
+        return QueueFacts(None, None, None)
+    allowed = facts.privileges.functions
+    return QueueFacts(
+        queue.status() if "queue_status" in allowed else None,
+        queue.history.partitions() if "queue_status" in allowed else None,
+        queue.check() if "queue_check" in allowed and not is_quick else None,
     )
 
 
@@ -104,6 +102,8 @@ def _show(found: list[Finding]) -> None:
     counts = {level: sum(one.level is level for one in found) for level in Level}
     to.print()
     if not counts[Level.PROBLEM] and not counts[Level.WARNING]:
-        to.print(Text("all is well", style="green"))
+        to.print(Text("no problems found", style="green"))
     else:
-        to.print(f"{counted(counts[Level.PROBLEM], 'problem')}, {counted(counts[Level.WARNING], 'warning')}")
+        to.print(
+            f"{quantity(counts[Level.PROBLEM], 'problem')}, {quantity(counts[Level.WARNING], 'warning')}"
+        )

@@ -1,12 +1,12 @@
-"""What a finding is."""
+"""Findings of the doctor, and what they are based on."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 from lonnymq import HistoryPartition, Problem, QueueStatus
 
-# Of many findings of a kind, so many are told.
-MOST_NAMED = 5
+# Of many findings of the same kind, only this many are listed.
+MAX_LISTED = 5
 
 
 class Level(StrEnum):
@@ -18,7 +18,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found, and what to do about it."""
+    """What is wrong or right, and what to do about it."""
 
     level: Level
     subject: str
@@ -27,8 +27,8 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Vitals:
-    """What the queue itself says; None where the role may not ask."""
+class QueueFacts:
+    """What the queue reports about itself; None where the role may not ask."""
 
     status: QueueStatus | None
     partitions: list[HistoryPartition] | None

@@ -1,5 +1,5 @@
--- channels: those whose next message has been due for a minute although it may be released, or waits behind a pause,
--- and for how long. The unqualified name is found by search_path.
+-- channels: channels whose next message has been due for over a minute, and for how long: either it may be released and
+-- is not, or the channel is paused. The unqualified name is resolved by search_path.
 select s.channel, s.reason, s.waiting::bigint, s.leased::bigint, s.overdue_s
 from (
   select v.channel, v.reason, v.waiting, v.leased, extract(epoch from clock_timestamp() - greatest(

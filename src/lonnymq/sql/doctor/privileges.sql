@@ -1,4 +1,4 @@
--- privileges: what this role may do with the queue in the schema that the setting lonnymq.examined names.
+-- privileges: what this role may do with the queue in the schema named by the setting lonnymq.examined.
 select n.oid is not null as is_there, coalesce(pg_has_role(current_user, n.nspowner, 'usage'), false) as is_owner,
   coalesce(array(
     select distinct p.proname::text from pg_proc p

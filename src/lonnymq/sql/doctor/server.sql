@@ -1,9 +1,9 @@
--- server: who and where this session is, how full the server is, and the settings that matter to a queue.
+-- server: this session's database and role, the server's version and connections, and the settings that affect a queue.
 select current_database()::text as database, current_user::text as role, r.rolsuper as is_superuser,
   pg_has_role(current_user, 'pg_read_all_stats', 'usage') as sees_all_sessions,
   current_setting('server_version_num')::integer as version_number, current_setting('server_version') as version,
   pg_is_in_recovery() as is_standby, clock_timestamp() as clock,
-  -- Not pg_stat_activity, which hides from most roles what others do.
+  -- Not pg_stat_activity, which hides other roles' sessions from most roles.
   (select coalesce(sum(d.numbackends), 0)::integer from pg_stat_database d) as connections,
   has_database_privilege(current_database(), 'create') as may_create_schema,
   (

@@ -1,4 +1,4 @@
--- tables: size, live and dead rows of the queue's tables, and when they were last vacuumed, as PostgreSQL last counted.
+-- tables: size, live and dead rows of the queue's tables by PostgreSQL's statistics, and when they were last vacuumed.
 select c.relname::text as name, pg_total_relation_size(c.oid) as bytes, coalesce(s.n_live_tup, 0) as live_rows,
   coalesce(s.n_dead_tup, 0) as dead_rows, greatest(s.last_autovacuum, s.last_vacuum) as vacuumed_at
 from pg_class c

@@ -1,4 +1,4 @@
-"""Values in words: for people, and as plain JSON for programs. Pure."""
+"""Format values: as text for people, and as JSON values for programs."""
 
 import base64
 import json
@@ -10,20 +10,20 @@ from enum import Enum
 from typing import Any
 
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
-# The calendar repeats itself.
-CALENDAR_YEARS, CALENDAR_DAYS = 400, 146_097
+# The Gregorian calendar repeats after this many years.
+CYCLE_YEARS, CYCLE_DAYS = 400, 146_097
 
 
-def one_line(text: str, most: int = 80) -> str:
-    """Return the text on one line, cut if it is long."""
+def one_line(text: str, max_length: int = 80) -> str:
+    """Return the text on one line, cut if it is too long."""
     line = " ".join(text.split())
-    return line if len(line) <= most else line[: most - 1] + "…"
+    return line if len(line) <= max_length else line[: max_length - 1] + "…"
 
 
-def span(seconds: float) -> str:
-    """Return a duration in its two largest units: 3m 12s."""
+def duration(seconds: float) -> str:
+    """Format a duration in its two largest units: 3m 12s."""
     if seconds < 0:
-        return "-" + span(-seconds)
+        return "-" + duration(-seconds)
     if seconds < 1:
         return f"{round(seconds * 1000)}ms"
     whole = int(seconds)
@@ -39,36 +39,38 @@ def span(seconds: float) -> str:
     return f"{whole}s" if seconds >= 10 else f"{seconds:.1f}".removesuffix(".0") + "s"
 
 
-def instant(at: datetime | None) -> str | None:
-    """Return an instant in UTC, to the second."""
+def timestamp(at: datetime | None) -> str | None:
+    """Format a time in UTC, to the second."""
     return None if at is None else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
-def moment(milliseconds: int) -> str:
-    """Return a number of milliseconds since 1970 as `instant` does; its year may be beyond 9999."""
+def timestamp_ms(milliseconds: int) -> str:
+    """Format milliseconds since 1970 like `timestamp`; the year may exceed 9999."""
     days, rest = divmod(milliseconds // 1000, 86_400)
-    cycles, day = divmod(days + date(1970, 1, 1).toordinal() - 1, CALENDAR_DAYS)
+    cycles, day = divmod(days + date(1970, 1, 1).toordinal() - 1, CYCLE_DAYS)
     at = datetime.combine(date.fromordinal(day + 1), datetime.min.time()) + timedelta(seconds=rest)
-    return f"{at.year + cycles * CALENDAR_YEARS:04d}-{at:%m-%d %H:%M:%S}Z"
+    return f"{at.year + cycles * CYCLE_YEARS:04d}-{at:%m-%d %H:%M:%S}Z"
 
 
-def ago(at: datetime | None, now: datetime) -> str | None:
-    """Return an instant and how far it is from now."""
+def timestamp_with_age(at: datetime | None, now: datetime) -> str | None:
+    """Format a time and its distance from now."""
     if at is None:
         return None
     seconds = (now - at).total_seconds()
     return (
-        f"{instant(at)}  ({span(seconds)} ago)" if seconds >= 0 else f"{instant(at)}  (in {span(-seconds)})"
+        f"{timestamp(at)}  ({duration(seconds)} ago)"
+        if seconds >= 0
+        else f"{timestamp(at)}  (in {duration(-seconds)})"
     )
 
 
-def counted(count: int, thing: str) -> str:
-    """Return a number of things: 1 message, 2,000 messages."""
+def quantity(count: int, thing: str) -> str:
+    """Format a number of things: 1 message, 2,000 messages."""
     return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
 
 
-def size(count: int) -> str:
-    """Return a number of bytes as people read it."""
+def byte_size(count: int) -> str:
+    """Format a number of bytes: 1.5 kB."""
     amount = float(count)
     for unit in ("B", "kB", "MB", "GB"):
         if amount < 1000:
@@ -77,20 +79,20 @@ def size(count: int) -> str:
     return f"{amount:.1f} TB"
 
 
-def limit(interval_ms: int | None, burst: int) -> str | None:
-    """Return a rate limit: 10/s, or 1 per 5s, and its burst."""
+def rate_limit(interval_ms: int | None, burst: int) -> str | None:
+    """Format a rate limit: 10/s, or 1 per 5s, and its burst."""
     if interval_ms is None:
         return None
     rate = (
         f"{1000 / interval_ms:g}/s"
         if interval_ms <= 1000 and 1000 % interval_ms == 0
-        else f"1 per {span(interval_ms / 1000)}"
+        else f"1 per {duration(interval_ms / 1000)}"
     )
     return f"{rate}, burst {burst}" if burst > 1 else rate
 
 
-def content(data: bytes | None) -> Any:
-    """Return bytes as bytes_as_json() does: JSON as JSON, other text as a string, anything else in base64."""
+def content_json(data: bytes | None) -> Any:
+    """Return bytes like bytes_as_json() in SQL: JSON as JSON, other text as a string, the rest as base64."""
     if data is None:
         return None
     try:
@@ -98,28 +100,28 @@ def content(data: bytes | None) -> Any:
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(data).decode("ascii")}
     try:
-        return json.loads(text, parse_constant=_refused, parse_float=_finite)
+        return json.loads(text, parse_constant=_reject_constant, parse_float=_parse_finite)
     except (ValueError, RecursionError):
         return text
 
 
-def _refused(constant: str) -> float:
-    """NaN and its kin: Python reads and writes them, JSON does not know them."""
+def _reject_constant(constant: str) -> float:
+    """Reject NaN and infinities, which Python reads and writes but JSON does not allow."""
     raise ValueError(constant)
 
 
-def _finite(text: str) -> float:
-    return number if math.isfinite(number := float(text)) else _refused(text)
+def _parse_finite(text: str) -> float:
+    return number if math.isfinite(number := float(text)) else _reject_constant(text)
 
 
 def content_text(data: bytes | None) -> str | None:
-    """Return bytes as a person reads them: text as it is, anything else by its first bytes."""
+    """Return bytes as text if they are UTF-8, otherwise in hexadecimal."""
     if data is None:
         return None
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        # A preview may end in the middle of a character.
+        # A preview may end inside a multi-byte character.
         if len(data) > 4:
             for end in (-1, -2, -3):
                 try:
@@ -129,10 +131,15 @@ def content_text(data: bytes | None) -> str | None:
         return "0x" + data.hex()
 
 
-def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it."""
+def content_with_size(data: bytes | None, size: int) -> str:
+    """Format a content below its full size; it may be a preview."""
+    return f"{byte_size(size)}\n{content_text(data)}"
+
+
+def json_value(value: Any) -> Any:
+    """Convert a value to what the json module can write."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: json_value(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, datetime):
@@ -140,11 +147,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, bytes):
-        return content(value)
+        return content_json(value)
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [json_value(item) for item in value]
     return value

@@ -1,4 +1,4 @@
-"""Looks at the run from sessions of its own: a table of who waits and why, and the cap all the time."""
+"""Monitors the run from separate sessions: a table of tenants, and samples of the capped tenant's leases."""
 
 import sys
 import threading
@@ -23,7 +23,7 @@ SIZES = {
 }
 TITLES = {
     "noisy": "noisy",
-    "small": f"{tenants.SMALL_TENANTS} small ones",
+    "small": f"{tenants.SMALL_TENANTS} small tenants",
     "capped": f"capped at {tenants.MAX_CONCURRENCY}",
     "throttled": f"one per {tenants.RELEASE_INTERVAL_MS} ms",
     "failing": "failing",
@@ -33,42 +33,42 @@ EVERY_S = 0.2
 
 @dataclass
 class Group:
-    """A tenant, or the ten small ones together."""
+    """The figures of one tenant, or of all small ones together."""
 
     waiting: int = 0
     leased: int = 0
     ended: int = 0
-    why: set[str] = field(default_factory=set)
+    reasons: set[str] = field(default_factory=set)
 
 
-class Watch:
-    """Shows how far everybody is, and counts the capped tenant's leases as often as it can."""
+class Monitor:
+    """Shows the progress of all tenants, and samples how many messages of the capped tenant are leased."""
 
     def __init__(self, queue: Queue, dsn: str) -> None:
         self._queue = queue
         self._dsn = dsn
-        self.looks = 0
-        self.most_leased = 0
+        self.samples = 0
+        self.max_leased = 0
         self.began = time.monotonic()
         self.elapsed = 0.0
 
-    def __enter__(self) -> "Watch":
+    def __enter__(self) -> "Monitor":
         self._connection = psycopg.connect(self._dsn, autocommit=True)
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._look_at_the_cap)
+        self._is_stopped = threading.Event()
+        self._thread = threading.Thread(target=self._sample_leases)
         self._thread.start()
         self._screen = Screen()
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.elapsed = time.monotonic() - self.began
-        self._is_over.set()
+        self._is_stopped.set()
         self._thread.join()
         self._connection.close()
         self._screen.close()
 
     def show(self) -> dict[str, Group]:
-        """Look once, show it, wait a moment, and return what was seen."""
+        """Read the figures, show them, wait a moment, and return them."""
         groups = self._groups()
         self._screen.show(groups, time.monotonic() - self.began)
         time.sleep(EVERY_S)
@@ -83,7 +83,7 @@ class Watch:
             group = groups[status.channel.partition("-")[0]]
             group.waiting += status.waiting
             group.leased += status.leased
-            group.why.add(status.reason.value)
+            group.reasons.add(status.reason.value)
         ended: list[tuple[Any, ...]] = self._connection.execute(
             "select split_part(channel, '-', 1), count(*) from lonnymq.history"
             " where outcome in ('completed', 'buried') group by 1"
@@ -92,19 +92,19 @@ class Watch:
             groups[name].ended = count
         return groups
 
-    def _look_at_the_cap(self) -> None:
+    def _sample_leases(self) -> None:
         with psycopg.connect(self._dsn, autocommit=True) as connection:
-            while not self._is_over.wait(0.005):
+            while not self._is_stopped.wait(0.005):
                 leased = connection.execute(
                     "select count(*) from lonnymq.lease_status where channel = 'capped'"
                 ).fetchone()
                 assert leased is not None
-                self.looks += 1
-                self.most_leased = max(self.most_leased, leased[0])
+                self.samples += 1
+                self.max_leased = max(self.max_leased, leased[0])
 
 
 class Screen:
-    """A table that changes or, where that is not possible, a line a second."""
+    """A live table or, without a terminal, one line per second."""
 
     def __init__(self) -> None:
         self._console = Console()
@@ -135,10 +135,10 @@ def table(groups: dict[str, Group], elapsed: float) -> Table:
     shown.add_column("tenant")
     for title in ("waiting", "leased", "ended"):
         shown.add_column(title, justify="right")
-    shown.add_column("why it waits")
+    shown.add_column("reason")
     for name, group in groups.items():
-        why = ", ".join(sorted(group.why - {"empty"})) or "-"
+        reasons = ", ".join(sorted(group.reasons - {"empty"})) or "-"
         shown.add_row(
-            TITLES[name], f"{group.waiting:,}", str(group.leased), f"{group.ended:,}/{SIZES[name]:,}", why
+            TITLES[name], f"{group.waiting:,}", str(group.leased), f"{group.ended:,}/{SIZES[name]:,}", reasons
         )
     return shown

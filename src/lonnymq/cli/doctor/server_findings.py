@@ -1,35 +1,35 @@
-"""Server, schema, privileges, settings, connections. Pure."""
+"""Findings about server, schema, privileges, owner, settings and connections."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
 from lonnymq import SchemaState
-from lonnymq.cli import words
-from lonnymq.cli.doctor.finding import MOST_NAMED, Finding, Level
-from lonnymq.cli.quoting import shell
+from lonnymq.cli import formatting
+from lonnymq.cli.doctor.finding import MAX_LISTED, Finding, Level
+from lonnymq.cli.quoting import shell_argument
 from lonnymq.schema.examine import Examination, ServerFacts
 from lonnymq.schema.step import quoted
 from lonnymq.schema.trust import named
 
-CLOCK_OFF_S = 5
+MAX_CLOCK_OFFSET_S = 5
 CONNECTIONS_WARNING, CONNECTIONS_PROBLEM = 0.8, 0.95
 
 
 @dataclass(frozen=True)
 class Risk:
-    """A setting with values that it should not have, what comes of them, and what to do."""
+    """A setting, its harmful values, their consequence, and what to do."""
 
     setting: str
     values: tuple[str, ...]
     level: Level
     consequence: str
     advice: str
-    # For a time limit: what is shorter than this, and not 0, which means none.
+    # For timeouts: shorter values are harmful, except for 0, which means no limit.
     below_ms: int = 0
 
-    def fits(self, value: str) -> bool:
-        """Whether this is a value that the setting should not have."""
+    def applies_to(self, value: str) -> bool:
+        """Whether this value of the setting is harmful."""
         number, _, unit = value.partition(" ")
         is_short = unit == "ms" and number.isdecimal() and 0 < int(number) < self.below_ms
         return value in self.values or is_short
@@ -42,87 +42,91 @@ RISKS = (
         "default_transaction_isolation",
         ("repeatable read", "serializable"),
         Level.PROBLEM,
-        "dequeue and acknowledgements refuse it on borrowed connections and behind PgBouncer",
+        "dequeue and acknowledgements fail on borrowed connections and behind PgBouncer",
         "alter role ... set default_transaction_isolation = 'read committed', or begin transactions with it",
     ),
     Risk(
         "default_transaction_read_only",
         ("on",),
         Level.PROBLEM,
-        "nothing can be created or worked on borrowed connections and behind PgBouncer",
+        "messages can be neither created nor leased on borrowed connections and behind PgBouncer",
         "alter role ... set default_transaction_read_only = off, or begin transactions as read write",
     ),
     Risk(
         "statement_timeout",
         (),
         Level.WARNING,
-        "it may cut off calls on borrowed connections and behind PgBouncer",
-        "make it 0 or at least 1s for the roles that use the queue",
+        "it may cancel calls on borrowed connections and behind PgBouncer",
+        "set it to 0 or at least 1s for the roles that use the queue",
         below_ms=1000,
     ),
     Risk(
         "transaction_timeout",
         (),
         Level.WARNING,
-        "it may cut off calls, and always cuts off bulk loads that take longer",
-        "make it 0 or at least 1s for the roles that use the queue",
+        "it may cancel calls, and always cancels bulk loads that take longer",
+        "set it to 0 or at least 1s for the roles that use the queue",
         below_ms=1000,
     ),
     Risk(
         "lock_timeout",
         (),
         Level.WARNING,
-        "calls on borrowed connections and behind PgBouncer raise Busy while a table is locked for a moment",
-        "make it 0 or at least 100ms for the roles that use the queue",
+        "calls on borrowed connections and behind PgBouncer raise Busy when a table is locked briefly",
+        "set it to 0 or at least 100ms for the roles that use the queue",
         below_ms=100,
     ),
     Risk(
         "fsync",
         ("off",),
         Level.WARNING,
-        "a crash of the machine may ruin the database",
+        "a crash of the machine may corrupt the database",
         "turn it on, except for tests",
     ),
     Risk(
-        "full_page_writes", ("off",), Level.WARNING, "a crash may ruin pages", "turn it on, except for tests"
+        "full_page_writes",
+        ("off",),
+        Level.WARNING,
+        "a crash may corrupt pages",
+        "turn it on, except for tests",
     ),
     Risk(
         "synchronous_commit",
         ("off",),
         Level.WARNING,
-        "a crash may lose the last moment's committed messages",
-        "leave it on; the queue itself turns it off where a loss is only a redelivery",
+        "a crash may lose messages committed just before it",
+        "leave it on; the queue itself turns it off where a loss only means a redelivery",
     ),
     Risk(
         "idle_in_transaction_session_timeout",
         ("0 ms",),
         Level.NOTE,
         "a forgotten transaction stays open indefinitely",
-        "set it for your applications' roles, say to 5min",
+        "set it for your applications' roles, for example to 5min",
     ),
 )
 
 
-def place(server: ServerFacts, now: datetime) -> Iterator[Finding]:
-    where = f"database {server.database!r} as {server.role!r}, PostgreSQL {server.version}"
-    if server.version_number < 140000:
+def server(facts: ServerFacts, now: datetime) -> Iterator[Finding]:
+    where = f"database {facts.database!r}, role {facts.role!r}, PostgreSQL {facts.version}"
+    if facts.version_number < 140000:
         yield Finding(
             Level.PROBLEM, "server", where, "the queue needs PostgreSQL 14 or newer: upgrade the server"
         )
-    elif server.is_standby:
+    elif facts.is_standby:
         yield Finding(
-            Level.PROBLEM, "server", f"{where}: a standby, which only reads", "point --dsn at the primary"
+            Level.PROBLEM, "server", f"{where}: a read-only standby", "connect to the primary with --dsn"
         )
     else:
         yield Finding(Level.OK, "server", where)
-    off_s = (server.clock - now).total_seconds()
-    if abs(off_s) > CLOCK_OFF_S:
-        side = "ahead of" if off_s > 0 else "behind"
+    offset_s = (facts.clock - now).total_seconds()
+    if abs(offset_s) > MAX_CLOCK_OFFSET_S:
+        side = "ahead of" if offset_s > 0 else "behind"
         yield Finding(
             Level.WARNING,
             "clock",
-            f"the server's clock is {words.span(abs(off_s))} {side} this machine's",
-            "the queue goes by the server's clock: --at would be early or late; set the clocks (NTP)",
+            f"the server's clock is {formatting.duration(abs(offset_s))} {side} this machine's",
+            "the queue uses the server's clock, so --at would be early or late: synchronize the clocks (NTP)",
         )
 
 
@@ -140,28 +144,29 @@ def schema(facts: Examination) -> Iterator[Finding]:
                 Level.PROBLEM,
                 "schema",
                 f"there is no {shown} in this database",
-                f"lonnymq install{missing_right}; or name another with --schema, or another --dsn",
+                f"lonnymq install{missing_right}; or choose another --schema or --dsn",
             )
         case SchemaState.OUTDATED:
             yield Finding(
                 Level.PROBLEM,
                 "schema",
-                f"{shown} is of another release, or made by hand: version {found.version} of {found.latest}",
-                "lonnymq migrate; messages stay and workers go on",
+                f"{shown} was installed by another release, or changed by hand:"
+                f" version {found.version} of {found.latest}",
+                "lonnymq migrate; messages stay, and workers may keep running",
             )
         case SchemaState.NEWER:
             yield Finding(
                 Level.NOTE,
                 "schema",
-                f"{shown} is of a newer release (version {found.version}), fine with this one",
-                "install a newer release of lonnymq here, when convenient",
+                f"{shown} is of a newer release (version {found.version}), which this one supports",
+                "install a newer release of lonnymq on this machine when convenient",
             )
         case SchemaState.INCOMPATIBLE:
             yield Finding(
                 Level.PROBLEM,
                 "schema",
-                f"{shown} is of a newer release (version {found.version}), unknown to this one",
-                "install a newer release of lonnymq here",
+                f"{shown} is of a newer release (version {found.version}), which this one does not support",
+                "install a newer release of lonnymq on this machine",
             )
 
 
@@ -173,24 +178,25 @@ def privileges(facts: Examination) -> Iterator[Finding]:
         return
     abilities = {
         "message_create": "create messages",
-        "message_dequeue": "work messages",
-        "channel_set": "operate",
-        "queue_status": "look",
+        "message_dequeue": "run workers",
+        "channel_set": "operate the queue",
+        "queue_status": "inspect the queue",
     }
-    may = [ability for function, ability in abilities.items() if function in facts.privileges.functions]
-    if may:
-        yield Finding(Level.OK, "privileges", f"this role may {', '.join(may)}")
+    allowed = [ability for function, ability in abilities.items() if function in facts.privileges.functions]
+    if allowed:
+        yield Finding(Level.OK, "privileges", f"this role may {', '.join(allowed)}")
     else:
         yield Finding(
             Level.PROBLEM,
             "privileges",
-            "this role may do nothing with the queue",
-            f"as the queue's owner: lonnymq grant {shell(facts.server.role)} producer|worker|operator|reader",
+            "this role has no privileges on the queue",
+            "as the queue's owner: lonnymq grant"
+            f" {shell_argument(facts.server.role)} producer|worker|operator|reader",
         )
 
 
 def unchecked(facts: Examination) -> Iterator[Finding]:
-    """What this role may not look at, and nobody has looked at therefore."""
+    """Report what was skipped because this role may not inspect it."""
     if facts.schema.state is SchemaState.MISSING:
         return
     trust = facts.trust
@@ -198,8 +204,8 @@ def unchecked(facts: Examination) -> Iterator[Finding]:
         yield Finding(
             Level.NOTE,
             "not checked",
-            "workers, history, channels, the queue's invariants: to look at them runs code of"
-            f" {trust.owner!r}, and this role is a superuser",
+            "workers, history, channels and the queue's invariants: this would run code of"
+            f" {trust.owner!r} with the rights of a superuser",
             f"if you trust that role, connect with its rights: options='-c role={trust.owner}' in the DSN",
         )
         return
@@ -209,18 +215,18 @@ def unchecked(facts: Examination) -> Iterator[Finding]:
         "channels": "channel_status" in facts.privileges.views,
         "the queue's invariants": "queue_check" in facts.privileges.functions,
     }
-    missing = [part for part, may in parts.items() if not may]
+    missing = [part for part, is_allowed in parts.items() if not is_allowed]
     if missing:
         yield Finding(
             Level.NOTE,
             "not checked",
-            f"this role may not look at {', '.join(missing)}",
-            f"as the queue's owner: lonnymq grant {shell(facts.server.role)} operator",
+            f"this role may not inspect {', '.join(missing)}",
+            f"as the queue's owner: lonnymq grant {shell_argument(facts.server.role)} operator",
         )
 
 
 def owner(facts: Examination) -> Iterator[Finding]:
-    """Who else can have code run with the rights of the queue's owner, and how far those reach."""
+    """Report who else can run code with the rights of the queue's owner, and how far those rights reach."""
     trust, found = facts.trust, facts.schema
     if trust is None or found.state is SchemaState.MISSING:
         return
@@ -229,48 +235,52 @@ def owner(facts: Examination) -> Iterator[Finding]:
         yield Finding(
             Level.PROBLEM,
             "owner",
-            f"others may create in the schema: {', '.join(trust.creators[:MOST_NAMED])};"
-            f" what they create there can run with the rights of {trust.owner!r}",
-            f"revoke create on schema {name} from {trust.revoking}; then look again for objects of others",
+            f"other roles may create objects in the schema: {', '.join(trust.creators[:MAX_LISTED])};"
+            f" such objects can run with the rights of {trust.owner!r}",
+            f"revoke create on schema {name} from {trust.revoking}; then run this again to find such objects",
         )
     if trust.strangers:
         yield Finding(
             Level.PROBLEM,
             "owner",
             f"the schema holds {named(trust.strangers)}, which can run with the rights of {trust.owner!r}",
-            f"drop what you do not know and all triggers, and make {trust.owner!r} the owner of the rest",
+            f"drop unknown objects and all triggers, and make {trust.owner!r} the owner of the rest",
         )
     if trust.owner_is_superuser:
         yield Finding(
             Level.WARNING,
             "owner",
             f"the queue's functions run with the rights of {trust.owner!r}, a superuser",
-            "give the queue to a role without rights of its own: docs/howto/least-privilege.md",
+            "give the queue to a role without other rights: docs/howto/least-privilege.md",
         )
     elif trust.is_closed:
-        yield Finding(Level.OK, "owner", f"the queue belongs to {trust.owner!r}, and holds nothing of others")
+        yield Finding(
+            Level.OK,
+            "owner",
+            f"the queue belongs to {trust.owner!r}, and its schema holds no objects of other roles",
+        )
 
 
 def settings(server: ServerFacts) -> Iterator[Finding]:
-    is_calm = True
+    are_fine = True
     for risk in RISKS:
         value = server.settings.get(risk.setting)
-        if value is not None and risk.fits(value):
-            is_calm = is_calm and risk.level is Level.NOTE
+        if value is not None and risk.applies_to(value):
+            are_fine = are_fine and risk.level is Level.NOTE
             shown = "0" if value == "0 ms" else value
             detail = f"{risk.setting} is {shown}: {risk.consequence}"
             yield Finding(risk.level, "settings", detail, risk.advice)
-    if is_calm:
-        yield Finding(Level.OK, "settings", "autovacuum, durability and isolation are as they should be")
+    if are_fine:
+        yield Finding(Level.OK, "settings", "autovacuum, durability and isolation are set as recommended")
 
 
 def connections(server: ServerFacts) -> Iterator[Finding]:
-    most = int(server.settings.get("max_connections", "0"))
-    if not most:
+    maximum = int(server.settings.get("max_connections", "0"))
+    if not maximum:
         return
-    share = server.connections / most
-    detail = f"{server.connections} of {most} connections are taken"
-    advice = "a pooler such as PgBouncer, fewer workers or smaller pools; or raise max_connections"
+    share = server.connections / maximum
+    detail = f"{server.connections} of {maximum} connections are in use"
+    advice = "use a pooler such as PgBouncer, fewer workers or smaller pools; or raise max_connections"
     if share >= CONNECTIONS_PROBLEM:
         yield Finding(Level.PROBLEM, "connections", detail, advice)
     elif share >= CONNECTIONS_WARNING:

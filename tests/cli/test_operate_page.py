@@ -1,4 +1,4 @@
-"""What the operator's page shows is run."""
+"""The commands on the page for operators work."""
 
 import shlex
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.examples.pages import ROOT, blocks
 PAGE: Path = ROOT / "docs" / "howto" / "operate.md"
 
 
-def test_every_command_of_the_operators_page_works(lonnymq: Run, queue: Queue) -> None:
+def test_every_command_on_the_operators_page_works(lonnymq: Run, queue: Queue) -> None:
     queue.channel("acme").set()
     queue.enqueue("acme", {"n": 1})
     lines = [line for block in blocks(PAGE, "sh") for line in block.code.splitlines()]
@@ -19,5 +19,5 @@ def test_every_command_of_the_operators_page_works(lonnymq: Run, queue: Queue) -
         words = shlex.split(line.rpartition("| ")[2])
         if words[0] == "lonnymq":
             given = '{"channel": "acme", "payload": 1}\n' if "|" in line else ""
-            ended = lonnymq(*words[1:], given=given)
-            assert ended.code == 0, (line, ended)
+            result = lonnymq(*words[1:], given=given)
+            assert result.code == 0, (line, result)

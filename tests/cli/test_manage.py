@@ -1,14 +1,14 @@
-"""channel, history, cron: steering a queue that runs."""
+"""channel, history and cron: managing a running queue."""
 
 import pytest
 
 from lonnymq import ChannelPolicy, NewMessage, Queue
-from lonnymq.cli.exits import Exit
+from lonnymq.cli.exit_codes import CommandExit
 from tests.cli.conftest import Run
 from tests.conftest import Connect
 
 
-def test_a_policy_is_changed_where_it_is_given(lonnymq: Run, queue: Queue) -> None:
+def test_channel_set_changes_only_the_given_options(lonnymq: Run, queue: Queue) -> None:
     shown = lonnymq("channel", "set", "acme", "--max-concurrency", "3", "--release-interval-ms", "5000")
     assert shown.code == 0
     assert "1 per 5" in shown.out
@@ -24,17 +24,17 @@ def test_a_policy_is_changed_where_it_is_given(lonnymq: Run, queue: Queue) -> No
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "error"),
     [
         (["--weight", "many"], "'many' is neither a whole number nor 'none'"),
         (["--weight", "0"], "weight must be a whole number between 1 and 1000"),
         (["--max-concurrency", "-1"], "max_concurrency must be"),
     ],
 )
-def test_a_wrong_policy_is_refused(lonnymq: Run, queue: Queue, arguments: list[str], words: str) -> None:
-    ended = lonnymq("channel", "set", "acme", *arguments)
-    assert ended.code == Exit.USAGE
-    assert words in ended.trouble
+def test_an_invalid_policy_is_refused(lonnymq: Run, queue: Queue, arguments: list[str], error: str) -> None:
+    result = lonnymq("channel", "set", "acme", *arguments)
+    assert result.code == CommandExit.USAGE
+    assert error in result.error_text
     assert queue.channels() == []
 
 
@@ -51,26 +51,26 @@ def test_a_channel_is_paused_explained_and_resumed(lonnymq: Run, queue: Queue) -
     assert "unknown: no message has been created" in lonnymq("channel", "explain", "nobody").out
 
 
-def test_a_channel_is_deleted_when_it_is_empty_and_somebody_says_yes(lonnymq: Run, queue: Queue) -> None:
+def test_an_empty_channel_is_deleted_after_confirmation(lonnymq: Run, queue: Queue) -> None:
     queue.enqueue("acme", 1)
-    assert lonnymq("channel", "delete", "acme", given="").code == Exit.NO
+    assert lonnymq("channel", "delete", "acme", given="").code == CommandExit.NO
     refused = lonnymq("channel", "delete", "acme", "--yes")
-    assert refused.code == Exit.NO
-    assert "has messages, so it stays" in refused.trouble
+    assert refused.code == CommandExit.NO
+    assert "still has messages, so it was not deleted" in refused.error_text
     queue.dequeue()[0].complete()
     assert lonnymq("channel", "delete", "acme", given="yes\n").out == "channel 'acme' is deleted\n"
-    assert "does not exist" in lonnymq("channel", "delete", "acme", "--yes").trouble
+    assert "does not exist" in lonnymq("channel", "delete", "acme", "--yes").error_text
 
 
-def test_what_another_transaction_holds_is_busy(lonnymq: Run, queue: Queue, connect: Connect) -> None:
+def test_locked_rows_exit_with_busy(lonnymq: Run, queue: Queue, connect: Connect) -> None:
     made = str(queue.enqueue("acme", 1).id)
     queue.channel("acme").set(weight=2)
     holder = connect()
     holder.execute("begin")
     holder.execute("select channel_set('acme', '{\"weight\": 3}')")
     holder.execute("select from message for update")
-    assert lonnymq("channel", "pause", "acme").code == Exit.BUSY
-    assert lonnymq("message", "cancel", made, "--yes").code == Exit.BUSY
+    assert lonnymq("channel", "pause", "acme").code == CommandExit.BUSY
+    assert lonnymq("message", "cancel", made, "--yes").code == CommandExit.BUSY
     holder.execute("rollback")
 
 
@@ -87,15 +87,15 @@ def test_history_is_turned_on_prepared_and_pruned(lonnymq: Run, queue: Queue, co
         "alter table history attach partition history_20200101"
         " for values from (1577836800000) to (1577923200000)"
     )
-    assert lonnymq("history", "prune", "--older-than", "90d", given="n\n").code == Exit.NO
+    assert lonnymq("history", "prune", "--older-than", "90d", given="n\n").code == CommandExit.NO
     asked = lonnymq("history", "prune", "--older-than", "90d", given="y\n")
     assert asked.out == "dropped history_20200101\n"
     assert asked.err == "Drop all history older than 90d? [y/N] "
     assert lonnymq("history", "prune", "--older-than", "90d", "--yes", "--json").json == {"pruned": []}
-    assert lonnymq("history", "prune", "--yes").code == Exit.USAGE
+    assert lonnymq("history", "prune", "--yes").code == CommandExit.USAGE
 
 
-def test_who_follows_history_is_shown_and_forgotten(lonnymq: Run, connect: Connect) -> None:
+def test_history_readers_are_listed_and_forgotten(lonnymq: Run, connect: Connect) -> None:
     assert lonnymq("history", "readers", "--json").json == {"readers": [], "blocker": None}
     connection, slow = connect(), connect()
     connection.execute("select history_follow('archive', null, null, null, false, 1, null)")
@@ -106,12 +106,12 @@ def test_who_follows_history_is_shown_and_forgotten(lonnymq: Run, connect: Conne
     assert f"pid {slow.info.backend_pid} " in shown
     slow.execute("rollback")
     assert lonnymq("history", "rebase", "--yes").out == "0 rows rebased\n"
-    assert lonnymq("history", "forget", "archive", "--yes").out == "archive is forgotten\n"
-    assert lonnymq("history", "forget", "archive", "--yes").out == "no reader is called archive\n"
+    assert lonnymq("history", "forget", "archive", "--yes").out == "reader 'archive' is forgotten\n"
+    assert lonnymq("history", "forget", "archive", "--yes").out == "there is no reader 'archive'\n"
     assert lonnymq("history", "forget", "archive", "--yes", "--json").json == {"forgotten": False}
 
 
-def test_crons_are_listed_paused_resumed_and_forgotten(lonnymq: Run, queue: Queue) -> None:
+def test_crons_are_listed_paused_resumed_and_deleted(lonnymq: Run, queue: Queue) -> None:
     queue.cron.set("nightly", "0 3 * * *", channel="acme", payload={"n": 1}, timezone="Europe/Berlin")
     shown = lonnymq("cron", "list").out
     assert "nightly" in shown
@@ -122,21 +122,21 @@ def test_crons_are_listed_paused_resumed_and_forgotten(lonnymq: Run, queue: Queu
     assert lonnymq("cron", "list").out.rstrip().endswith("paused")
     assert lonnymq("cron", "resume", "nightly").code == 0
     assert lonnymq("cron", "list", "--json").json[0]["is_paused"] is False
-    assert lonnymq("cron", "delete", "nightly", given="n\n").code == Exit.NO
+    assert lonnymq("cron", "delete", "nightly", given="n\n").code == CommandExit.NO
     assert lonnymq("cron", "delete", "nightly", "--yes").code == 0
     for command in ("pause", "resume", "delete"):
-        ended = lonnymq("cron", command, "nightly", *(["--yes"] if command == "delete" else []))
-        assert ended.code == Exit.NO
-        assert "there is no cron 'nightly'" in ended.trouble
+        result = lonnymq("cron", command, "nightly", *(["--yes"] if command == "delete" else []))
+        assert result.code == CommandExit.NO
+        assert "there is no cron 'nightly'" in result.error_text
 
 
-def test_channel_names_are_completed_by_the_queue(shell: Run, queue: Queue) -> None:
+def test_channel_names_are_completed_from_the_queue(shell: Run, queue: Queue) -> None:
     queue.enqueue_many([NewMessage(channel=name, payload=1) for name in ("acme", "acorn", "other")])
-    words = {
+    completion = {
         "_LONNYMQ_COMPLETE": "complete_bash",
         "COMP_WORDS": "lonnymq channel pause ac",
         "COMP_CWORD": "3",
     }
-    found = shell(**words)
+    found = shell(**completion)
     assert found.out.split() == ["acme", "acorn"]
-    assert shell(**words, LONNYMQ_SCHEMA="nothing_here").out.split() == []
+    assert shell(**completion, LONNYMQ_SCHEMA="nothing_here").out.split() == []

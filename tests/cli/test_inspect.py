@@ -1,4 +1,4 @@
-"""status, channels, peek, message show, top, check: looking changes nothing."""
+"""status, channels, peek, message show, top and check change nothing."""
 
 import json
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lonnymq import NewMessage, Queue
-from lonnymq.cli.exits import Exit
+from lonnymq.cli.exit_codes import CommandExit
 from tests.cli.conftest import Run
 from tests.conftest import Connect
 
@@ -15,7 +15,7 @@ HOSTILE = "\x9b31m [bold]b[/bold] :smile: \u202e"
 
 @pytest.fixture
 def busy(queue: Queue) -> Queue:
-    """A queue in which everything is to be seen: every reason to wait, a lease, a dead letter."""
+    """A queue with a channel for every reason to wait, leases and a dead letter."""
     queue.channel("capped").set(max_concurrency=1)
     queue.channel("slow").set(release_interval_ms=60_000)
     queue.channel("paused").pause()
@@ -31,7 +31,7 @@ def busy(queue: Queue) -> Queue:
     return queue
 
 
-def test_the_status_is_a_glance(lonnymq: Run, busy: Queue) -> None:
+def test_status_shows_the_queue_at_a_glance(lonnymq: Run, busy: Queue) -> None:
     shown = lonnymq("status")
     assert shown.err == ""
     lines = dict(line.split("  ", 1) for line in shown.out.splitlines())
@@ -50,7 +50,7 @@ def test_the_status_is_a_glance(lonnymq: Run, busy: Queue) -> None:
     assert (found["waiting"], found["dead"], found["state"]) == (7, 1, "current")
 
 
-def test_channels_say_why_they_wait(lonnymq: Run, busy: Queue) -> None:
+def test_channels_shows_why_each_channel_waits(lonnymq: Run, busy: Queue) -> None:
     found = lonnymq("channels", "--json").json
     assert {one["channel"]: one["reason"] for one in found} == {
         "bad": "empty",
@@ -62,7 +62,7 @@ def test_channels_say_why_they_wait(lonnymq: Run, busy: Queue) -> None:
         "slow": "throttled",
     }
     rows = [line.split() for line in lonnymq("channels").out.splitlines()]
-    assert rows[0] == ["channel", "waiting", "leased", "cap", "rate", "oldest", "why", "it", "waits"]
+    assert rows[0] == ["channel", "waiting", "leased", "cap", "rate", "oldest", "reason"]
     by_name = {row[0]: row[1:] for row in rows[2:]}
     assert by_name["capped"][:3] == ["2", "1", "1"]
     assert by_name["slow"][3:6] == ["1", "per", "1m"]
@@ -71,22 +71,22 @@ def test_channels_say_why_they_wait(lonnymq: Run, busy: Queue) -> None:
     assert first[0]["channel"] in ("capped", "slow")
     page = lonnymq("channels", "--after", "empty", "--limit", "2", "--json").json
     assert [one["channel"] for one in page] == ["later", "paused"]
-    assert lonnymq("channels", "--after", "a", "--order", "messages").code == Exit.USAGE
+    assert lonnymq("channels", "--after", "a", "--order", "messages").code == CommandExit.USAGE
 
 
-def test_an_empty_queue_says_so(lonnymq: Run) -> None:
-    for command, words in {
-        "channels": "no channel yet",
-        "peek": "no message waits",
-        "peek --leased": "no message is leased",
+def test_commands_say_when_there_is_nothing_to_show(lonnymq: Run) -> None:
+    for command, message in {
+        "channels": "no channels yet",
+        "peek": "no waiting messages",
+        "peek --leased": "no leased messages",
         "dead list": "no dead letters",
         "cron list": "no crons",
     }.items():
-        assert words in lonnymq(*command.split()).out
+        assert message in lonnymq(*command.split()).out
         assert lonnymq(*command.split(), "--json").json == []
 
 
-def test_peeking_and_showing_lease_nothing(lonnymq: Run, busy: Queue) -> None:
+def test_peek_and_show_lease_nothing(lonnymq: Run, busy: Queue) -> None:
     (message,) = lonnymq("peek", "ready", "--json").json
     assert (message["content"], message["key"], message["status"]) == ({"n": 1}, "key-7", "waiting")
     assert "priority 7" in lonnymq("peek", "ready").out
@@ -105,29 +105,30 @@ def test_peeking_and_showing_lease_nothing(lonnymq: Run, busy: Queue) -> None:
     assert busy.status().leased == 2
 
 
-def test_a_message_that_is_not_live_is_told_from_a_dead_letter(lonnymq: Run, busy: Queue) -> None:
+def test_showing_a_dead_letter_names_the_right_command(lonnymq: Run, busy: Queue) -> None:
     dead = busy.dead().list()[0].id
-    ended = lonnymq("message", "show", str(dead))
-    assert ended.code == Exit.NO
+    result = lonnymq("message", "show", str(dead))
+    assert result.code == CommandExit.NO
     assert (
-        ended.trouble == f"error: message {dead} is not live it is a dead letter: `lonnymq dead show {dead}`"
+        result.error_text
+        == f"error: message {dead} is not live it is a dead letter: `lonnymq dead show {dead}`"
     )
-    assert "it has already finished, or never existed" in lonnymq("message", "show", "999999").trouble
+    assert "it has already finished, or never existed" in lonnymq("message", "show", "999999").error_text
 
 
-def test_top_shows_rates_between_two_looks(lonnymq: Run, busy: Queue) -> None:
+def test_top_shows_rates_between_two_refreshes(lonnymq: Run, busy: Queue) -> None:
     shown = lonnymq("top", "--count", "2", "--interval", "0.1", "--limit", "3")
     assert shown.code == 0
     assert "/s created" in shown.out
     assert "change" in shown.out
-    looks = lonnymq("top", "--count", "2", "--interval", "0.1", "--json").out.splitlines()
-    first, second = (json.loads(look) for look in looks)
+    lines = lonnymq("top", "--count", "2", "--interval", "0.1", "--json").out.splitlines()
+    first, second = (json.loads(line) for line in lines)
     assert first["rates"] is None
     assert second["rates"]["waiting"]["capped"] == 0
     assert {one["channel"] for one in second["channels"]} >= {"capped", "slow"}
 
 
-def test_strangers_words_do_not_steer_the_terminal(lonnymq: Run, queue: Queue) -> None:
+def test_untrusted_text_cannot_control_the_terminal(lonnymq: Run, queue: Queue) -> None:
     name = f"x{HOSTILE[4:]}"
     queue.enqueue(name, HOSTILE, key=HOSTILE)
     queue.enqueue("bad", 1)
@@ -151,28 +152,28 @@ def test_strangers_words_do_not_steer_the_terminal(lonnymq: Run, queue: Queue) -
 
 
 @pytest.mark.broken_on_purpose
-def test_check_finds_and_repair_mends(lonnymq: Run, busy: Queue, connect: Connect) -> None:
-    assert lonnymq("check").out == "all is well\n"
+def test_check_finds_problems_and_repair_fixes_them(lonnymq: Run, busy: Queue, connect: Connect) -> None:
+    assert lonnymq("check").out == "no problems found\n"
     assert lonnymq("check", "--json").json == []
     connect().execute("update turn set in_flight = in_flight + 5, version = version + 1")
     broken = lonnymq("check")
-    assert broken.code == Exit.NO
+    assert broken.code == CommandExit.NO
     assert "in_flight is wrong" in broken.out
-    assert lonnymq("repair").code == Exit.NO
-    assert lonnymq("check").code == Exit.NO
-    mended = lonnymq("repair", "--yes", "--json").json
-    assert {problem["is_repaired"] for problem in mended} == {True}
+    assert lonnymq("repair").code == CommandExit.NO
+    assert lonnymq("check").code == CommandExit.NO
+    repaired = lonnymq("repair", "--yes", "--json").json
+    assert {problem["is_repaired"] for problem in repaired} == {True}
     assert lonnymq("check").code == 0
 
 
-def test_a_pipe_gets_whole_lines(shell: Run, queue: Queue) -> None:
+def test_output_into_a_pipe_is_not_cut(shell: Run, queue: Queue) -> None:
     name = "n" * 200
     queue.enqueue(name, {"text": "x" * 500})
     assert any(line.startswith(name) for line in shell("channels").out.splitlines())
     found: Any = shell("peek", "--json").json
     assert found[0]["content"] == {"text": "x" * 500}
-    cut = shell("peek", name, "--json", "--limit", "1").json[0]
-    assert cut["content_bytes"] == 511
+    preview = shell("peek", name, "--json", "--limit", "1").json[0]
+    assert preview["content_bytes"] == 511
 
 
 FAR = 9_000_000_000_000_000
@@ -189,13 +190,13 @@ FAR = 9_000_000_000_000_000
         (-FAR, f"priority {FAR}"),
     ],
 )
-def test_a_time_of_any_year_is_shown(
+def test_times_beyond_the_year_9999_are_shown(
     lonnymq: Run, queue: Queue, connect: Connect, dequeue_at: int, shown: str
 ) -> None:
     session = connect()
     for _ in range(3):
         session.execute("select message_create('acme', '1', p_dequeue_at => %s)", (dequeue_at,))
-    # Those that are due: one is leased, one is dead.
+    # If the messages are due, one is now leased and one is dead.
     queue.bury(queue.dequeue(2)[:1])
     waiting = queue.peek("acme")[0]
     assert shown in lonnymq("channel", "explain", "acme").out
