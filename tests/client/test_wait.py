@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from psycopg import sql
 
 from lonnymq import Batch, ClientSettings, LonnyError, Message, Queue, SchemaMissing
 from tests.conftest import Connect
@@ -239,3 +240,34 @@ def test_polling_works_without_notifications(dsn: str, connect: Connect) -> None
         assert len(queue.dequeue(wait=30)) == 1
         timer.join()
     assert connect().execute("select count(*) from sleeper").fetchone() == (0,)
+
+
+def test_a_caller_that_need_not_wait_causes_no_notifications(
+    queue: Any, waiting: Waiting, until_asleep: Callable[..., None], connect: Connect
+) -> None:
+    listener = connect()
+    row = listener.execute("select queue_event()").fetchone()
+    assert row is not None
+    listener.execute(sql.SQL("listen {}").format(sql.Identifier(row[0])))
+    sleeping = waiting()
+    until_asleep()
+    queue.enqueue("a", 0)
+    assert len(sleeping.result(timeout=20)) == 1
+    assert len(list(listener.notifies(timeout=5, stop_after=1))) == 1
+
+    def work_for(seconds: float) -> None:
+        """Enqueue and work one message after another, without ever having to wait for one."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            queue.enqueue("a", 1)
+            queue.dequeue(wait=30)[0].complete()
+
+    work_for(0.6)
+    list(listener.notifies(timeout=0.1))
+    work_for(0.3)
+    assert list(listener.notifies(timeout=0.1)) == []
+
+    sleeping = waiting()
+    until_asleep()
+    queue.enqueue("a", 2)
+    assert len(sleeping.result(timeout=20)) == 1

@@ -24,6 +24,9 @@ from lonnymq.model.lease import Leased
 # How long a registration is valid; it is renewed at half time. After a worker was killed, producers keep
 # notifying until its registration expires.
 REGISTERED_FOR_MS = 30_000
+# The first dequeue this long after the last wait withdraws the registration: a caller that gets messages
+# without waiting needs no notifications, and each notification costs its producer a database-wide lock.
+AWAKE_S = 0.25
 # The pauses between two dequeues: the first one, and the longest while a registration settles and while
 # the outcome is "busy".
 FIRST_PAUSE_S, MAX_SETTLING_PAUSE_S, MAX_BUSY_PAUSE_S = 0.001, 0.25, 0.05
@@ -52,6 +55,7 @@ class AsyncSleeper:
         self._busy = Backoff(first_s=FIRST_PAUSE_S, most_s=MAX_BUSY_PAUSE_S)
         self._wakeups = WakeupBackoff()
         self._dequeued_at = 0.0
+        self._waited_at = 0.0
 
     async def dequeue(self, call: Call[Dequeued[Leased]]) -> Dequeued[Leased]:
         """Dequeue, on the sleeper's own connection if it has one."""
@@ -63,6 +67,8 @@ class AsyncSleeper:
             await self.close()
         if self._connection is not None:
             try:
+                if self._is_registered() and self._dequeued_at - self._waited_at > AWAKE_S:
+                    await self._withdraw(self._connection)
                 return await self._caller.execute(call, self._connection)
             except ConnectionLost:
                 await self.close()
@@ -82,6 +88,7 @@ class AsyncSleeper:
             return
         try:
             await self._wait_for_wakeup(longest_s)
+            self._waited_at = time.monotonic()
         except (ConnectionLost, psycopg.OperationalError):
             # Wake-ups cannot arrive. Polling continues on other connections.
             await self.close()
@@ -104,7 +111,7 @@ class AsyncSleeper:
         self._idle.clear()
         try:
             if connection is not None and not connection.closed and self._is_registered():
-                await self._caller.execute(sleeper_calls.clear(self._name), connection)
+                await self._withdraw(connection)
         except (LonnyError, psycopg.Error):
             # The registration expires by itself.
             pass
@@ -161,6 +168,11 @@ class AsyncSleeper:
         began_at = time.monotonic()
         await self._caller.execute(sleeper_calls.register(self._name, REGISTERED_FOR_MS), connection)
         self._registered_until = began_at + REGISTERED_FOR_MS / 1000
+
+    async def _withdraw(self, connection: AsyncConnection[Any]) -> None:
+        self._registered_until = 0.0
+        self._unaware_before = None
+        await self._caller.execute(sleeper_calls.clear(self._name), connection)
 
     def _is_registered(self) -> bool:
         return self._left_s() > 0

@@ -25,6 +25,9 @@ from lonnymq.model.lease import Leased
 # How long a registration is valid; it is renewed at half time. After a worker was killed, producers keep
 # notifying until its registration expires.
 REGISTERED_FOR_MS = 30_000
+# The first dequeue this long after the last wait withdraws the registration: a caller that gets messages
+# without waiting needs no notifications, and each notification costs its producer a database-wide lock.
+AWAKE_S = 0.25
 # The pauses between two dequeues: the first one, and the longest while a registration settles and while
 # the outcome is "busy".
 FIRST_PAUSE_S, MAX_SETTLING_PAUSE_S, MAX_BUSY_PAUSE_S = 0.001, 0.25, 0.05
@@ -53,6 +56,7 @@ class Sleeper:
         self._busy = Backoff(first_s=FIRST_PAUSE_S, most_s=MAX_BUSY_PAUSE_S)
         self._wakeups = WakeupBackoff()
         self._dequeued_at = 0.0
+        self._waited_at = 0.0
 
     def dequeue(self, call: Call[Dequeued[Leased]]) -> Dequeued[Leased]:
         """Dequeue, on the sleeper's own connection if it has one."""
@@ -64,6 +68,8 @@ class Sleeper:
             self.close()
         if self._connection is not None:
             try:
+                if self._is_registered() and self._dequeued_at - self._waited_at > AWAKE_S:
+                    self._withdraw(self._connection)
                 return self._caller.execute(call, self._connection)
             except ConnectionLost:
                 self.close()
@@ -83,6 +89,7 @@ class Sleeper:
             return
         try:
             self._wait_for_wakeup(longest_s)
+            self._waited_at = time.monotonic()
         except (ConnectionLost, psycopg.OperationalError):
             # Wake-ups cannot arrive. Polling continues on other connections.
             self.close()
@@ -105,7 +112,7 @@ class Sleeper:
         self._idle.clear()
         try:
             if connection is not None and not connection.closed and self._is_registered():
-                self._caller.execute(sleeper_calls.clear(self._name), connection)
+                self._withdraw(connection)
         except (LonnyError, psycopg.Error):
             # The registration expires by itself.
             pass
@@ -162,6 +169,11 @@ class Sleeper:
         began_at = time.monotonic()
         self._caller.execute(sleeper_calls.register(self._name, REGISTERED_FOR_MS), connection)
         self._registered_until = began_at + REGISTERED_FOR_MS / 1000
+
+    def _withdraw(self, connection: Connection[Any]) -> None:
+        self._registered_until = 0.0
+        self._unaware_before = None
+        self._caller.execute(sleeper_calls.clear(self._name), connection)
 
     def _is_registered(self) -> bool:
         return self._left_s() > 0
