@@ -23,7 +23,7 @@ from lonnymq import (
     tick_of,
 )
 from lonnymq.cron import schedule
-from lonnymq.tasks import cron as ticker
+from lonnymq.tasks import ticker
 from tests.conftest import Connect
 
 START = datetime(2026, 1, 15, 12, tzinfo=UTC)
@@ -74,7 +74,7 @@ def test_a_tick_becomes_a_message_that_knows_its_tick(queue: Queue, dsn: str) ->
 
 
 def test_a_ticker_is_told_how_long_until_the_next_tick(queue: Queue, dsn: str) -> None:
-    assert tick(dsn, now=START) == ticker.LOOK_S
+    assert tick(dsn, now=START) == ticker.POLL_S
     set_(queue)
     set_(queue, "b", "0 * * * *")
     tick(dsn, now=START)
@@ -149,7 +149,7 @@ def test_a_paused_cron_does_not_tick_and_its_ticks_are_not_caught_up(
     set_(queue, catch_up="all")
     assert queue.cron.pause("a") is CronSetOutcome.SET
     assert queue.cron.pause("a") is CronSetOutcome.UNCHANGED
-    assert tick(dsn) == ticker.LOOK_S
+    assert tick(dsn) == ticker.POLL_S
     # A deployment declares it again: the pause stays.
     set_(queue, payload=2)
     assert status(queue).is_paused

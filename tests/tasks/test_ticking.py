@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from lonnymq import App, AsyncQueue, Cron, InvalidArgument, Queue, Ticks
-from lonnymq.tasks import cron as ticker
+from lonnymq.tasks import ticker
 from tests.conftest import Connect
 from tests.proxy import Proxy
 from tests.tasks.test_cron import HOUR, MINUTE, START, created, set_, tick
@@ -47,7 +47,7 @@ def test_a_ticker_that_may_not_declare_says_so_and_ticks_what_is_there(
 def test_a_ticker_goes_on_when_the_database_is_back(
     dsn: str, connect: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(ticker, "TROUBLE_S", 0.05)
+    monkeypatch.setattr(ticker, "ERROR_RETRY_S", 0.05)
     cron = Cron(name="a", expression="* * * * * *", channel="x", payload=1)
     watching = connect()
 
@@ -83,7 +83,7 @@ def run_ticker(dsn: str, crons: list[Cron], until: Callable[[], bool]) -> None:
 def test_a_ticker_does_not_wait_for_a_silent_connection(
     dsn: str, connect: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(ticker, "TROUBLE_S", 0.05)
+    monkeypatch.setattr(ticker, "ERROR_RETRY_S", 0.05)
     cron = Cron(name="a", expression="* * * * * *", channel="x", payload=1)
 
     async def ticked(count: int) -> None:
@@ -94,7 +94,7 @@ def test_a_ticker_does_not_wait_for_a_silent_connection(
     async def scenario() -> None:
         with Proxy(dsn) as proxy:
             async with AsyncQueue(proxy.dsn) as queue:
-                ticking = asyncio.create_task(ticker.tick_forever(queue, [cron], patience_s=1.0))
+                ticking = asyncio.create_task(ticker.tick_forever(queue, [cron], call_timeout_s=1.0))
                 await ticked(1)
                 proxy.stall()
                 await asyncio.sleep(2.0)
@@ -113,7 +113,7 @@ def test_a_worker_without_the_library_leaves_crons_to_those_that_have_it(
     set_(queue)
     before = queue.cron.list()
     monkeypatch.setitem(sys.modules, "cronsim", None)
-    monkeypatch.setattr(ticker, "TROUBLE_S", 0.01)
+    monkeypatch.setattr(ticker, "ERROR_RETRY_S", 0.01)
     run_ticker(dsn, [], until=lambda: "crons do not tick" in caplog.text)
     assert 'pip install ".[cron]"' in caplog.text
     assert caplog.text.count("do not tick") == 1
@@ -142,7 +142,7 @@ def test_a_cron_that_can_neither_tick_nor_be_put_off_does_not_hold_up_the_others
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(ticker, "TROUBLE_S", 0.05)
+    monkeypatch.setattr(ticker, "ERROR_RETRY_S", 0.05)
     fail_for(connect, "bad")
     for name in ("bad", "good"):
         set_(queue, name, "* * * * * *", after=datetime.now(UTC))
@@ -202,7 +202,7 @@ def test_a_cron_whose_call_is_too_much_does_not_hold_up_the_others(
 
     async def look() -> float:
         async with AsyncQueue(dsn) as own:
-            return await ticker.tick(own, patience_s=1.0)
+            return await ticker.tick(own, call_timeout_s=1.0)
 
     asyncio.run(look())
     ticked = {key.partition(":")[0] for key in created(connect)}
@@ -241,7 +241,7 @@ def test_a_worker_goes_on_whatever_becomes_of_its_crons(
     queue: Queue, connect: Connect, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even with a row that the table would refuse."""
-    monkeypatch.setattr(ticker, "TROUBLE_S", 0.05)
+    monkeypatch.setattr(ticker, "ERROR_RETRY_S", 0.05)
     set_(queue)
     for constraint in ("cron_instants_check", "cron_catch_up_check"):
         connect().execute(f"alter table cron drop constraint {constraint}".encode())

@@ -17,7 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lonnymq import InvalidArgument
-from lonnymq.tasks import place as places
+from lonnymq.tasks import value_path
 from lonnymq.tasks.arguments import Arguments
 
 
@@ -253,7 +253,7 @@ def test_what_was_found_is_remembered_no_longer_than_a_union_lasts() -> None:
             while frame is not None and "place" not in frame.f_locals:
                 frame = frame.f_back
             assert frame is not None
-            seen.append(len(frame.f_locals["place"]._known or ()))
+            seen.append(len(frame.f_locals["path"]._memo or ()))
 
     written = [{"n": n} for n in range(100)]
     for annotation in (list[Counted | Left], list[Counted] | None, list[Counted]):
@@ -342,15 +342,15 @@ def test_random_unions_are_read_in_few_steps_and_as_without_a_memory(data: st.Da
         # Each converter sees each value once: the records, their fields, and unions of these.
         assert count < 60 * 12 * size(value)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(places.Place, "in_union", forgetful)
+            patch.setattr(value_path.ValuePath, "in_union", forgetful)
             assert outcome(lambda: arguments.from_json({"value": value})) == found
     finally:
         for name in NAMES:
             globals().pop(name, None)
 
 
-def forgetful(place: Any) -> Any:
-    if place._known is None:
-        place = places.Place(place._part, place._above, is_key=place._is_key)
-        place._known = Forgetful()
-    return place
+def forgetful(path: Any) -> Any:
+    if path._memo is None:
+        path = value_path.ValuePath(path._part, path._above, is_key=path._is_key)
+        path._memo = Forgetful()
+    return path

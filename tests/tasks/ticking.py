@@ -9,7 +9,7 @@ import time
 from datetime import datetime, timedelta
 
 from lonnymq import AsyncQueue
-from lonnymq.tasks.cron import tick
+from lonnymq.tasks.ticker import tick
 
 
 async def main(dsn: str, start: str, end: str, speed: str, skew_s: str) -> None:

@@ -20,7 +20,7 @@ from lonnymq.cli import log
 from lonnymq.errors import invalid
 from lonnymq.model.acknowledge import BURY, DEFER
 from lonnymq.texts import abridged, cut, line, listed, shown, visible
-from lonnymq.worker.verdict import Judge, described
+from lonnymq.worker.verdict import Judge, format_traceback
 
 MEGABYTE = 1_000_000
 HUGE = "\x1b\0é" * MEGABYTE
@@ -176,7 +176,7 @@ def test_command_line_output_has_no_terminal_control_characters() -> None:
 
 def test_a_traceback_is_bounded_however_long_its_error_is() -> None:
     for error in (RuntimeError(HUGE), Defer(error=HUGE), KeyError("x" * MEGABYTE)):
-        assert len(described(error)) <= argument.MAX_ERROR_CHARACTERS
+        assert len(format_traceback(error)) <= argument.MAX_ERROR_CHARACTERS
     verdict = Judge(JSON).verdict(Handler(call=lambda message: None), 1, Defer(error=HUGE), None)
     assert len(verdict.error or "") <= argument.MAX_ERROR_CHARACTERS
 

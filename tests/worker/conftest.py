@@ -18,7 +18,7 @@ def start_worker(dsn: str, tmp_path: Path) -> Iterator[StartWorker]:
 
     def start_worker(program: str = "on_loop", *, to: str | None = None, **settings: Any) -> Process:
         log = tmp_path / f"worker-{len(started)}.log"
-        settings = {"concurrency": 2, "prefetch": 0, "lease_s": 3, "patience_s": 2.0, **settings}
+        settings = {"concurrency": 2, "prefetch": 0, "lease_s": 3, "call_timeout_s": 2.0, **settings}
         process = Process(to or dsn, log, program, **settings)
         started.append(process)
         return process

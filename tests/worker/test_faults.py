@@ -29,7 +29,7 @@ def enqueue(queue: Queue, count: int, seconds: float | list[float] = 0.0) -> lis
 
 def test_a_worker_outlives_its_network(dsn: str, queue: Queue, start_worker: StartWorker) -> None:
     with Proxy(dsn) as proxy:
-        worker = start_worker(to=proxy.dsn, lease_s=1.5, patience_s=1.0)
+        worker = start_worker(to=proxy.dsn, lease_s=1.5, call_timeout_s=1.0)
         worker.wait_for_ids("end", enqueue(queue, 5))
 
         proxy.reset_connections()
@@ -144,7 +144,7 @@ def test_a_standby_that_is_away_costs_no_leases(
     queue = Queue(server.dsn)
     queue.install()
     worker = Process(
-        server.dsn, tmp_path / "worker.log", "on_loop", concurrency=2, lease_s=1.5, patience_s=30
+        server.dsn, tmp_path / "worker.log", "on_loop", concurrency=2, lease_s=1.5, call_timeout_s=30
     )
     try:
         ids = enqueue(queue, 2, seconds=5)

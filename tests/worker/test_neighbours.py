@@ -191,7 +191,7 @@ def test_large_contents_over_a_slow_link_are_worked_and_spend_no_attempt(dsn: st
                     [NewMessage(channel="large", payload="x" * 400_000) for _ in range(8)]
                 )
                 proxy.bytes_per_s = 400_000.0
-                async with working(proxy.dsn, handle, lease_s=5, patience_s=2.0) as worker:
+                async with working(proxy.dsn, handle, lease_s=5, call_timeout_s=2.0) as worker:
                     began = time.monotonic()
                     for _ in range(8):
                         await queue.enqueue("small", "small")
@@ -310,7 +310,7 @@ def test_a_call_that_is_cut_off_while_it_sends_does_not_end_the_worker(
     async def scenario() -> None:
         async with AsyncQueue(dsn) as queue:
             await queue.enqueue("a", "large")
-            async with working(proxy.dsn, handle, lease_s=60, patience_s=0.5) as worker:
+            async with working(proxy.dsn, handle, lease_s=60, call_timeout_s=0.5) as worker:
                 await until(lambda: len(states) == 1, "it ran")
                 await queue.enqueue("b", "small")
                 await until(lambda: len(states) == 3, "both came, the large one with its state")

@@ -11,7 +11,7 @@ import pytest
 import lonnymq
 from lonnymq import JSON, App, Handler, InvalidArgument, Queue, Worker
 from lonnymq.model.acknowledge import BURY
-from lonnymq.worker.child import made
+from lonnymq.worker.child_process import make_worker
 from lonnymq.worker.router import Router
 from lonnymq.worker.verdict import Judge, Verdict
 
@@ -102,7 +102,7 @@ def test_what_takes_a_message_is_taken(handler: Any) -> None:
 
 def test_a_recipe_must_not_be_a_task() -> None:
     with pytest.raises(InvalidArgument, match="recipe must lead to a Worker or an App: 'sweep' is a task"):
-        made(f"{__name__}:sweep")
+        make_worker(f"{__name__}:sweep")
 
 
 def admitted(message_limit: int | None, handler_limit: int | None, **fields: Any) -> Handler | Verdict:

@@ -7,7 +7,7 @@ import pytest
 
 from lonnymq import JSON, Bury, Defer, Handler, InvalidArgument, Retry
 from lonnymq.model.acknowledge import BURY, DEFER
-from lonnymq.worker.verdict import COMPLETED, GIVEN_BACK, NOTHING, Interruption, Judge, Verdict
+from lonnymq.worker.verdict import COMPLETED, GIVEN_BACK, NO_ACTION, Interruption, Judge, Verdict
 
 HANDLER = Handler(call=lambda message: None, retry=Retry(first_s=2, factor=3, most_s=10, jitter=0))
 LAST = Handler(call=lambda message: None, max_attempts=3, timeout=1.5, name="transcode")
@@ -54,8 +54,8 @@ def test_a_retry_that_makes_no_sense_is_refused(argument: str, value: object) ->
         (HANDLER, 2, ERROR, None, Verdict(DEFER, 6000, error="RuntimeError: full")),
         (LAST, 3, ERROR, None, Verdict(BURY, error="RuntimeError: full")),
         # A lease that is gone can neither be completed nor given back.
-        (HANDLER, 1, None, Interruption.LOST, NOTHING),
-        (HANDLER, 1, ERROR, Interruption.LOST, NOTHING),
+        (HANDLER, 1, None, Interruption.LOST, NO_ACTION),
+        (HANDLER, 1, ERROR, Interruption.LOST, NO_ACTION),
         # A cancelled message holds its place until the worker has stopped.
         (HANDLER, 1, None, Interruption.CANCELLED, GIVEN_BACK),
         # Whoever finishes although it was told to stop has finished.

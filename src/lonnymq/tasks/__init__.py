@@ -2,7 +2,7 @@
 
 from lonnymq.cron import schedule
 from lonnymq.tasks.app import App
-from lonnymq.tasks.cron import tick_of
 from lonnymq.tasks.task import PreparedTask, Task
+from lonnymq.tasks.ticker import tick_of
 
 __all__ = ["App", "PreparedTask", "Task", "schedule", "tick_of"]

@@ -14,7 +14,7 @@ from lonnymq.client.sync import Queue
 from lonnymq.cron import schedule
 from lonnymq.errors import DecodeError, InvalidArgument, invalid, invalid_kind
 from lonnymq.model import CatchUp, Created, Cron
-from lonnymq.tasks import cron as cron_ticks
+from lonnymq.tasks import ticker
 from lonnymq.tasks.task import Answer, Default, P, Returned, Task
 from lonnymq.texts import listed, shown
 from lonnymq.worker.handler import Bury, Handler
@@ -142,9 +142,9 @@ class App(Generic[Answer]):
             raise Bury(f"unknown task {shown(payload['task'])}: this worker knows {known}")
         return task.handler(message)
 
-    async def tick_forever(self, queue: AsyncQueue, patience_s: float) -> None:
+    async def tick_forever(self, queue: AsyncQueue, call_timeout_s: float) -> None:
         """Declare this app's crons and tick all that are due, until cancelled; a worker runs this."""
-        await cron_ticks.tick_forever(queue, self.crons, patience_s)
+        await ticker.tick_forever(queue, self.crons, call_timeout_s)
 
     def worker(self, *, middleware: Sequence["Middleware"] = (), **settings: Any) -> "Worker":
         """Return a worker for this app; `settings` are those of WorkerSettings."""

@@ -10,8 +10,8 @@ from typing import Any, get_type_hints
 
 from lonnymq.errors import InvalidArgument
 from lonnymq.tasks.annotations import converter
-from lonnymq.tasks.place import Place, Refused
 from lonnymq.tasks.records import Record
+from lonnymq.tasks.value_path import InvalidValue, ValuePath
 from lonnymq.tasks.values import SIMPLE, Converter, Entries, Items
 from lonnymq.texts import cut, line, listed
 
@@ -51,7 +51,7 @@ class Arguments:
             raise InvalidArgument(f"{self._call}: {cut(str(error), 300)}") from None
         converters = self._resolved()
         with self._explained():
-            return {name: converters[name].to_json(self._place(name), value) for name, value in bound.items()}
+            return {name: converters[name].to_json(self._path(name), value) for name, value in bound.items()}
 
     def takes(self, name: str) -> bool:
         """Whether an argument may be given by this name."""
@@ -60,7 +60,7 @@ class Arguments:
     def from_json(self, written: Any) -> inspect.BoundArguments:
         """Return the call that was meant, defaults included."""
         if not isinstance(written, dict):
-            raise self._place("arguments").refuse(written, "an object with a member per argument").error()
+            raise self._path("arguments").refuse(written, "an object with a member per argument").to_error()
         if unknown := [name for name in written if name not in self._signature.parameters]:
             raise self._unknown(unknown)
         if missing := [name for name in self._needed if name not in written]:
@@ -69,12 +69,12 @@ class Arguments:
         bound = self._signature.bind_partial()
         with self._explained():
             for name, value in written.items():
-                bound.arguments[name] = converters[name].from_json(self._place(name), value)
+                bound.arguments[name] = converters[name].from_json(self._path(name), value)
         bound.apply_defaults()
         return bound
 
-    def _place(self, name: str) -> Place:
-        return Place(f"{self._task}: {name}")
+    def _path(self, name: str) -> ValuePath:
+        return ValuePath(f"{self._task}: {name}")
 
     def _unknown(self, names: list[Any]) -> InvalidArgument:
         """Return the error for names that the function does not have, with the one that may be meant."""
@@ -89,8 +89,8 @@ class Arguments:
         """Say how the task is called, and why values that are nested too deep are refused."""
         try:
             yield
-        except Refused as refused:
-            raise InvalidArgument(f"{refused.error()}; call it as {self._call}") from None
+        except InvalidValue as refused:
+            raise InvalidArgument(f"{refused.to_error()}; call it as {self._call}") from None
         except RecursionError:
             raise InvalidArgument(
                 f"{self._task}: its arguments are nested too deep, or in themselves"
@@ -114,10 +114,10 @@ class Arguments:
             try:
                 found[name] = _for_parameter(parameter, hints.get(name, Any), known)
             except InvalidArgument as error:
-                raise InvalidArgument(f"{self._place(name)}: {error}") from None
+                raise InvalidArgument(f"{self._path(name)}: {error}") from None
             except RecursionError:
                 raise InvalidArgument(
-                    f"{self._place(name)}: only dataclasses and typed dicts may refer to themselves"
+                    f"{self._path(name)}: only dataclasses and typed dicts may refer to themselves"
                 ) from None
         return found
 

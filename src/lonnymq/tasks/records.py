@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
-from lonnymq.tasks.place import Place
+from lonnymq.tasks.value_path import ValuePath
 from lonnymq.tasks.values import Converter
 from lonnymq.texts import cut, listed
 
-MOST_ERRORS = 20
+MAX_ERRORS = 20
 # With what a pydantic model may change how it is read.
 READERS = ("__init__", "model_validate_json", "__get_pydantic_core_schema__")
 
@@ -29,40 +29,38 @@ class Record:
     def expected(self) -> str:
         return f"an instance of {self.kind.__name__}"
 
-    def to_json(self, place: Place, value: Any) -> Any:
-        return place.once(self, self._write, value)
+    def to_json(self, path: ValuePath, value: Any) -> Any:
+        return path.convert_once(self, self._write, value)
 
-    def from_json(self, place: Place, value: Any) -> Any:
-        return place.once(self, self._read, value)
+    def from_json(self, path: ValuePath, value: Any) -> Any:
+        return path.convert_once(self, self._read, value)
 
-    def _write(self, place: Place, value: Any) -> Any:
+    def _write(self, path: ValuePath, value: Any) -> Any:
         # A subclass would come back as this one.
         if not (isinstance(value, dict) if self.is_dict else type(value) is self.kind):
-            raise place.refuse(value, self)
+            raise path.refuse(value, self)
         values = (
-            self._known(place, value)
-            if self.is_dict
-            else {name: getattr(value, name) for name in self.fields}
+            self._known(path, value) if self.is_dict else {name: getattr(value, name) for name in self.fields}
         )
-        return {name: self.fields[name].to_json(place.at(name), one) for name, one in values.items()}
+        return {name: self.fields[name].to_json(path.at(name), one) for name, one in values.items()}
 
-    def _read(self, place: Place, value: Any) -> Any:
+    def _read(self, path: ValuePath, value: Any) -> Any:
         if not isinstance(value, dict):
-            raise place.refuse(value, self)
+            raise path.refuse(value, self)
         values = {
-            name: self.fields[name].from_json(place.at(name), one)
-            for name, one in self._known(place, value).items()
+            name: self.fields[name].from_json(path.at(name), one)
+            for name, one in self._known(path, value).items()
         }
         try:
             return values if self.is_dict else self.kind(**values)
         except (TypeError, ValueError) as error:
-            raise place.refuse(value, _because(self, error)) from error
+            raise path.refuse(value, _because(self, error)) from error
 
-    def _known(self, place: Place, value: dict[str, Any]) -> dict[str, Any]:
+    def _known(self, path: ValuePath, value: dict[str, Any]) -> dict[str, Any]:
         if missing := self.required - value.keys():
-            raise place.refuse(value, lambda: f"{self.expected}, with {listed(sorted(missing))}")
+            raise path.refuse(value, lambda: f"{self.expected}, with {listed(sorted(missing))}")
         if unknown := value.keys() - self.fields.keys():
-            raise place.refuse(value, lambda: f"{self.expected}, without {listed(unknown)}")
+            raise path.refuse(value, lambda: f"{self.expected}, without {listed(unknown)}")
         return value
 
 
@@ -78,24 +76,24 @@ class Model:
     def expected(self) -> str:
         return f"an instance of {self.kind.__name__}"
 
-    def to_json(self, place: Place, value: Any) -> Any:
+    def to_json(self, path: ValuePath, value: Any) -> Any:
         if type(value) is not self.kind:
-            raise place.refuse(value, self)
+            raise path.refuse(value, self)
         written = value.model_dump(mode="json", by_alias=True, round_trip=True)
         # A secret is written as asterisks, and a serializer may be of the user's own.
-        if self.from_json(place, written).model_dump() != value.model_dump():
-            raise place.refuse(value, lambda: f"{self.expected} that comes back from JSON as it was")
+        if self.from_json(path, written).model_dump() != value.model_dump():
+            raise path.refuse(value, lambda: f"{self.expected} that comes back from JSON as it was")
         return written
 
-    def from_json(self, place: Place, value: Any) -> Any:
+    def from_json(self, path: ValuePath, value: Any) -> Any:
         if absent := self._absent(value):
-            raise place.refuse(value, lambda: f"{self.expected}, with {listed(absent)}")
+            raise path.refuse(value, lambda: f"{self.expected}, with {listed(absent)}")
         try:
             # As JSON text: models that are strict with Python's values take dates and the like only so.
             return self.kind.model_validate_json(json.dumps(value))
         # A codec of the user's own may give what JSON cannot hold.
         except (ValueError, TypeError) as error:
-            raise place.refuse(value, _because(self, error)) from error
+            raise path.refuse(value, _because(self, error)) from error
 
     def _absent(self, value: Any) -> list[str]:
         """Return the fields without which the model cannot be made of this.
@@ -139,4 +137,4 @@ def _because(converter: Converter, error: Exception) -> Callable[[], str]:
 def _reason(error: Any) -> str:
     """Return what pydantic says; a text about a million errors would take it seconds."""
     count = error.error_count() if hasattr(error, "error_count") else 1
-    return cut(str(error), 300) if count <= MOST_ERRORS else f"{count} errors"
+    return cut(str(error), 300) if count <= MAX_ERRORS else f"{count} errors"

@@ -15,7 +15,7 @@ from lonnymq.tasks.arguments import Arguments
 from lonnymq.texts import shown
 from lonnymq.worker.handler import Bury, Handler
 from lonnymq.worker.retry import Retry
-from lonnymq.worker.threads import awaitable
+from lonnymq.worker.thread_pool import awaitable_error
 
 if TYPE_CHECKING:
     from lonnymq.client.aio import AsyncMessage
@@ -146,7 +146,7 @@ class Task(Generic[P, Returned, Answer]):
         return self._handler if message.max_attempts is None else self._handler_of_limited
 
     def _hinted(self, error: InvalidArgument, given: dict[str, Any]) -> InvalidArgument:
-        """Return the error for a call; if it was given an option, with the place where that belongs."""
+        """Return the error for a call; if it was given an option, with the path where that belongs."""
         misplaced = [name for name in given if name in OPTIONS and not self.arguments.takes(name)]
         if not misplaced:
             return error
@@ -183,7 +183,7 @@ class Task(Generic[P, Returned, Answer]):
             raise Bury(str(error)) from error
         except StopIteration as error:
             # Raised where one of the arguments was made; nobody could await it.
-            raise awaitable(error) from error
+            raise awaitable_error(error) from error
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any, ClassVar, Protocol
 from uuid import UUID
 
-from lonnymq.tasks.place import ATOMS, Place, Refused
+from lonnymq.tasks.value_path import ATOMS, InvalidValue, ValuePath
 from lonnymq.texts import shown
 
 # The most characters of an Enum's value.
@@ -22,15 +22,15 @@ SCALARS = (str, int, float, type(None))
 
 
 class Converter(Protocol):
-    """Both ways refuse what is not as `expected`, naming the place where it was found."""
+    """Both ways refuse what is not as `expected`, naming the path where it was found."""
 
     # What kinds of JSON values it may be able to read.
     reads: ClassVar[tuple[type[Any], ...]]
 
     @property
     def expected(self) -> str: ...
-    def to_json(self, place: Place, value: Any) -> Any: ...
-    def from_json(self, place: Place, value: Any) -> Any: ...
+    def to_json(self, path: ValuePath, value: Any) -> Any: ...
+    def from_json(self, path: ValuePath, value: Any) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class Plain:
     expected: str
     kinds: tuple[type[Any], ...]
 
-    def to_json(self, place: Place, value: Any) -> Any:
+    def to_json(self, path: ValuePath, value: Any) -> Any:
         is_finite = not isinstance(value, float) or math.isfinite(value)
         if not isinstance(value, self.kinds) or not is_finite:
-            raise place.refuse(value, self)
+            raise path.refuse(value, self)
         return value
 
     from_json = to_json
@@ -65,20 +65,20 @@ class Coded:
     # Python's own readers put a text that they refuse into their errors, however long it is.
     most: int = 100
 
-    def to_json(self, place: Place, value: Any) -> Any:
+    def to_json(self, path: ValuePath, value: Any) -> Any:
         # A datetime is a date, but not one that could be read back.
         if not isinstance(value, self.kind) or (self.kind is date and isinstance(value, datetime)):
-            raise place.refuse(value, self)
+            raise path.refuse(value, self)
         return self.write(value)
 
-    def from_json(self, place: Place, value: Any) -> Any:
+    def from_json(self, path: ValuePath, value: Any) -> Any:
         is_right = isinstance(value, str) if self.is_text else isinstance(value, int | float)
         try:
             if is_right and (not self.is_text or len(value) <= self.most):
                 return self.read(value)
         except (ValueError, OverflowError, InvalidOperation, binascii.Error):
             pass
-        raise place.refuse(value, self)
+        raise path.refuse(value, self)
 
 
 @dataclass(frozen=True)
@@ -89,21 +89,21 @@ class Anything:
 
     expected: str = "made of what JSON knows (annotate the parameter to pass anything else)"
 
-    def to_json(self, place: Place, value: Any) -> Any:
+    def to_json(self, path: ValuePath, value: Any) -> Any:
         if type(value) is list:
-            return [self.to_json(place.at(index), item) for index, item in enumerate(value)]
+            return [self.to_json(path.at(index), item) for index, item in enumerate(value)]
         if type(value) is dict:
-            return {self._key(place, key): self.to_json(place.at(key), one) for key, one in value.items()}
+            return {self._key(path, key): self.to_json(path.at(key), one) for key, one in value.items()}
         if value is None or (type(value) in (str, bool, int, float) and value == value):
             return value
-        raise place.refuse(value, self)
+        raise path.refuse(value, self)
 
-    def from_json(self, place: Place, value: Any) -> Any:
+    def from_json(self, path: ValuePath, value: Any) -> Any:
         return value
 
-    def _key(self, place: Place, key: Any) -> str:
+    def _key(self, path: ValuePath, key: Any) -> str:
         if type(key) is not str:
-            raise place.refuse(key, "a mapping whose keys are strings")
+            raise path.refuse(key, "a mapping whose keys are strings")
         return key
 
 
@@ -119,20 +119,20 @@ class Choice:
     def expected(self) -> str:
         return f"one of {', '.join(map(repr, self.values))}"
 
-    def to_json(self, place: Place, value: Any) -> Any:
+    def to_json(self, path: ValuePath, value: Any) -> Any:
         if not any(_is_same(value, one) for one in self.values):
-            raise place.refuse(value, self)
+            raise path.refuse(value, self)
         written = value.value if isinstance(value, Enum) else value
-        found = self.from_json(place, written)
+        found = self.from_json(path, written)
         if not _is_same(found, value):
-            raise place.refuse(value, lambda: f"distinct in JSON: this would come back as {shown(found)}")
+            raise path.refuse(value, lambda: f"distinct in JSON: this would come back as {shown(found)}")
         return written
 
-    def from_json(self, place: Place, value: Any) -> Any:
+    def from_json(self, path: ValuePath, value: Any) -> Any:
         for one in self.values:
             if _is_same(value, one.value if isinstance(one, Enum) else one):
                 return one
-        raise place.refuse(value, self)
+        raise path.refuse(value, self)
 
 
 def _is_same(one: Any, other: Any) -> bool:
@@ -160,12 +160,12 @@ class Member:
     def expected(self) -> str:
         return f"a member of {self.kind.__name__}"
 
-    def to_json(self, place: Place, value: Any) -> Any:
+    def to_json(self, path: ValuePath, value: Any) -> Any:
         if not isinstance(value, self.kind):
-            raise place.refuse(value, self)
+            raise path.refuse(value, self)
         return value.value
 
-    def from_json(self, place: Place, value: Any) -> Any:
+    def from_json(self, path: ValuePath, value: Any) -> Any:
         # An Enum puts what it refuses into its error, however long it is.
         is_short = isinstance(value, SCALARS) and not (isinstance(value, str) and len(value) > MAX_MEMBER)
         try:
@@ -174,7 +174,7 @@ class Member:
         # A _missing_ of the user's own may meet what it does not expect.
         except (ValueError, TypeError):
             pass
-        raise place.refuse(value, lambda: f"the value of {self.expected}")
+        raise path.refuse(value, lambda: f"the value of {self.expected}")
 
 
 @dataclass(frozen=True)
@@ -188,29 +188,27 @@ class Items:
     kinds: tuple[type[Any], ...]
     make: Callable[[list[Any]], Any]
 
-    def to_json(self, place: Place, value: Any) -> Any:
+    def to_json(self, path: ValuePath, value: Any) -> Any:
         if not isinstance(value, self.kinds) or isinstance(value, str | bytes):
-            raise place.refuse(value, self)
-        return [self.item.to_json(place.at(index), one) for index, one in enumerate(value)]
+            raise path.refuse(value, self)
+        return [self.item.to_json(path.at(index), one) for index, one in enumerate(value)]
 
-    def from_json(self, place: Place, value: Any) -> Any:
+    def from_json(self, path: ValuePath, value: Any) -> Any:
         if not isinstance(value, list):
-            raise place.refuse(value, self)
-        items = [self.item.from_json(place.at(index), one) for index, one in enumerate(value)]
+            raise path.refuse(value, self)
+        items = [self.item.from_json(path.at(index), one) for index, one in enumerate(value)]
         try:
             return self.make(items)
         except TypeError:
             wrong = next((index for index, one in enumerate(items) if not _is_hashable(one)), None)
             if wrong is None:
                 raise
-            raise place.at(wrong).refuse(
-                value[wrong], lambda: f"hashable, to be in {self.expected}"
-            ) from None
+            raise path.at(wrong).refuse(value[wrong], lambda: f"hashable, to be in {self.expected}") from None
 
 
 @dataclass(frozen=True)
 class Places:
-    """A tuple with a kind for each place."""
+    """A tuple with a kind for each path."""
 
     reads: ClassVar[tuple[type[Any], ...]] = (list,)
 
@@ -220,19 +218,19 @@ class Places:
     def expected(self) -> str:
         return f"a tuple of {len(self.items)}"
 
-    def to_json(self, place: Place, value: Any) -> Any:
+    def to_json(self, path: ValuePath, value: Any) -> Any:
         if not isinstance(value, tuple) or len(value) != len(self.items):
-            raise place.refuse(value, self)
+            raise path.refuse(value, self)
         return [
-            item.to_json(place.at(index), one)
+            item.to_json(path.at(index), one)
             for index, (item, one) in enumerate(zip(self.items, value, strict=True))
         ]
 
-    def from_json(self, place: Place, value: Any) -> Any:
+    def from_json(self, path: ValuePath, value: Any) -> Any:
         if not isinstance(value, list) or len(value) != len(self.items):
-            raise place.refuse(value, self)
+            raise path.refuse(value, self)
         return tuple(
-            item.from_json(place.at(index), one)
+            item.from_json(path.at(index), one)
             for index, (item, one) in enumerate(zip(self.items, value, strict=True))
         )
 
@@ -247,26 +245,26 @@ class Entries:
     value: Converter
     expected: str = "a dict"
 
-    def to_json(self, place: Place, value: Any) -> Any:
+    def to_json(self, path: ValuePath, value: Any) -> Any:
         if not isinstance(value, Mapping):
-            raise place.refuse(value, self)
+            raise path.refuse(value, self)
         found = {}
         for key, one in value.items():
-            text = self.key.to_json(place.key(key), key)
+            text = self.key.to_json(path.key(key), key)
             if not isinstance(text, str):
-                raise place.key(key).refuse(key, "written as a string in JSON")
-            found[text] = self.value.to_json(place.at(text), one)
+                raise path.key(key).refuse(key, "written as a string in JSON")
+            found[text] = self.value.to_json(path.at(text), one)
         return found
 
-    def from_json(self, place: Place, value: Any) -> Any:
+    def from_json(self, path: ValuePath, value: Any) -> Any:
         if not isinstance(value, dict):
-            raise place.refuse(value, self)
+            raise path.refuse(value, self)
         found = {}
         for key, one in value.items():
-            made = self.key.from_json(place.key(key), key)
+            made = self.key.from_json(path.key(key), key)
             if not _is_hashable(made):
-                raise place.key(key).refuse(key, "hashable, to be the key of a dict")
-            found[made] = self.value.from_json(place.at(key), one)
+                raise path.key(key).refuse(key, "hashable, to be the key of a dict")
+            found[made] = self.value.from_json(path.at(key), one)
         return found
 
 
@@ -282,43 +280,43 @@ class Either:
     def expected(self) -> str:
         return " or ".join(member.expected for member in self.members)
 
-    def to_json(self, place: Place, value: Any) -> Any:
-        place = place.in_union()
-        return place.once(self, self._write, value)
+    def to_json(self, path: ValuePath, value: Any) -> Any:
+        path = path.in_union()
+        return path.convert_once(self, self._write, value)
 
-    def from_json(self, place: Place, value: Any) -> Any:
+    def from_json(self, path: ValuePath, value: Any) -> Any:
         fitting = self._fitting(value)
         if len(fitting) == 1:
-            return fitting[0].from_json(place, value)
+            return fitting[0].from_json(path, value)
         if isinstance(value, ATOMS):
             # Nothing is in it that could be converted twice.
-            return self._read(place, value)[1]
-        place = place.in_union()
-        return place.once(self, self._read, value)[1]
+            return self._read(path, value)[1]
+        path = path.in_union()
+        return path.convert_once(self, self._read, value)[1]
 
-    def _write(self, place: Place, value: Any) -> Any:
+    def _write(self, path: ValuePath, value: Any) -> Any:
         for member in self.members:
             try:
-                written = member.to_json(place, value)
-            except Refused:
+                written = member.to_json(path, value)
+            except InvalidValue:
                 continue
-            reader, _ = place.once(self, self._read, written)
+            reader, _ = path.convert_once(self, self._read, written)
             if reader is not member:
-                raise place.refuse(value, _mistaken(reader))
+                raise path.refuse(value, _mistaken(reader))
             return written
-        raise place.refuse(value, self)
+        raise path.refuse(value, self)
 
     def _fitting(self, value: Any) -> list[Converter]:
         """Return the members that may be able to read this, by its shape."""
         return [member for member in self.members if isinstance(value, member.reads)]
 
-    def _read(self, place: Place, value: Any) -> tuple[Converter, Any]:
+    def _read(self, path: ValuePath, value: Any) -> tuple[Converter, Any]:
         for member in self._fitting(value):
             try:
-                return member, member.from_json(place, value)
-            except Refused:
+                return member, member.from_json(path, value)
+            except InvalidValue:
                 continue
-        raise place.refuse(value, self)
+        raise path.refuse(value, self)
 
 
 def _mistaken(reader: Converter) -> Callable[[], str]:

@@ -7,7 +7,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
 
-from lonnymq.worker.threads import Threads, awaitable
+from lonnymq.worker.thread_pool import ThreadPool, awaitable_error
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class BlockingCall:
 
     def _fail(self, error: BaseException) -> None:
         if not self.future.done():
-            self.future.set_exception(awaitable(error))
+            self.future.set_exception(awaitable_error(error))
 
 
-class BlockingCalls(Threads):
+class BlockingCalls(ThreadPool):
     """Replaces a worker's threads: collects calls for the test to run, and waits for their results."""
 
     def __init__(self, activity: asyncio.Event) -> None:

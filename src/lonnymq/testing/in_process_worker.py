@@ -10,7 +10,7 @@ from lonnymq.testing.blocking_calls import BlockingCall, BlockingCalls
 from lonnymq.testing.recorder import Recorder
 from lonnymq.worker.acknowledger import Acknowledger
 from lonnymq.worker.inventory import Inventory
-from lonnymq.worker.pipeline import Middleware, Pipeline
+from lonnymq.worker.middleware import Middleware, MiddlewareStack
 from lonnymq.worker.router import Router
 from lonnymq.worker.settings import WorkerSettings
 from lonnymq.worker.slot import Slot
@@ -39,14 +39,16 @@ class InProcessWorker:
         self._activity = activity
         self._blocking_calls = BlockingCalls(activity)
         self._inventory = Inventory(SETTINGS, router.is_batch, self._give_back)
-        self._acknowledger = Acknowledger(queue.caller, self._inventory, self.recorder, SETTINGS.patience_s)
-        pipeline = Pipeline([self.recorder.around, *middleware], self._blocking_calls, blocking_queue)
+        self._acknowledger = Acknowledger(
+            queue.caller, self._inventory, self.recorder, SETTINGS.call_timeout_s
+        )
+        pipeline = MiddlewareStack([self.recorder.around, *middleware], self._blocking_calls, blocking_queue)
         self._slot = Slot(self._inventory, router, pipeline, judge, self._acknowledger.add, self._prepare)
         self._acknowledging = asyncio.create_task(self._acknowledger.run())
 
     async def work(self, messages: Iterable["AsyncMessage"]) -> AsyncIterator[BlockingCall]:
         """Work and acknowledge messages; yield calls that block, for the caller to run."""
-        self._inventory.take(Dequeued(DequeueOutcome.LEASED, 0, tuple(messages)))
+        self._inventory.add(Dequeued(DequeueOutcome.LEASED, 0, tuple(messages)))
         while self._inventory.held:
             await self._activity.wait()
             self._activity.clear()

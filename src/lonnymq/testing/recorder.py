@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from lonnymq.client.aio import AsyncMessage
 from lonnymq.model.acknowledge import Action
 from lonnymq.worker.handler import Bury, Defer
-from lonnymq.worker.report import Report
 from lonnymq.worker.verdict import Interruption, Verdict
+from lonnymq.worker.worker_log import WorkerLog
 
 if TYPE_CHECKING:
     from lonnymq.worker.attempt import Attempt
-    from lonnymq.worker.pipeline import Next
+    from lonnymq.worker.middleware import Next
 
 
 class AttemptFailed(AssertionError):
@@ -31,7 +31,7 @@ class WorkedAttempt:
     error: str | None = None
 
 
-class Recorder(Report):
+class Recorder(WorkerLog):
     """Replaces a worker's report, and wraps each handler."""
 
     def __init__(self, name: str, activity: asyncio.Event) -> None:
@@ -50,18 +50,18 @@ class Recorder(Report):
             self._raised = error
             raise
 
-    def ended(self, attempt: "Attempt", verdict: Verdict, outcome: str) -> None:
-        super().ended(attempt, verdict, outcome)
+    def log_attempt(self, attempt: "Attempt", verdict: Verdict, outcome: str) -> None:
+        super().log_attempt(attempt, verdict, outcome)
         self._add(attempt, outcome, verdict.error)
         if verdict.error is not None:
             self._fail(attempt, f"was {outcome}: {verdict.error}")
 
-    def lost(self, attempt: "Attempt", why: Interruption) -> None:
-        super().lost(attempt, why)
+    def log_lost_lease(self, attempt: "Attempt", why: Interruption) -> None:
+        super().log_lost_lease(attempt, why)
         self._add(attempt, "cancelled" if why is Interruption.CANCELLED else "lease_lost", None)
 
-    def refused(self, attempt: "Attempt", action: Action[Any], error: Exception) -> None:
-        super().refused(attempt, action, error)
+    def log_refusal(self, attempt: "Attempt", action: Action[Any], error: Exception) -> None:
+        super().log_refusal(attempt, action, error)
         self._fail(attempt, f"could not be ended: {error}")
 
     def _add(self, attempt: "Attempt", outcome: str, error: str | None) -> None:

@@ -17,8 +17,8 @@ from lonnymq.testing.clock import Clock
 from lonnymq.testing.in_process_worker import SETTINGS, in_process_worker
 from lonnymq.testing.recorder import AttemptFailed, Recorder, WorkedAttempt
 from lonnymq.testing.simulated_time import RealTime, SimulatedTime, simulate_time
-from lonnymq.worker.clients import Clients
-from lonnymq.worker.pipeline import Middleware
+from lonnymq.worker.client_factory import ClientFactory
+from lonnymq.worker.middleware import Middleware
 
 if TYPE_CHECKING:
     from lonnymq.model import Created
@@ -32,7 +32,7 @@ class RunOptions:
     """What to work, with which handler, and when to stop."""
 
     handler: Any
-    clients: Clients
+    clients: ClientFactory
     clock: Clock | None
     until: datetime | timedelta | None
     middleware: tuple[Middleware, ...]
@@ -114,7 +114,7 @@ def run_until_empty(
         argument.seconds("until", until)
     options = RunOptions(
         handler=handler,
-        clients=Clients.of(queue),
+        clients=ClientFactory.of(queue),
         clock=clock,
         until=until,
         middleware=tuple(middleware),
@@ -162,7 +162,7 @@ async def _close(calls: AsyncGenerator[BlockingCall, None]) -> None:
 
 async def _work(options: RunOptions, attempts: list[WorkedAttempt]) -> AsyncGenerator[BlockingCall, None]:
     """Work until nothing is due; yield the calls that block."""
-    queue, blocking_queue = options.clients.queue(), options.clients.blocking_queue()
+    queue, blocking_queue = options.clients.async_queue(), options.clients.blocking_queue()
     try:
         async with in_process_worker(queue, blocking_queue, options.handler, options.middleware) as worker:
             worker.recorder.attempts = attempts

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from lonnymq.tasks.cron import tick
+from lonnymq.tasks.ticker import tick
 from lonnymq.testing import clock as clocks
 
 if TYPE_CHECKING:

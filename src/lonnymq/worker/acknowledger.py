@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lonnymq.client.aio.caller import AsyncCaller
     from lonnymq.worker.attempt import Attempt
     from lonnymq.worker.inventory import Inventory
-    from lonnymq.worker.report import Report
+    from lonnymq.worker.worker_log import WorkerLog
 
     Ended = tuple[Attempt, Verdict]
 
@@ -30,9 +30,14 @@ LINGER_S = 0.002
 # No call carries more than this, unless one attempt alone does.
 GROUP_BYTES = 1024 * 1024
 # Until asking again about a lease that is locked.
-BUSY_S = 0.05
-# Refused for what they are, and not because of the database's state: sent again, they would be refused again.
-REFUSALS = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError)
+BUSY_RETRY_S = 0.05
+# The queue refuses these whatever its state: sent again, they would be refused again.
+REFUSED_ERRORS = (
+    psycopg.DataError,
+    psycopg.IntegrityError,
+    psycopg.ProgrammingError,
+    psycopg.NotSupportedError,
+)
 
 
 class Acknowledger:
@@ -42,16 +47,16 @@ class Acknowledger:
         self,
         caller: "AsyncCaller",
         inventory: "Inventory",
-        report: "Report",
+        log: "WorkerLog",
         timeout_s: float,
-        heavy: "Acknowledger | None" = None,
+        large: "Acknowledger | None" = None,
     ) -> None:
         self._caller = caller
         self._inventory = inventory
-        self._report = report
+        self._log = log
         self._timeout_s = timeout_s
         # Where large states go, so that nothing else waits behind them.
-        self._heavy = heavy
+        self._large = large
         self._pauses = Backoff()
         self._pending: list[Ended] = []
         self._signal: asyncio.Future[None] | None = None
@@ -76,8 +81,8 @@ class Acknowledger:
             self._put(attempt, verdict)
 
     def _put(self, attempt: "Attempt", verdict: Verdict) -> None:
-        if self._heavy is not None and _size(verdict) > GROUP_BYTES:
-            self._heavy._put(attempt, verdict)
+        if self._large is not None and _size(verdict) > GROUP_BYTES:
+            self._large._put(attempt, verdict)
             return
         self._pending.append((attempt, verdict))
         if self._signal is not None and len(self._pending) in (1, GROUP):
@@ -87,9 +92,9 @@ class Acknowledger:
         """Acknowledge for ever; while a call is on its way, the next group gathers."""
         while True:
             if not self._pending:
-                await self._sign(None)
-            if len(self._pending) < GROUP and (self._inventory.running or self._inventory.waiting):
-                await self._sign(LINGER_S)
+                await self._wait_for_signal(None)
+            if len(self._pending) < GROUP and (self._inventory.occupied_slots or self._inventory.waiting):
+                await self._wait_for_signal(LINGER_S)
             await self._flush()
 
     async def _flush(self) -> None:
@@ -107,27 +112,29 @@ class Acknowledger:
         try:
             answers = await call_within(self._caller.source, seconds, call)
         except Exception as error:  # noqa: BLE001 - the worker outlives it
-            if isinstance(error, REFUSALS) or (
+            if isinstance(error, REFUSED_ERRORS) or (
                 isinstance(error, LonnyError) and not isinstance(error, ConnectionLost | Busy)
             ):
-                await self._acknowledge_apart(action, group, error)
+                await self._acknowledge_individually(action, group, error)
                 return
             for attempt, _ in group:
-                attempt.is_doubtful = attempt.is_doubtful or getattr(error, "may_have_happened", True)
+                attempt.may_be_acknowledged = attempt.may_be_acknowledged or getattr(
+                    error, "may_have_happened", True
+                )
             self._pending.extend(group)
-            self._report.trouble("acknowledging", error)
+            self._log.log_failure("acknowledging", error)
             await asyncio.sleep(self._pauses.next_s())
         else:
             self._pauses.reset()
-            self._report.recovered("acknowledging")
+            self._log.log_recovery("acknowledging")
             for (attempt, verdict), answer in zip(group, answers, strict=True):
                 if answer == "busy":
                     # Another transaction has locked it.
-                    asyncio.get_running_loop().call_later(BUSY_S, self._put, attempt, verdict)
+                    asyncio.get_running_loop().call_later(BUSY_RETRY_S, self._put, attempt, verdict)
                 else:
                     self._done(attempt, verdict, answer)
 
-    async def _acknowledge_apart(
+    async def _acknowledge_individually(
         self, action: Action[Any], group: "Sequence[Ended]", error: Exception
     ) -> None:
         """One of them is refused, and must not keep the others from their end."""
@@ -140,14 +147,14 @@ class Acknowledger:
             reason = argument.error_text(f"the state was refused: {error}")
             self._put(attempt, Verdict(DEFER, verdict.delay_ms, error=reason))
         else:
-            self._report.refused(attempt, action, error)
-            self._inventory.forget(attempt)
+            self._log.log_refusal(attempt, action, error)
+            self._inventory.remove(attempt)
 
     def _done(self, attempt: "Attempt", verdict: Verdict, outcome: str) -> None:
-        self._report.ended(attempt, verdict, outcome)
-        self._inventory.forget(attempt)
+        self._log.log_attempt(attempt, verdict, outcome)
+        self._inventory.remove(attempt)
 
-    async def _sign(self, for_s: float | None) -> None:
+    async def _wait_for_signal(self, for_s: float | None) -> None:
         """Wait for the first verdict of a group or, for so long, until the group is large enough."""
         loop = asyncio.get_running_loop()
         self._signal = loop.create_future()

@@ -22,8 +22,8 @@ class Attempt:
         "ended_at",
         "handler",
         "interruption",
-        "is_doubtful",
-        "kept_until",
+        "leased_until",
+        "may_be_acknowledged",
         "message",
         "reserved_bytes",
         "slot",
@@ -32,13 +32,13 @@ class Attempt:
         "waiting_since",
     )
 
-    def __init__(self, message: "AsyncMessage", now: float, kept_until: float) -> None:
+    def __init__(self, message: "AsyncMessage", now: float, leased_until: float) -> None:
         self.message = message
         # What the handler's own calls tell of it. The message refers to this, not to the attempt: without a
         # cycle, a large content is freed at once.
         self.state = AttemptState()
         # By the monotonic clock: until then the lease is ours, whatever becomes of the connection.
-        self.kept_until = kept_until
+        self.leased_until = leased_until
         self.waiting_since = now
         # The size of a content that was too large for the reply of the dequeue, and its part of the budget.
         self.unread_bytes = 0
@@ -50,7 +50,7 @@ class Attempt:
         self.began_at = 0.0
         self.ended_at = 0.0
         # An acknowledgement was sent and its answer was lost: it may have taken effect.
-        self.is_doubtful = False
+        self.may_be_acknowledged = False
         object.__setattr__(message, "attempt_state", self.state)
 
     @property

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from lonnymq.client.aio import AsyncQueue
     from lonnymq.client.aio.caller import AsyncCaller
     from lonnymq.worker.inventory import Inventory
-    from lonnymq.worker.report import Report
     from lonnymq.worker.settings import WorkerSettings
+    from lonnymq.worker.worker_log import WorkerLog
 
 
 async def fetch(
@@ -23,19 +23,19 @@ async def fetch(
     queue: "AsyncQueue",
     inventory: "Inventory",
     settings: "WorkerSettings",
-    report: "Report",
+    log: "WorkerLog",
 ) -> None:
     """Fetch for ever. `queue` is what the handlers' messages speak to."""
     receiver = AsyncReceiver(caller)
     backoff = Backoff()
     # An idle call ends after a while, so that one which hangs can be told from one which sleeps.
-    wait_s = settings.patience_s
+    wait_s = settings.call_timeout_s
     try:
         while True:
             call = calls.dequeue(
-                await inventory.room(),
+                await inventory.wait_for_capacity(),
                 settings.lease_ms,
-                report.worker,
+                log.worker,
                 is_durable=False,
                 # If this process dies, any of its messages may be the reason, also one that has ended and is
                 # not acknowledged yet.
@@ -45,18 +45,18 @@ async def fetch(
             )
             leasing = receiver.lease(call, wait_s)
             try:
-                inventory.take(
+                inventory.add(
                     await call_within(
-                        caller.source, wait_s + settings.patience_s, leasing, undo=inventory.take
+                        caller.source, wait_s + settings.call_timeout_s, leasing, undo=inventory.add
                     )
                 )
             except Exception as error:
                 if is_hopeless(error):
                     raise
-                report.trouble("dequeue", error)
+                log.log_failure("dequeue", error)
                 await asyncio.sleep(backoff.next_s())
             else:
                 backoff.reset()
-                report.recovered("dequeue")
+                log.log_recovery("dequeue")
     finally:
         await close_quietly(receiver.close())

@@ -59,7 +59,7 @@ class Handler:
     name: str = ""
 
     def __post_init__(self) -> None:
-        require_call("call", self.call)
+        require_handler_function("call", self.call)
         if self.timeout is not None and not argument.seconds("timeout", self.timeout):
             raise invalid("timeout", self.timeout, "more than 0, or None for no limit")
         if not isinstance(self.retry, Retry):
@@ -81,7 +81,7 @@ class Handler:
         return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
 
 
-def require_call(name: str, call: Any) -> None:
+def require_handler_function(name: str, call: Any) -> None:
     """Refuse what would not work a message if it were called with one, and seem to have completed it."""
     plain = _unwrapped(call)
     # A task takes its own arguments, as its methods do, and is worked by its app.

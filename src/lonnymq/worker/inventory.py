@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from lonnymq.model.lease import Content, fill
 from lonnymq.worker.attempt import Attempt
+from lonnymq.worker.exclusive_run import ExclusiveRun
 from lonnymq.worker.settings import WorkerSettings
-from lonnymq.worker.solo import Solo
 from lonnymq.worker.wakeup import Wakeup
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ READ_BYTES = 1024 * 1024
 # A message whose content did not fit is expected back within this time.
 FIRST_REFUSED_S = 10.0
 # Until fetching again what this process has no memory or no time for at the moment.
-CROWDED_S = 0.1
+PAUSE_S = 0.1
 
 
 class Inventory:
@@ -46,10 +46,10 @@ class Inventory:
         self.unread: deque[Attempt] = deque()
         self.being_read: list[Attempt] = []
         self.waiting: deque[Attempt] = deque()
-        self.solo: Solo[Attempt] = Solo(self._solo_changed, give_back)
+        self.exclusive: ExclusiveRun[Attempt] = ExclusiveRun(self._exclusive_changed, give_back)
         # Slots whose handler has not returned, and those of them whose attempt has not ended either.
-        self.running = 0
-        self.working = 0
+        self.occupied_slots = 0
+        self.active_slots = 0
         # No slot begins anything more.
         self.is_closed = False
         self.batch_size = settings.batch_size
@@ -64,7 +64,7 @@ class Inventory:
         # Since the last messages came.
         self._started = 0
         self._taken_at = time.monotonic()
-        self._is_crowded = False
+        self._is_paused = False
         self._timer: asyncio.TimerHandle | None = None
         self._idle: deque[asyncio.Future[None]] = deque()
         self._room = Wakeup()
@@ -73,27 +73,27 @@ class Inventory:
 
     # The fetcher's side.
 
-    async def room(self) -> int:
+    async def wait_for_capacity(self) -> int:
         """Wait until there is room for more, and return for how many."""
         while (limit := self._limit()) < 1:
             await self._room.wait()
         return limit
 
-    def take(self, reply: "Dequeued[AsyncMessage]") -> None:
+    def add(self, reply: "Dequeued[AsyncMessage]") -> None:
         """Take what was leased, and wake the slots that have nothing to do."""
         now = time.monotonic()
         self._measure(now)
         # The reply may have been on its way for a while; the first heartbeat knows better.
-        kept_until = now + self._settings.lease_ms / 1000
-        attempts = [Attempt(message, now, kept_until) for message in reply.leases]
+        leased_until = now + self._settings.lease_ms / 1000
+        attempts = [Attempt(message, now, leased_until) for message in reply.leases]
         self.held.update(attempts)
         if reply.unread or any(attempt.message.suspicion for attempt in attempts):
             attempts = self._sort(attempts, reply)
         self.waiting.extend(attempts)
         # If they are more than can begin at once, the next call goes first: handlers that never wait keep the
         # loop until all are worked, and the server would have nothing to do meanwhile.
-        self._rouse(0 if len(attempts) <= len(self._idle) else TURNS_TO_SEND)
-        self._watch_the_clock()
+        self._wake_slots(0 if len(attempts) <= len(self._idle) else TURNS_TO_SEND)
+        self._start_timer()
         if self.unread:
             self._reading.wake()
 
@@ -114,7 +114,7 @@ class Inventory:
             size = attempt.unread_bytes = reply.unread.get(attempt.message.id, 0)
             reason = ""
             if attempt.is_suspect or size > self._settings.max_bytes:
-                if not self.solo.hold(attempt):
+                if not self.exclusive.try_hold(attempt):
                     reason = "a message that must run alone has to wait"
             elif not size:
                 ready.append(attempt)
@@ -150,9 +150,9 @@ class Inventory:
 
     def _limit(self) -> int:
         """Fetch ahead in halves: one is worked while the other is on its way."""
-        if self._is_crowded or self.solo.is_alone or self._reserved_bytes > self._settings.max_bytes:
+        if self._is_paused or self.exclusive.is_active or self._reserved_bytes > self._settings.max_bytes:
             return 0
-        free = (self._settings.concurrency - self.running) * self._unit
+        free = (self._settings.concurrency - self.occupied_slots) * self._unit
         is_full = len(self.held) > MAX_UNACKNOWLEDGED + free
         half = (self._prefetch + 1) // 2
         queued = len(self.waiting) + len(self.unread) + len(self.being_read)
@@ -161,12 +161,12 @@ class Inventory:
         return min(free + half, free + self._prefetch - queued, MAX_FETCH)
 
     def _pause(self) -> None:
-        if not self._is_crowded:
-            self._is_crowded = True
-            asyncio.get_running_loop().call_later(CROWDED_S, self._resume)
+        if not self._is_paused:
+            self._is_paused = True
+            asyncio.get_running_loop().call_later(PAUSE_S, self._resume)
 
     def _resume(self) -> None:
-        self._is_crowded = False
+        self._is_paused = False
         self._room.wake()
 
     # The reader's side.
@@ -183,7 +183,7 @@ class Inventory:
             group.append(self.unread.popleft())
         return group
 
-    def arrive(self, contents: dict[int, Content]) -> None:
+    def add_contents(self, contents: dict[int, Content]) -> None:
         """What was read is here; one without was cancelled, or its lease is lost: the queue says which."""
         now = time.monotonic()
         # What took long to read may wait as long for a slot.
@@ -196,10 +196,10 @@ class Inventory:
                 self.waiting.append(attempt)
             else:
                 self._give_back(attempt, "it was cancelled, or its lease is lost")
-        self._rouse(0)
-        self._watch_the_clock()
+        self._wake_slots(0)
+        self._start_timer()
 
-    def fail_to_read(self) -> None:
+    def give_back_unread(self) -> None:
         """Give back what could not be read; whoever can read it may have it."""
         attempts, self.being_read = self.being_read, []
         for attempt in attempts:
@@ -209,18 +209,18 @@ class Inventory:
     # The slots' side.
 
     @property
-    def has_solo(self) -> bool:
+    def can_start_exclusive(self) -> bool:
         """Whether the message that must run alone can start: nothing else runs."""
-        return self.solo.is_held and not (self.running or self.is_closed)
+        return self.exclusive.is_waiting and not (self.occupied_slots or self.is_closed)
 
     @property
     def has_work(self) -> bool:
         """Whether a slot can begin something."""
-        if self.waiting and not (self.is_closed or self.solo.is_alone):
+        if self.waiting and not (self.is_closed or self.exclusive.is_active):
             return True
-        return self.has_solo
+        return self.can_start_exclusive
 
-    async def arrival(self) -> None:
+    async def wait_for_work(self) -> None:
         """Wait until there may be something to work."""
         future = asyncio.get_running_loop().create_future()
         self._idle.append(future)
@@ -232,38 +232,38 @@ class Inventory:
                 self._idle.remove(future)
             raise
 
-    def begin(self, count: int) -> None:
+    def occupy_slot(self, count: int) -> None:
         """A slot is taken, by this many attempts."""
-        self.running += 1
-        self.working += 1
+        self.occupied_slots += 1
+        self.active_slots += 1
         self._started += count
 
-    def end(self) -> None:
+    def finish_attempts(self) -> None:
         """The attempts of a slot have ended; the handler may go on in its thread."""
-        self.working -= 1
+        self.active_slots -= 1
         self._ending.wake()
 
-    def vacate(self) -> None:
+    def release_slot(self) -> None:
         """A slot is free again."""
-        self.running -= 1
+        self.occupied_slots -= 1
         self._room.wake()
-        if self.solo.is_held:
-            self._rouse(0)
-        elif self.solo.running is not None:
-            self._finish_solo(self.solo.running)
+        if self.exclusive.is_waiting:
+            self._wake_slots(0)
+        elif self.exclusive.running is not None:
+            self._finish_exclusive(self.exclusive.running)
 
-    def _rouse(self, turns: int) -> None:
+    def _wake_slots(self, turns: int) -> None:
         """Wake idle slots, after this many turns of the loop."""
         if turns:
-            asyncio.get_running_loop().call_soon(self._rouse, turns - 1)
+            asyncio.get_running_loop().call_soon(self._wake_slots, turns - 1)
         elif self.has_work:
-            count = 1 if self.has_solo else len(self.waiting)
+            count = 1 if self.can_start_exclusive else len(self.waiting)
             for _ in range(min(count, len(self._idle))):
                 _set(self._idle.popleft())
 
     # The clock's side.
 
-    def _watch_the_clock(self) -> None:
+    def _start_timer(self) -> None:
         if self._timer is None and (self.waiting or self.unread):
             since = min(attempt.waiting_since for attempt in (*self.waiting, *self.unread))
             delay_s = max(0.001, since + START_WITHIN_S - time.monotonic())
@@ -284,30 +284,30 @@ class Inventory:
                 kept = [attempt for attempt in some if attempt.message.channel not in late]
                 some.clear()
                 some.extend(kept)
-            reason = f"{self.running} of {self._settings.concurrency} slots are busy"
+            reason = f"{self.occupied_slots} of {self._settings.concurrency} slots are busy"
             for attempt in queued:
                 # Those of the same channel that came later go too: they must not start before these.
                 if attempt.message.channel in late:
                     self._give_back(attempt, reason)
-        self._watch_the_clock()
+        self._start_timer()
 
     # At the end of leases.
 
-    def forget(self, attempt: Attempt) -> None:
+    def remove(self, attempt: Attempt) -> None:
         """Nothing more is to be said about this one."""
         self.held.discard(attempt)
         self._reserved_bytes -= attempt.reserved_bytes
         attempt.reserved_bytes = 0
-        self.solo.forget(attempt)
+        self.exclusive.discard(attempt)
         self._room.wake()
-        if self.solo.running is attempt:
-            self._finish_solo(attempt)
+        if self.exclusive.running is attempt:
+            self._finish_exclusive(attempt)
         if not self.held:
             self._ending.wake()
 
-    def unstarted(self) -> list[Attempt]:
+    def take_unstarted(self) -> list[Attempt]:
         """Take out what no slot has begun."""
-        attempts = [*self.waiting, *self.unread, *self.being_read, *self.solo.withdraw()]
+        attempts = [*self.waiting, *self.unread, *self.being_read, *self.exclusive.withdraw()]
         self.waiting.clear()
         self.unread.clear()
         self.being_read = []
@@ -317,24 +317,24 @@ class Inventory:
         """Let no slot begin anything more."""
         self.is_closed = True
 
-    async def quiet(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Wait until every attempt that was begun has ended."""
-        while self.working:
+        while self.active_slots:
             await self._ending.wait()
 
-    async def emptied(self) -> None:
+    async def wait_until_empty(self) -> None:
         """Wait until the queue has answered for everything."""
         while self.held:
             await self._ending.wait()
 
-    def _finish_solo(self, attempt: Attempt) -> None:
+    def _finish_exclusive(self, attempt: Attempt) -> None:
         """Let others start once its handler has returned and the queue has answered, whichever comes last."""
-        if not self.running and attempt not in self.held:
-            self.solo.finish()
+        if not self.occupied_slots and attempt not in self.held:
+            self.exclusive.finish()
 
-    def _solo_changed(self) -> None:
+    def _exclusive_changed(self) -> None:
         self._room.wake()
-        self._rouse(0)
+        self._wake_slots(0)
 
 
 def _set(future: "asyncio.Future[None]") -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from lonnymq.errors import invalid
 from lonnymq.model.acknowledge import BURY
-from lonnymq.worker.handler import Handler, require_call
+from lonnymq.worker.handler import Handler, require_handler_function
 from lonnymq.worker.verdict import Judge, Verdict
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Router:
         elif callable(getattr(handler, "route", None)) and not isinstance(handler, type | ModuleType):
             self._route = handler.route
         elif callable(handler):
-            require_call("handler", handler)
+            require_handler_function("handler", handler)
             self._handler = Handler(call=handler)
         else:
             raise invalid("handler", handler, "a function of a message, a Handler, or an App")

@@ -27,7 +27,7 @@ class WorkerSettings:
     # How long running handlers may go on after the first signal; an orchestrator often kills after 30 s.
     shutdown_s: float = 20.0
     # How long a call to the database may take until its connection is taken for dead.
-    patience_s: float = 10.0
+    call_timeout_s: float = 10.0
     # As leases and logs show it; without it, host and process.
     name: str = ""
 
@@ -39,7 +39,7 @@ class WorkerSettings:
         argument.lease_ms(self.lease_s, low_s=0.1)
         argument.whole("processes", self.processes, 1, 1_000)
         argument.seconds("shutdown_s", self.shutdown_s)
-        argument.seconds("patience_s", self.patience_s)
+        argument.seconds("call_timeout_s", self.call_timeout_s)
         argument.text("name", self.name, 0, 200)
 
     @property

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from lonnymq.model.acknowledge import COMPLETE
 from lonnymq.worker.handler import Handler
-from lonnymq.worker.verdict import COMPLETED, GIVEN_BACK, NOTHING, Interruption, Judge, Verdict
+from lonnymq.worker.verdict import COMPLETED, GIVEN_BACK, NO_ACTION, Interruption, Judge, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from lonnymq.worker.attempt import Attempt
     from lonnymq.worker.inventory import Inventory
-    from lonnymq.worker.pipeline import Pipeline
+    from lonnymq.worker.middleware import MiddlewareStack
     from lonnymq.worker.router import Router
 
     Acknowledge = Callable[[Attempt, Verdict], None]
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Prepare = Callable[[Attempt], Awaitable[bool]]
 
 # Handlers that never wait must not keep the loop from its heartbeats for longer.
-MAX_HOLD_S = 0.01
+MAX_LOOP_HOLD_S = 0.01
 
 
 class Slot:
@@ -32,7 +32,7 @@ class Slot:
         self,
         inventory: "Inventory",
         router: "Router",
-        pipeline: "Pipeline",
+        pipeline: "MiddlewareStack",
         judge: Judge,
         acknowledge: "Acknowledge",
         prepare: "Prepare",
@@ -45,7 +45,7 @@ class Slot:
         self._prepare = prepare
         self._attempts: list[Attempt] = []
         self._handler: Handler | None = None
-        self._why: Interruption | None = None
+        self._interruption: Interruption | None = None
         self._is_closing = False
         self.task = asyncio.create_task(self._work())
 
@@ -61,14 +61,14 @@ class Slot:
                 # One that must run alone is being made ready.
                 self.task.cancel()
             return
-        if self._why is not None:
+        if self._interruption is not None:
             return
-        self._why = why
+        self._interruption = why
         is_lost = all(attempt.interruption is Interruption.LOST for attempt in self._attempts)
         if self._handler.is_async:
             self.task.cancel()
         elif is_lost or why in (Interruption.TIMED_OUT, Interruption.STOPPED):
-            self._end(asyncio.CancelledError())
+            self._finish(asyncio.CancelledError())
 
     def lose(self) -> None:
         """A message of this slot was lost or cancelled; with none left, the handler need not go on."""
@@ -79,7 +79,7 @@ class Slot:
         """End the attempt of a handler that goes on all the same; return whether the loop waits for it."""
         if not self.is_working or self._handler is None:
             return False
-        self._end(asyncio.CancelledError())
+        self._finish(asyncio.CancelledError())
         return self._handler.is_async
 
     async def close(self) -> None:
@@ -91,35 +91,35 @@ class Slot:
     async def _work(self) -> None:
         while not self._is_closing:
             try:
-                await self._work_on()
+                await self._work_until_cancelled()
             except asyncio.CancelledError:
                 if self._is_closing:
                     raise
                 # By something that a handler has left behind: those after it have no part in that.
-                await self._rest()
+                await self._clear_cancellation()
 
-    async def _work_on(self) -> None:
+    async def _work_until_cancelled(self) -> None:
         inventory = self._inventory
         resumed_at = time.monotonic()
         while not self._is_closing:
             if not inventory.has_work:
-                await inventory.arrival()
+                await inventory.wait_for_work()
                 resumed_at = time.monotonic()
-            elif inventory.has_solo:
-                await self._run_alone()
-            elif self._begin():
+            elif inventory.can_start_exclusive:
+                await self._run_exclusive()
+            elif self._start_next():
                 await self._run()
-                if time.monotonic() - resumed_at > MAX_HOLD_S:
+                if time.monotonic() - resumed_at > MAX_LOOP_HOLD_S:
                     await asyncio.sleep(0)
                     resumed_at = time.monotonic()
 
-    def _begin(self) -> bool:
+    def _start_next(self) -> bool:
         """Take the next message; if its handler takes many at once, also those behind it that it works."""
         attempts: list[Attempt] = []
         handler = None
         waiting, most = self._inventory.waiting, 1
         while waiting and len(attempts) < most:
-            admitted = self._admitted(waiting[0])
+            admitted = self._admit(waiting[0])
             if isinstance(admitted, Handler):
                 if handler is not None and handler is not admitted:
                     break
@@ -130,36 +130,36 @@ class Slot:
                 self._acknowledge(waiting.popleft(), admitted)
         if handler is None:
             return False
-        self._inventory.begin(len(attempts))
-        self._hold(attempts, handler)
+        self._inventory.occupy_slot(len(attempts))
+        self._assign(attempts, handler)
         return True
 
-    async def _run_alone(self) -> None:
+    async def _run_exclusive(self) -> None:
         """Run the message that must be alone; the process is empty, and stays so until it has ended."""
         inventory = self._inventory
-        attempt = inventory.solo.begin()
-        inventory.begin(1)
+        attempt = inventory.exclusive.start()
+        inventory.occupy_slot(1)
         self._attempts = [attempt]
         admitted: Handler | Verdict = GIVEN_BACK
         try:
             if await self._prepare(attempt):
-                admitted = self._admitted(attempt)
+                admitted = self._admit(attempt)
             if isinstance(admitted, Handler):
-                self._hold([attempt], admitted)
+                self._assign([attempt], admitted)
                 await self._run()
         finally:
             if not isinstance(admitted, Handler):
                 self._attempts = []
                 self._acknowledge(attempt, admitted)
-                inventory.end()
-                inventory.vacate()
+                inventory.finish_attempts()
+                inventory.release_slot()
 
-    def _admitted(self, attempt: "Attempt") -> Handler | Verdict:
-        return self._router.admit(attempt.message) if attempt.kept_until > time.monotonic() else NOTHING
+    def _admit(self, attempt: "Attempt") -> Handler | Verdict:
+        return self._router.admit(attempt.message) if attempt.leased_until > time.monotonic() else NO_ACTION
 
-    def _hold(self, attempts: "list[Attempt]", handler: Handler) -> None:
+    def _assign(self, attempts: "list[Attempt]", handler: Handler) -> None:
         now = time.monotonic()
-        self._attempts, self._handler, self._why = attempts, handler, None
+        self._attempts, self._handler, self._interruption = attempts, handler, None
         for attempt in attempts:
             attempt.slot, attempt.handler, attempt.began_at = self, handler, now
 
@@ -183,30 +183,30 @@ class Slot:
             if timer is not None:
                 timer.cancel()
         if self.task.cancelling():
-            await self._rest()
-        self._end(error)
+            await self._clear_cancellation()
+        self._finish(error)
         self._handler = None
-        self._inventory.vacate()
+        self._inventory.release_slot()
 
-    async def _rest(self) -> None:
+    async def _clear_cancellation(self) -> None:
         """Take back what was meant for a handler that has ended: the next one is not cancelled."""
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(0)
         while self.task.cancelling():
             self.task.uncancel()
 
-    def _end(self, error: BaseException | None) -> None:
+    def _finish(self, error: BaseException | None) -> None:
         """Judge each attempt, unless that was done when the handler was interrupted."""
         attempts, self._attempts = self._attempts, []
         if not attempts:
             return
         handler = self._handler
         assert handler is not None
-        self._inventory.end()
+        self._inventory.finish_attempts()
         now = time.monotonic()
         for attempt in attempts:
             attempt.slot, attempt.ended_at = None, now
-            why = attempt.interruption or self._why
+            why = attempt.interruption or self._interruption
             if error is None and why is None:
                 self._acknowledge(attempt, COMPLETED)
                 continue

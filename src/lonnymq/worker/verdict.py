@@ -38,7 +38,7 @@ class Verdict:
 
 COMPLETED = Verdict(COMPLETE)
 GIVEN_BACK = Verdict(GIVE_BACK)
-NOTHING = Verdict(None)
+NO_ACTION = Verdict(None)
 
 
 class TimedOut(Exception):
@@ -55,16 +55,16 @@ class Judge:
     ) -> Verdict:
         """Judge an attempt, counted from 1, that ended with this error, or none, interrupted or not."""
         try:
-            return self._judged(handler, attempt, error, why)
+            return self._judge(handler, attempt, error, why)
         except Exception as failure:  # noqa: BLE001
             # Of a user's own Retry, codec or Defer: no message may break the worker.
-            return self._failed(described(failure), handler, attempt, Retry())
+            return self._retry_or_bury(format_traceback(failure), handler, attempt, Retry())
 
-    def _judged(
+    def _judge(
         self, handler: Handler, attempt: int, error: BaseException | None, why: Interruption | None
     ) -> Verdict:
         if why is Interruption.LOST:
-            return NOTHING
+            return NO_ACTION
         if why is Interruption.CANCELLED:
             # The lease holds its channel's place until the worker says that it has stopped.
             return GIVEN_BACK
@@ -78,17 +78,17 @@ class Judge:
         if isinstance(error, Bury):
             return Verdict(BURY, error=error.reason)
         if isinstance(error, Defer) and not _is_last(handler, attempt):
-            return self._deferred(error, handler, attempt)
-        return self._failed(described(error), handler, attempt, handler.retry)
+            return self._defer(error, handler, attempt)
+        return self._retry_or_bury(format_traceback(error), handler, attempt, handler.retry)
 
-    def _deferred(self, wish: Defer, handler: Handler, attempt: int) -> Verdict:
+    def _defer(self, wish: Defer, handler: Handler, attempt: int) -> Verdict:
         try:
             state = None if wish.state is None else encoded("state", wish.state, self.codec)
         except InvalidArgument as error:
-            return self._failed(described(error), handler, attempt, handler.retry)
+            return self._retry_or_bury(format_traceback(error), handler, attempt, handler.retry)
         return Verdict(DEFER, wish.delay_ms, state, argument.error_text(wish.error))
 
-    def _failed(self, error: str, handler: Handler, attempt: int, retry: Retry) -> Verdict:
+    def _retry_or_bury(self, error: str, handler: Handler, attempt: int, retry: Retry) -> Verdict:
         if _is_last(handler, attempt):
             return Verdict(BURY, error=error)
         delay_ms = argument.delay_ms("delay", retry.delay_s(attempt, self.random))
@@ -99,7 +99,7 @@ def _is_last(handler: Handler, attempt: int) -> bool:
     return handler.max_attempts is not None and attempt >= handler.max_attempts
 
 
-def described(error: BaseException) -> str:
+def format_traceback(error: BaseException) -> str:
     """Return the traceback as it is kept with the message: from the handler's own frame on."""
     if isinstance(error, Defer):
         return argument.error_text(error.error or error) or ""

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 from lonnymq.client.aio import AsyncQueue
 from lonnymq.connections.target import describe_target, schema_or_environment
 from lonnymq.errors import is_hopeless
-from lonnymq.worker import processes
-from lonnymq.worker.clients import Clients
-from lonnymq.worker.pipeline import Middleware
-from lonnymq.worker.report import LOG
+from lonnymq.worker.client_factory import ClientFactory
+from lonnymq.worker.middleware import Middleware
 from lonnymq.worker.router import Router
+from lonnymq.worker.run import WorkerRun
 from lonnymq.worker.settings import ExitCode, WorkerSettings
-from lonnymq.worker.shift import Shift
-from lonnymq.worker.shutdown import Shutdown, end_at_once, signals
-from lonnymq.worker.start import wait_for_queue
+from lonnymq.worker.shutdown import Shutdown, exit_now, stop_on_signals
+from lonnymq.worker.startup_check import wait_for_queue
+from lonnymq.worker.supervisor import supervise
 from lonnymq.worker.timeouts import cancel_leftover_tasks, close_quietly
 from lonnymq.worker.verdict import Judge
+from lonnymq.worker.worker_log import LOGGER
 
 if TYPE_CHECKING:
     from lonnymq.client.sync import Queue
@@ -38,15 +38,15 @@ class Worker:
 
     def __init__(
         self,
-        queue: "AsyncQueue | Queue | str | Clients",
+        queue: "AsyncQueue | Queue | str | ClientFactory",
         handler: Any,
         *,
         settings: WorkerSettings | None = None,
         middleware: Sequence[Middleware] = (),
     ) -> None:
         if isinstance(queue, str):
-            queue = Clients(queue, schema_or_environment(None))
-        self.clients = Clients.of(queue)
+            queue = ClientFactory(queue, schema_or_environment(None))
+        self.clients = ClientFactory.of(queue)
         self.handler = handler
         self.router = Router(handler, Judge(self.clients.codec))
         self.settings = settings or WorkerSettings()
@@ -54,7 +54,7 @@ class Worker:
         self.shutdown = Shutdown()
         # How many attempts ended in which way, in this process.
         self.counts: Counter[str] = Counter()
-        self._has_stragglers = False
+        self._has_unresponsive_handlers = False
         # Called when the queue was found usable, and work begins.
         self._on_ready: Callable[[], object] = lambda: None
 
@@ -68,10 +68,10 @@ class Worker:
         """Work until SIGTERM or SIGINT, and return the exit code."""
         settings = self.settings
         if settings.processes == 1:
-            return self.run_under(partial(signals, shutdown_s=settings.shutdown_s))
+            return self.run_under(partial(stop_on_signals, shutdown_s=settings.shutdown_s))
         clients, alone = replace(self.clients, given=None), replace(settings, processes=1)
         recipe = partial(Worker, clients, self.handler, settings=alone, middleware=self.middleware)
-        return processes.supervise(recipe, settings.processes, settings.shutdown_s)
+        return supervise(recipe, settings.processes, settings.shutdown_s)
 
     def run_under(self, control: Control, on_ready: Callable[[], object] | None = None) -> int:
         """Work on a loop of its own until the control asks to stop, and return the exit code."""
@@ -83,24 +83,24 @@ class Worker:
 
         Waits for a server that is away, and raises if the queue cannot be used: see `is_hopeless`.
         """
-        with self.shutdown.bound():
-            if not await wait_for_queue(self.clients, self.shutdown, self.settings.patience_s):
-                LOG.info("stopped before the queue could be reached")
+        with self.shutdown.bind_to_loop():
+            if not await wait_for_queue(self.clients, self.shutdown, self.settings.call_timeout_s):
+                LOGGER.info("stopped before the queue could be reached")
                 return ExitCode.FINISHED
             self._on_ready()
-            async with Shift(self) as shift:
+            async with WorkerRun(self) as run:
                 try:
-                    await shift.fetch()
-                    await shift.finish()
+                    await run.fetch()
+                    await run.finish()
                 finally:
-                    await shift.interrupt()
-                    await shift.acknowledge()
-                self._has_stragglers = shift.has_stragglers
-                return shift.exit_code()
+                    await run.interrupt()
+                    await run.acknowledge()
+                self._has_unresponsive_handlers = run.has_unresponsive_handlers
+                return run.exit_code()
 
     def stop(self) -> None:
         """Finish what runs, and stop; may be called from any thread."""
-        self.shutdown.ask()
+        self.shutdown.request()
 
     async def _run(self, control: Control) -> ExitCode:
         try:
@@ -108,15 +108,15 @@ class Worker:
                 code = await self.serve()
         except Exception as error:  # noqa: BLE001 - the exit code says that there was one, the log which
             if is_hopeless(error):
-                LOG.error("the queue cannot be used: %s", error)
+                LOGGER.error("the queue cannot be used: %s", error)
                 code = ExitCode.UNUSABLE
             else:
-                LOG.exception("the worker failed")
+                LOGGER.exception("the worker failed")
                 code = ExitCode.FAILED
         if isinstance(self.clients.given, AsyncQueue):
             # Its connections belong to this loop, which ends here.
             await close_quietly(self.clients.given.close())
-        if self._has_stragglers:
-            end_at_once(code)
+        if self._has_unresponsive_handlers:
+            exit_now(code)
         await cancel_leftover_tasks()
         return code

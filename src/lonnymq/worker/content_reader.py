@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from lonnymq.model.lease import Content
     from lonnymq.worker.attempt import Attempt
     from lonnymq.worker.inventory import Inventory
-    from lonnymq.worker.report import Report
+    from lonnymq.worker.worker_log import WorkerLog
 
 
-class Reader:
+class ContentReader:
     """What has been read starts while the rest is still on its way; heartbeats keep all of it."""
 
     def __init__(
-        self, caller: "AsyncCaller", inventory: "Inventory", report: "Report", patience_s: float
+        self, caller: "AsyncCaller", inventory: "Inventory", log: "WorkerLog", call_timeout_s: float
     ) -> None:
         self._caller = caller
         self._inventory = inventory
-        self._report = report
-        self._patience_s = patience_s
+        self._log = log
+        self._call_timeout_s = call_timeout_s
         self._backoff = Backoff()
 
     async def run(self) -> None:
@@ -36,13 +36,13 @@ class Reader:
             try:
                 contents = await self.read(attempts)
             except Exception as error:  # noqa: BLE001 - the worker outlives it
-                self._report.trouble("reading", error)
-                self._inventory.fail_to_read()
+                self._log.log_failure("reading", error)
+                self._inventory.give_back_unread()
                 await asyncio.sleep(self._backoff.next_s())
             else:
-                self._report.recovered("reading")
+                self._log.log_recovery("reading")
                 self._backoff.reset()
-                self._inventory.arrive(contents)
+                self._inventory.add_contents(contents)
                 # Nothing of these is kept until the next ones come.
                 del contents
             del attempts
@@ -54,5 +54,5 @@ class Reader:
             [attempt.message.id for attempt in attempts], [attempt.message.token for attempt in attempts]
         )
         return await call_within(
-            self._caller.source, timeout_for(self._patience_s, size), self._caller.perform(call)
+            self._caller.source, timeout_for(self._call_timeout_s, size), self._caller.perform(call)
         )

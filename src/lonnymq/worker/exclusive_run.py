@@ -11,13 +11,13 @@ Held = TypeVar("Held")
 # for twice as long, and the next try is twice as long.
 DRAIN_S = 5.0
 # How long ordinary messages are worked between two that ran alone, at the most.
-MAX_REST_S = 60.0
+MAX_BREAK_S = 60.0
 # A process that is never free lets another one have the message.
-MAX_HOLD_S = 600.0
+MAX_WAIT_S = 600.0
 
 
-class Solo(Generic[Held]):
-    """Holds at most one message. While `is_alone`, nothing else is fetched or started."""
+class ExclusiveRun(Generic[Held]):
+    """Holds at most one message. While `is_active`, nothing else is fetched or started."""
 
     def __init__(self, changed: Callable[[], None], give_back: Callable[[Held, str], None]) -> None:
         self._changed = changed
@@ -28,26 +28,26 @@ class Solo(Generic[Held]):
         self._is_draining = False
         self._waited_s = 0.0
         self._held_at = 0.0
-        self._rests_until = 0.0
+        self._break_until = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     @property
-    def is_held(self) -> bool:
+    def is_waiting(self) -> bool:
         """Whether a message waits for the process to be empty."""
         return self._held is not None
 
     @property
-    def is_alone(self) -> bool:
+    def is_active(self) -> bool:
         """Whether the process is being emptied for the message, or it runs."""
         return self._is_draining or self.running is not None
 
-    def hold(self, message: Held) -> bool:
+    def try_hold(self, message: Held) -> bool:
         """Keep a message until the process is empty; return whether that can be.
 
         Not beside another one, and not right after one: others are worked for as long as that one took.
         """
         now = time.monotonic()
-        if self._held is not None or self.running is not None or now < self._rests_until:
+        if self._held is not None or self.running is not None or now < self._break_until:
             return False
         self._held = message
         self._held_at = now
@@ -55,7 +55,7 @@ class Solo(Generic[Held]):
         self._drain(DRAIN_S)
         return True
 
-    def begin(self) -> Held:
+    def start(self) -> Held:
         """Take the message; it runs until `finish()`."""
         message = self._held
         assert message is not None
@@ -67,10 +67,10 @@ class Solo(Generic[Held]):
         """It has ended, and the queue knows: until then its lease says that nothing runs beside it."""
         self.running = None
         now = time.monotonic()
-        self._rests_until = now + min(now - self._held_at, MAX_REST_S)
+        self._break_until = now + min(now - self._held_at, MAX_BREAK_S)
         self._changed()
 
-    def forget(self, message: Held) -> None:
+    def discard(self, message: Held) -> None:
         """Its lease was lost: there is nothing to wait for."""
         if self._held is message:
             self._release()
@@ -90,9 +90,9 @@ class Solo(Generic[Held]):
         """Handlers take their time; let others be worked beside them for a while."""
         self._is_draining = False
         self._waited_s += 3 * drained_s
-        if self._waited_s > MAX_HOLD_S:
+        if self._waited_s > MAX_WAIT_S:
             for message in self.withdraw():
-                self._give_back(message, f"this process was not empty for {MAX_HOLD_S:g} s")
+                self._give_back(message, f"this process was not empty for {MAX_WAIT_S:g} s")
         else:
             self._timer = asyncio.get_running_loop().call_later(2 * drained_s, self._drain, 2 * drained_s)
         self._changed()

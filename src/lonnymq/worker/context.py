@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 @types.coroutine
-def isolated(
+def run_in_context(
     coroutine: Coroutine[Any, Any, Result], variable: ContextVar[Value], value: Value
 ) -> Generator[Any, Any, Result]:
     """Await a coroutine in a copy of the present context, as a task of its own would, at less cost.

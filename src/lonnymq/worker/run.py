@@ -7,28 +7,28 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lonnymq.model.lease import fill
 from lonnymq.worker.acknowledger import Acknowledger
+from lonnymq.worker.content_reader import ContentReader
 from lonnymq.worker.fetch import fetch
 from lonnymq.worker.inventory import Inventory
-from lonnymq.worker.lease import LeaseKeeper
-from lonnymq.worker.pipeline import Pipeline
-from lonnymq.worker.reader import Reader
-from lonnymq.worker.report import Report
+from lonnymq.worker.lease_keeper import LeaseKeeper
+from lonnymq.worker.middleware import MiddlewareStack
 from lonnymq.worker.settings import ExitCode
-from lonnymq.worker.shutdown import GRACE_S, LAST_WORDS_S
+from lonnymq.worker.shutdown import FLUSH_S, GRACE_S
 from lonnymq.worker.slot import Slot
-from lonnymq.worker.threads import Threads
+from lonnymq.worker.thread_pool import ThreadPool
 from lonnymq.worker.timeouts import close_quietly
 from lonnymq.worker.verdict import Interruption, Judge
+from lonnymq.worker.worker_log import WorkerLog
 
 if TYPE_CHECKING:
     from lonnymq.worker.attempt import Attempt
     from lonnymq.worker.worker import Worker
 
 # For fetching, for reading large contents, for sending large states, and for crons.
-OWN_CONNECTIONS = 4
+INTERNAL_CONNECTIONS = 4
 
 
-class Shift:
+class WorkerRun:
     """Slots work while one task fetches, one acknowledges, and one keeps the leases."""
 
     def __init__(self, worker: "Worker") -> None:
@@ -36,24 +36,24 @@ class Shift:
         self._worker = worker
         self._settings = settings
         self._shutdown = worker.shutdown
-        self._report = report = Report(settings.worker_name(), worker.counts)
+        self._log = log = WorkerLog(settings.worker_name(), worker.counts)
         clients = worker.clients
         # Heartbeats and acknowledgements wait for nobody: not for handlers, not for large contents.
-        self._own = own = clients.own(OWN_CONNECTIONS)
-        self._beating, self._acknowledging = clients.own(1), clients.own(1)
-        self._queue, self._blocking_queue = clients.queue(), clients.blocking_queue()
+        self._own = own = clients.internal_queue(INTERNAL_CONNECTIONS)
+        self._heartbeat_queue, self._acknowledge_queue = clients.internal_queue(1), clients.internal_queue(1)
+        self._queue, self._blocking_queue = clients.async_queue(), clients.blocking_queue()
         judge, router = Judge(clients.codec), worker.router
-        self._threads = Threads()
-        pipeline = Pipeline(worker.middleware, self._threads, self._blocking_queue)
+        self._threads = ThreadPool()
+        pipeline = MiddlewareStack(worker.middleware, self._threads, self._blocking_queue)
         self._inventory = inventory = Inventory(settings, router.is_batch, self._give_back)
-        patience_s = settings.patience_s
-        self._heavy = Acknowledger(own.caller, inventory, report, patience_s)
+        call_timeout_s = settings.call_timeout_s
+        self._large = Acknowledger(own.caller, inventory, log, call_timeout_s)
         self._acknowledger = Acknowledger(
-            self._acknowledging.caller, inventory, report, patience_s, self._heavy
+            self._acknowledge_queue.caller, inventory, log, call_timeout_s, self._large
         )
-        self._reader = Reader(own.caller, inventory, report, patience_s)
+        self._reader = ContentReader(own.caller, inventory, log, call_timeout_s)
         self._keeper = LeaseKeeper(
-            self._beating.caller, inventory, self._acknowledger, report, settings.lease_ms
+            self._heartbeat_queue.caller, inventory, self._acknowledger, log, settings.lease_ms
         )
         self._slots = [
             Slot(inventory, router, pipeline, judge, self._acknowledger.add, self._prepare)
@@ -66,16 +66,16 @@ class Shift:
         self._failure: BaseException | None = None
         self._was_interrupted = False
         # Handlers that do not listen, and would keep the loop from ending.
-        self.has_stragglers = False
+        self.has_unresponsive_handlers = False
 
     async def __aenter__(self) -> Self:
-        for part in (self._acknowledger, self._heavy, self._keeper, self._reader):
+        for part in (self._acknowledger, self._large, self._keeper, self._reader):
             self._start(part.run())
         # An App has crons to tick; a plain function or a Handler has none.
         tick_forever = getattr(self._worker.handler, "tick_forever", None)
         if tick_forever is not None:
-            self._start(tick_forever(self._own, self._settings.patience_s))
-        self._report.tell(f"working as {self._report.worker}")
+            self._start(tick_forever(self._own, self._settings.call_timeout_s))
+        self._log.info(f"working as {self._log.worker}")
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -84,7 +84,7 @@ class Shift:
         await asyncio.gather(*(slot.close() for slot in self._slots), return_exceptions=True)
         await asyncio.wait(self._background, timeout=1.0)
         self._threads.close()
-        queues = [self._own, self._beating, self._acknowledging]
+        queues = [self._own, self._heartbeat_queue, self._acknowledge_queue]
         if self._queue is not self._worker.clients.given:
             queues.append(self._queue)
         await asyncio.gather(*(close_quietly(queue.close()) for queue in queues))
@@ -94,12 +94,12 @@ class Shift:
     async def fetch(self) -> None:
         """Until asked to stop; then what no handler has begun goes back at once."""
         fetching = self._fetching = self._start(
-            fetch(self._own.caller, self._queue, self._inventory, self._settings, self._report)
+            fetch(self._own.caller, self._queue, self._inventory, self._settings, self._log)
         )
         try:
-            await self._shutdown.asked.wait()
+            await self._shutdown.requested.wait()
         finally:
-            self._tell_of_the_end()
+            self._log_stopping()
             self._inventory.close()
             self._give_back_unstarted()
             # A call may be on its way. What it brings goes back as well.
@@ -108,8 +108,8 @@ class Shift:
 
     async def finish(self) -> None:
         """Until the handlers that run have finished, their time is over, or it must be now."""
-        async with _cancelled_at_exit(self._inventory.quiet()) as quiet:
-            async with _cancelled_at_exit(self._shutdown.now.wait()) as now:
+        async with _cancelled_at_exit(self._inventory.wait_until_idle()) as quiet:
+            async with _cancelled_at_exit(self._shutdown.immediate.wait()) as now:
                 await asyncio.wait(
                     {quiet, now}, timeout=self._settings.shutdown_s, return_when=asyncio.FIRST_COMPLETED
                 )
@@ -120,21 +120,21 @@ class Shift:
         self._was_interrupted = bool(running)
         for slot in running:
             slot.interrupt(Interruption.STOPPED)
-        async with _cancelled_at_exit(self._inventory.quiet()) as quiet:
+        async with _cancelled_at_exit(self._inventory.wait_until_idle()) as quiet:
             if any(slot.is_working for slot in running):
                 await asyncio.wait({quiet}, timeout=GRACE_S)
         for slot in running:
-            self.has_stragglers = slot.abandon() or self.has_stragglers
+            self.has_unresponsive_handlers = slot.abandon() or self.has_unresponsive_handlers
 
     async def acknowledge(self) -> None:
         """Send the last acknowledgements."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LAST_WORDS_S):
+            async with asyncio.timeout(FLUSH_S):
                 if self._fetching is not None:
                     # A reply may still be on its way; what it brings goes back.
                     await asyncio.wait({self._fetching})
-                await self._inventory.emptied()
-        self._report.tell("stopped", **self._worker.counts, unacknowledged=len(self._inventory.held))
+                await self._inventory.wait_until_empty()
+        self._log.info("stopped", **self._worker.counts, unacknowledged=len(self._inventory.held))
 
     def exit_code(self) -> ExitCode:
         """Return how all this went, or raise why it could not go on."""
@@ -143,17 +143,17 @@ class Shift:
         return ExitCode.INTERRUPTED if self._was_interrupted else ExitCode.FINISHED
 
     def _give_back(self, attempt: "Attempt", reason: str) -> None:
-        self._report.crowded(reason)
+        self._log.warn_given_back(reason)
         self._acknowledger.give_back(attempt)
 
     def _give_back_unstarted(self) -> None:
-        for attempt in self._inventory.unstarted():
+        for attempt in self._inventory.take_unstarted():
             self._acknowledger.give_back(attempt)
 
     async def _prepare(self, attempt: "Attempt") -> bool:
         """Make a message ready that must run alone; return whether it may."""
         try:
-            if attempt.is_suspect and not await self._keeper.isolate(attempt):
+            if attempt.is_suspect and not await self._keeper.declare_exclusive(attempt):
                 return False
             if attempt.unread_bytes:
                 contents = await self._reader.read([attempt])
@@ -161,21 +161,21 @@ class Shift:
                     return False
                 fill(attempt.message, contents[attempt.message.id])
         except Exception as error:  # noqa: BLE001 - it goes back, and comes again
-            self._report.trouble("reading", error)
+            self._log.log_failure("reading", error)
             return False
         return True
 
-    def _tell_of_the_end(self) -> None:
+    def _log_stopping(self) -> None:
         inventory = self._inventory
         unstarted = len(inventory.waiting) + len(inventory.unread) + len(inventory.being_read)
         what = "stopping"
-        if inventory.working:
-            handlers = "handler" if inventory.working == 1 else "handlers"
+        if inventory.active_slots:
+            noun = "handler" if inventory.active_slots == 1 else "handlers"
             what = (
-                f"stopping: waiting up to {self._settings.shutdown_s:g} s for {inventory.working} running"
-                f" {handlers}; a second SIGTERM or SIGINT interrupts them and gives their messages back"
+                f"stopping: waiting up to {self._settings.shutdown_s:g} s for {inventory.active_slots}"
+                f" running {noun}; a second SIGTERM or SIGINT interrupts them and gives their messages back"
             )
-        self._report.tell(what, unstarted=unstarted)
+        self._log.info(what, unstarted=unstarted)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         task = asyncio.create_task(work)
@@ -185,12 +185,12 @@ class Shift:
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         """None of these ends by itself: the worker cannot go on."""
-        if self._shutdown.asked.is_set():
+        if self._shutdown.requested.is_set():
             return
         error = RuntimeError("a part of the worker was cancelled") if task.cancelled() else task.exception()
         if error is not None:
             self._failure = self._failure or error
-            self._shutdown.ask()
+            self._shutdown.request()
 
 
 @contextlib.asynccontextmanager

@@ -17,7 +17,7 @@ EXPECTED = "a connection string, an AsyncQueue, or a Queue that was made from a 
 
 
 @dataclass(frozen=True)
-class Clients:
+class ClientFactory:
     """How to reach a queue: what a client is made from, or one that the caller has made."""
 
     # A connection string, or what else an AsyncQueue takes.
@@ -28,8 +28,8 @@ class Clients:
     given: AsyncQueue | Queue | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, queue: "AsyncQueue | Queue | str | Clients") -> "Clients":
-        if isinstance(queue, Clients):
+    def of(cls, queue: "AsyncQueue | Queue | str | ClientFactory") -> "ClientFactory":
+        if isinstance(queue, ClientFactory):
             return queue
         if isinstance(queue, str):
             return cls(queue)
@@ -40,14 +40,14 @@ class Clients:
             raise invalid_kind("queue", queue, EXPECTED)
         return cls(target, queue.schema, queue.codec, queue.caller.settings, queue)
 
-    def queue(self) -> AsyncQueue:
+    def async_queue(self) -> AsyncQueue:
         """The client of async handlers: the given one, if it is of this kind."""
-        return self.given if isinstance(self.given, AsyncQueue) else self._made(self.target)
+        return self.given if isinstance(self.given, AsyncQueue) else self._create(self.target)
 
-    def own(self, connections: int) -> AsyncQueue:
+    def internal_queue(self, connections: int) -> AsyncQueue:
         """A client for the worker itself, whose connections no handler can use up."""
         settings = replace(self.settings or ClientSettings(), pool_min_size=1, pool_max_size=connections)
-        return self._made(_connector(self.target), settings)
+        return self._create(_connector(self.target), settings)
 
     def blocking_queue(self) -> Queue:
         """The blocking client; it connects only if a handler in a thread uses it without a connection."""
@@ -56,7 +56,7 @@ class Clients:
         target = self.target if isinstance(self.target, str) else _refuse
         return Queue(target, schema=self.schema, codec=self.codec, settings=self.settings)
 
-    def _made(self, target: Any, settings: ClientSettings | None = None) -> AsyncQueue:
+    def _create(self, target: Any, settings: ClientSettings | None = None) -> AsyncQueue:
         return AsyncQueue(target, schema=self.schema, codec=self.codec, settings=settings or self.settings)
 
 

@@ -1,4 +1,4 @@
-"""Threads for handlers that block. Daemons: a handler that hangs must not keep a worker from ending."""
+"""ThreadPool for handlers that block. Daemons: a handler that hangs must not keep a worker from ending."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ from typing import Any
 Job = tuple["asyncio.Future[Any]", Callable[[], Any]]
 
 
-class Threads:
+class ThreadPool:
     """As many as are needed at the same time, kept for the next job."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Threads:
         if error is None:
             future.set_result(result)
         else:
-            future.set_exception(awaitable(error))
+            future.set_exception(awaitable_error(error))
 
     def close(self) -> None:
         """Let idle threads end; those that hang end with the process."""
@@ -60,7 +60,7 @@ class Threads:
             del job, future, call, result, error
 
 
-def awaitable(error: BaseException) -> BaseException:
+def awaitable_error(error: BaseException) -> BaseException:
     """Return the error, or another in place of one that has a meaning of its own to those who await."""
     if isinstance(error, StopIteration | GeneratorExit):
         return RuntimeError(f"the handler raised {type(error).__name__}")

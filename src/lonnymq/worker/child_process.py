@@ -11,9 +11,9 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 from lonnymq.errors import InvalidArgument, LonnyError
-from lonnymq.worker.report import LOG
 from lonnymq.worker.settings import ExitCode
-from lonnymq.worker.shutdown import END_S, LastHour, Shutdown
+from lonnymq.worker.shutdown import FORCED_EXIT_S, HardDeadline, Shutdown
+from lonnymq.worker.worker_log import LOGGER
 
 if TYPE_CHECKING:
     from lonnymq.worker.worker import Worker
@@ -29,27 +29,27 @@ def main(recipe: "str | Callable[[], Worker]", orders: Connection, shutdown_s: f
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     try:
-        worker = made(recipe)
+        worker = make_worker(recipe)
     except (LonnyError, ImportError) as error:
-        LOG.error("the worker cannot be made: %s", error)
-        tell(orders, UNUSABLE)
+        LOGGER.error("the worker cannot be made: %s", error)
+        send(orders, UNUSABLE)
         sys.exit(ExitCode.UNUSABLE)
     code = worker.run_under(
-        partial(obedient, orders=orders, shutdown_s=shutdown_s), on_ready=partial(tell, orders, READY)
+        partial(stop_on_order, orders=orders, shutdown_s=shutdown_s), on_ready=partial(send, orders, READY)
     )
     if code == ExitCode.UNUSABLE:
         # A handler may end the process with the same code. That means nothing.
-        tell(orders, UNUSABLE)
+        send(orders, UNUSABLE)
     sys.exit(code)
 
 
-def tell(parent: Connection, word: bytes) -> None:
+def send(pipe: Connection, word: bytes) -> None:
     """Say something to the parent, if it is still there."""
     with suppress(OSError):
-        parent.send_bytes(word)
+        pipe.send_bytes(word)
 
 
-def made(recipe: "str | Callable[[], Worker]") -> "Worker":
+def make_worker(recipe: "str | Callable[[], Worker]") -> "Worker":
     """Make the worker; a module's attribute may be one, an App, or a function that returns one."""
     from lonnymq.worker.worker import Worker
 
@@ -75,13 +75,13 @@ def made(recipe: "str | Callable[[], Worker]") -> "Worker":
 
 
 @contextmanager
-def obedient(shutdown: Shutdown, orders: Connection, shutdown_s: float) -> Iterator[None]:
+def stop_on_order(shutdown: Shutdown, orders: Connection, shutdown_s: float) -> Iterator[None]:
     """Stop when the parent says so, or is gone; in a thread, so that no handler keeps it from hearing."""
-    last_hour = LastHour()
+    deadline = HardDeadline()
 
     def stop() -> None:
-        shutdown.ask()
-        last_hour.comes_in(shutdown_s + END_S)
+        shutdown.request()
+        deadline.end_process_in(shutdown_s + FORCED_EXIT_S)
 
     def listen() -> None:
         try:
@@ -90,10 +90,10 @@ def obedient(shutdown: Shutdown, orders: Connection, shutdown_s: float) -> Itera
         except (EOFError, OSError):
             stop()
         else:
-            shutdown.ask_now()
-            last_hour.comes_in(END_S)
+            shutdown.request_immediate()
+            deadline.end_process_in(FORCED_EXIT_S)
 
-    signal.signal(signal.SIGTERM, lambda number, frame: shutdown.ask())
+    signal.signal(signal.SIGTERM, lambda number, frame: shutdown.request())
     threading.Thread(target=listen, name="lonnymq-orders", daemon=True).start()
-    with last_hour:
+    with deadline:
         yield

@@ -8,10 +8,10 @@ from typing import Any
 
 from lonnymq.client.aio import AsyncMessage
 from lonnymq.client.sync import Message, Queue
-from lonnymq.worker.current import CURRENT
+from lonnymq.worker.context import run_in_context
 from lonnymq.worker.handler import Handler
-from lonnymq.worker.isolated import isolated
-from lonnymq.worker.threads import Threads
+from lonnymq.worker.message_context import CURRENT
+from lonnymq.worker.thread_pool import ThreadPool
 
 Next = Callable[[], Awaitable[None]]
 # Around each attempt; it may raise what a handler may. Around a batch handler it is given the list.
@@ -19,10 +19,10 @@ Middleware = Callable[[Any, Next], Awaitable[None]]
 FIELDS = tuple(field.name for field in fields(Message))
 
 
-class Pipeline:
+class MiddlewareStack:
     """`blocking_queue` is the client of handlers in threads."""
 
-    def __init__(self, middleware: Sequence[Middleware], threads: Threads, blocking_queue: Queue) -> None:
+    def __init__(self, middleware: Sequence[Middleware], threads: ThreadPool, blocking_queue: Queue) -> None:
         self._middleware = tuple(reversed(middleware))
         self._threads = threads
         self._blocking_queue = blocking_queue
@@ -31,10 +31,10 @@ class Pipeline:
         """Have the messages worked, in a context of their own."""
         subject: Any = messages if handler.is_batch else messages[0]
         if handler.is_async and not self._middleware:
-            return isolated(handler.call(subject), CURRENT, messages[0])  # type: ignore[arg-type]
-        return isolated(self._wrapped(handler, subject), CURRENT, messages[0])
+            return run_in_context(handler.call(subject), CURRENT, messages[0])  # type: ignore[arg-type]
+        return run_in_context(self._run_in_middleware(handler, subject), CURRENT, messages[0])
 
-    async def _wrapped(self, handler: Handler, subject: Any) -> None:
+    async def _run_in_middleware(self, handler: Handler, subject: Any) -> None:
         call: Next = partial(self._call, handler, subject)
         for around in self._middleware:
             call = partial(around, subject, call)

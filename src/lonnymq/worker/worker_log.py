@@ -15,7 +15,7 @@ from lonnymq.worker.verdict import Interruption, Verdict
 if TYPE_CHECKING:
     from lonnymq.worker.attempt import Attempt
 
-LOG = logging.getLogger("lonnymq.worker")
+LOGGER = logging.getLogger("lonnymq.worker")
 
 # Quiet by default: what went well is for those who want to see it.
 EFFECT_LEVELS = {
@@ -34,26 +34,26 @@ PLAIN = {outcome: outcome for outcome in LEVELS}
 
 
 # A worker that cannot keep up says so this often.
-CROWDED_S = 60.0
+GIVEN_BACK_INTERVAL_S = 60.0
 
 
-class Report:
+class WorkerLog:
     """`counts` has how many attempts ended in which way."""
 
     def __init__(self, worker: str, counts: Counter[str]) -> None:
         self.worker = worker
         self.counts = counts
-        self._troubles: set[str] = set()
-        self._crowded_until = 0.0
+        self._failing: set[str] = set()
+        self._given_back_silent_until = 0.0
 
-    def ended(self, attempt: "Attempt", verdict: Verdict, outcome: str) -> None:
+    def log_attempt(self, attempt: "Attempt", verdict: Verdict, outcome: str) -> None:
         """One line for an attempt, when the queue has answered."""
         if attempt.interruption is Interruption.CANCELLED:
             return  # reported when that was known
         if outcome == "lease_lost" and attempt.state.is_borrowed:
             # An error after a transaction that was committed with the acknowledgement in it.
             outcome = str(attempt.state.outcome)
-        elif outcome == "lease_lost" and attempt.is_doubtful and verdict.action is not None:
+        elif outcome == "lease_lost" and attempt.may_be_acknowledged and verdict.action is not None:
             # An earlier try took effect, and its answer was cut off.
             outcome = verdict.action.done
         outcome = PLAIN[outcome]
@@ -63,51 +63,57 @@ class Report:
             level = logging.INFO
         elif outcome == "given_back" and attempt.handler is None:
             level = logging.DEBUG
-        if LOG.isEnabledFor(level):
+        if LOGGER.isEnabledFor(level):
             # A handler that has deferred the message itself has not said until when.
             delay_ms = None if verdict.action is not DEFER else verdict.delay_ms or 0
-            self._line(level, attempt, outcome, verdict.error, delay_ms if outcome == "deferred" else None)
+            self._log_outcome(
+                level, attempt, outcome, verdict.error, delay_ms if outcome == "deferred" else None
+            )
 
-    def lost(self, attempt: "Attempt", why: Interruption) -> None:
+    def log_lost_lease(self, attempt: "Attempt", why: Interruption) -> None:
         """One line for an attempt whose lease is gone."""
         outcome = "cancelled" if why is Interruption.CANCELLED else "lease_lost"
         self.counts[outcome] += 1
-        self._line(LEVELS[outcome], attempt, outcome, None)
+        self._log_outcome(LEVELS[outcome], attempt, outcome, None)
 
-    def refused(self, attempt: "Attempt", action: Action[Any], error: Exception) -> None:
+    def log_refusal(self, attempt: "Attempt", action: Action[Any], error: Exception) -> None:
         """One line for an action that the queue refuses; the message comes again when its lease ends."""
         if attempt.interruption is Interruption.CANCELLED:
             return
         self.counts["refused"] += 1
-        self._line(logging.ERROR, attempt, f"{action.name} refused", error_text(error))
+        self._log_outcome(logging.ERROR, attempt, f"{action.name} refused", error_text(error))
 
-    def tell(self, what: str, **figures: int) -> None:
+    def info(self, operation: str, **figures: int) -> None:
         """One line for the worker itself: it works, it stops, it has stopped."""
         shown = ", ".join(f"{count} {name}" for name, count in figures.items() if count)
-        LOG.info("%s%s", what, f": {shown}" if shown else "", extra={"worker": self.worker, **figures})
+        LOGGER.info(
+            "%s%s", operation, f": {shown}" if shown else "", extra={"worker": self.worker, **figures}
+        )
 
-    def crowded(self, reason: str) -> None:
+    def warn_given_back(self, reason: str) -> None:
         """Say at intervals that messages go back because this process cannot start them, and why."""
         now = time.monotonic()
-        if now >= self._crowded_until:
-            self._crowded_until = now + CROWDED_S
-            LOG.warning("giving back messages: %s", reason, extra={"worker": self.worker})
+        if now >= self._given_back_silent_until:
+            self._given_back_silent_until = now + GIVEN_BACK_INTERVAL_S
+            LOGGER.warning("giving back messages: %s", reason, extra={"worker": self.worker})
 
-    def trouble(self, what: str, error: BaseException) -> None:
+    def log_failure(self, operation: str, error: BaseException) -> None:
         """Say once that something does not work at the moment."""
         # Of an outage the client's own log has told.
         is_outage = isinstance(error, ConnectionLost) or outage.is_known()
-        level = logging.DEBUG if is_outage or what in self._troubles else logging.WARNING
+        level = logging.DEBUG if is_outage or operation in self._failing else logging.WARNING
         if level == logging.WARNING:
-            self._troubles.add(what)
-        LOG.log(level, "%s fails, trying again: %s", what, _first_line(error), extra={"worker": self.worker})
+            self._failing.add(operation)
+        LOGGER.log(
+            level, "%s fails, trying again: %s", operation, _first_line(error), extra={"worker": self.worker}
+        )
 
-    def recovered(self, what: str) -> None:
-        if what in self._troubles:
-            self._troubles.discard(what)
-            LOG.warning("%s works again", what, extra={"worker": self.worker})
+    def log_recovery(self, operation: str) -> None:
+        if operation in self._failing:
+            self._failing.discard(operation)
+            LOGGER.warning("%s works again", operation, extra={"worker": self.worker})
 
-    def _line(
+    def _log_outcome(
         self, level: int, attempt: "Attempt", outcome: str, error: str | None, next_in_ms: int | None = None
     ) -> None:
         message = attempt.message
@@ -127,7 +133,7 @@ class Report:
             "took_ms": took_ms,
             "error": error,
         }
-        LOG.log(
+        LOGGER.log(
             level,
             "%s message %s of %r, attempt %s%s%s, %s%s",
             outcome,

@@ -9,23 +9,23 @@ from lonnymq.connections import outage
 from lonnymq.connections.backoff import Backoff
 from lonnymq.errors import NotPermitted, is_hopeless
 from lonnymq.texts import line
-from lonnymq.worker.report import LOG
 from lonnymq.worker.timeouts import call_within, close_quietly
+from lonnymq.worker.worker_log import LOGGER
 
 if TYPE_CHECKING:
     from lonnymq.client.aio import AsyncQueue
-    from lonnymq.worker.clients import Clients
+    from lonnymq.worker.client_factory import ClientFactory
     from lonnymq.worker.shutdown import Shutdown
 
 
-async def wait_for_queue(clients: "Clients", shutdown: "Shutdown", patience_s: float) -> bool:
+async def wait_for_queue(clients: "ClientFactory", shutdown: "Shutdown", call_timeout_s: float) -> bool:
     """Wait until the queue can be used, and raise if waiting cannot bring that about.
 
     Returns False if the worker is asked to stop first.
     """
-    queue = clients.own(1)
-    checking = asyncio.ensure_future(_check(queue, patience_s))
-    asked = asyncio.ensure_future(shutdown.asked.wait())
+    queue = clients.internal_queue(1)
+    checking = asyncio.ensure_future(_check(queue, call_timeout_s))
+    asked = asyncio.ensure_future(shutdown.requested.wait())
     try:
         await asyncio.wait({checking, asked}, return_when=asyncio.FIRST_COMPLETED)
         if not checking.done():
@@ -39,17 +39,17 @@ async def wait_for_queue(clients: "Clients", shutdown: "Shutdown", patience_s: f
         await close_quietly(queue.close())
 
 
-async def _check(queue: "AsyncQueue", patience_s: float) -> None:
+async def _check(queue: "AsyncQueue", call_timeout_s: float) -> None:
     backoff = Backoff(most_s=1.0)
     is_told = False
     while True:
         try:
-            await call_within(queue.caller.source, patience_s, _require_queue(queue))
+            await call_within(queue.caller.source, call_timeout_s, _require_queue(queue))
         except Exception as error:
             if is_hopeless(error):
                 raise
             if not (is_told or outage.is_known()):
-                LOG.warning("the queue cannot be used yet, trying again: %s", line(str(error)))
+                LOGGER.warning("the queue cannot be used yet, trying again: %s", line(str(error)))
             is_told = True
             await asyncio.sleep(backoff.next_s())
         else:

@@ -10,18 +10,18 @@ from lonnymq.calls.statement import picked
 from lonnymq.client.aio.caller import MAX_BATCH
 from lonnymq.connections.backoff import Backoff
 from lonnymq.model.acknowledge import HeartbeatOutcome
-from lonnymq.worker.report import LOG
 from lonnymq.worker.timeouts import call_within
 from lonnymq.worker.verdict import GIVEN_BACK, Interruption
+from lonnymq.worker.worker_log import LOGGER
 
 if TYPE_CHECKING:
     from lonnymq.client.aio.caller import AsyncCaller
     from lonnymq.worker.acknowledger import Acknowledger
     from lonnymq.worker.attempt import Attempt
     from lonnymq.worker.inventory import Inventory
-    from lonnymq.worker.report import Report
+    from lonnymq.worker.worker_log import WorkerLog
 
-BEATS_PER_LEASE = 3
+HEARTBEATS_PER_LEASE = 3
 # A loop that was held up for longer is worth a word.
 LATE_S = 1.0
 
@@ -34,15 +34,15 @@ class LeaseKeeper:
         caller: "AsyncCaller",
         inventory: "Inventory",
         acknowledger: "Acknowledger",
-        report: "Report",
+        log: "WorkerLog",
         lease_ms: int,
     ) -> None:
         self._caller = caller
         self._inventory = inventory
         self._acknowledger = acknowledger
-        self._report = report
+        self._log = log
         self._lease_ms = lease_ms
-        self._interval_s = lease_ms / 1000 / BEATS_PER_LEASE
+        self._interval_s = lease_ms / 1000 / HEARTBEATS_PER_LEASE
         self._backoff = Backoff(most_s=self._interval_s / 2)
 
     async def run(self) -> None:
@@ -51,10 +51,10 @@ class LeaseKeeper:
         while True:
             slept_at = time.monotonic()
             await asyncio.sleep(pause_s)
-            self._notice_a_blocked_loop(time.monotonic() - slept_at - pause_s)
-            pause_s = await self._keep_all()
+            self._warn_if_loop_was_blocked(time.monotonic() - slept_at - pause_s)
+            pause_s = await self._extend_all()
 
-    async def _keep_all(self) -> float:
+    async def _extend_all(self) -> float:
         """Send a heartbeat for everything that is held; return the pause until the next."""
         attempts = [
             one for one in self._inventory.held if not (one.state.is_acknowledged or one.state.acknowledging)
@@ -62,42 +62,42 @@ class LeaseKeeper:
         pause_s = self._interval_s
         try:
             if attempts:
-                await self._beat(attempts)
-                self._report.recovered("heartbeat")
+                await self._send_heartbeats(attempts)
+                self._log.log_recovery("heartbeat")
                 self._backoff.reset()
         except Exception as error:  # noqa: BLE001 - the worker outlives it
-            self._report.trouble("heartbeat", error)
+            self._log.log_failure("heartbeat", error)
             pause_s = self._backoff.next_s()
-        self._lose_the_unkept()
+        self._lose_expired()
         return pause_s
 
-    async def isolate(self, attempt: "Attempt") -> bool:
+    async def declare_exclusive(self, attempt: "Attempt") -> bool:
         """Tell the queue that from now on this message runs alone; return whether it is still ours."""
         asked_at = time.monotonic()
         message = attempt.message
         call = heartbeat([message.id], [message.token], self._lease_ms, is_alone=True, is_durable=False)
         answers = await call_within(self._caller.source, self._interval_s, self._caller.perform(call))
         if answers == [HeartbeatOutcome.EXTENDED]:
-            attempt.kept_until = asked_at + self._lease_ms / 1000
+            attempt.leased_until = asked_at + self._lease_ms / 1000
             return True
         return False
 
-    async def _beat(self, attempts: "list[Attempt]") -> None:
+    async def _send_heartbeats(self, attempts: "list[Attempt]") -> None:
         asked_at = time.monotonic()
-        soonest = min((one.kept_until for one in attempts if not one.state.outcome), default=math.inf)
-        patience_s = min(self._interval_s, max(soonest - asked_at, self._interval_s / 10))
+        soonest = min((one.leased_until for one in attempts if not one.state.outcome), default=math.inf)
+        call_timeout_s = min(self._interval_s, max(soonest - asked_at, self._interval_s / 10))
         ids = [attempt.message.id for attempt in attempts]
         tokens = [attempt.message.token for attempt in attempts]
-        answers = await call_within(self._caller.source, patience_s, self._extended(ids, tokens))
+        answers = await call_within(self._caller.source, call_timeout_s, self._extend(ids, tokens))
         for attempt, answer in zip(attempts, answers, strict=True):
             if answer is HeartbeatOutcome.EXTENDED:
-                attempt.kept_until = asked_at + self._lease_ms / 1000
+                attempt.leased_until = asked_at + self._lease_ms / 1000
             elif answer is HeartbeatOutcome.LEASE_LOST:
                 self._lose(attempt, Interruption.LOST)
             elif answer is HeartbeatOutcome.CANCELLED:
                 self._lose(attempt, Interruption.CANCELLED)
 
-    async def _extended(self, ids: list[int], tokens: list[int]) -> list[HeartbeatOutcome]:
+    async def _extend(self, ids: list[int], tokens: list[int]) -> list[HeartbeatOutcome]:
         """Ask once: a lease that a handler's transaction has locked must not hold up the others."""
         answers: list[HeartbeatOutcome] = []
         for start in range(0, len(ids), MAX_BATCH):
@@ -108,10 +108,10 @@ class LeaseKeeper:
             answers.extend(some)
         return answers
 
-    def _lose_the_unkept(self) -> None:
+    def _lose_expired(self) -> None:
         """Without an answer for as long as a lease, it has to be taken for lost."""
         now = time.monotonic()
-        for attempt in [one for one in self._inventory.held if one.kept_until <= now]:
+        for attempt in [one for one in self._inventory.held if one.leased_until <= now]:
             self._lose(attempt, Interruption.LOST)
 
     def _lose(self, attempt: "Attempt", why: Interruption) -> None:
@@ -121,21 +121,21 @@ class LeaseKeeper:
         if is_past or attempt not in self._inventory.held:
             # Whoever speaks to the queue about it hears the same, or has told.
             return
-        attempt.state.is_lost, attempt.interruption, attempt.kept_until = True, why, 0.0
-        self._report.lost(attempt, why)
+        attempt.state.is_lost, attempt.interruption, attempt.leased_until = True, why, 0.0
+        self._log.log_lost_lease(attempt, why)
         slot = attempt.slot
         if why is Interruption.LOST:
-            self._inventory.forget(attempt)
+            self._inventory.remove(attempt)
         elif slot is None:
             self._acknowledger.add(attempt, GIVEN_BACK)
         if slot is not None:
             slot.lose()
 
-    def _notice_a_blocked_loop(self, late_s: float) -> None:
+    def _warn_if_loop_was_blocked(self, late_s: float) -> None:
         if late_s > LATE_S:
-            LOG.warning(
+            LOGGER.warning(
                 "the event loop was blocked for %.1f s, heartbeats were late: a handler that blocks must be a"
                 " plain function, not an async one",
                 late_s,
-                extra={"worker": self._report.worker},
+                extra={"worker": self._log.worker},
             )

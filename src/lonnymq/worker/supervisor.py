@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 from lonnymq.connections.backoff import Backoff
 from lonnymq.errors import InvalidArgument
-from lonnymq.worker import child
-from lonnymq.worker.report import LOG
+from lonnymq.worker import child_process
 from lonnymq.worker.settings import ExitCode
-from lonnymq.worker.shutdown import END_S, SIGNALS
+from lonnymq.worker.shutdown import FORCED_EXIT_S, SIGNALS
+from lonnymq.worker.worker_log import LOGGER
 
 if TYPE_CHECKING:
     from lonnymq.worker.worker import Worker
@@ -62,8 +62,8 @@ class Child:
         with contextlib.suppress(OSError, EOFError):  # it has said all
             while self.orders.poll():
                 word = self.orders.recv_bytes(100)
-                self.is_ready = self.is_ready or word == child.READY
-                self.is_unusable = self.is_unusable or word == child.UNUSABLE
+                self.is_ready = self.is_ready or word == child_process.READY
+                self.is_unusable = self.is_unusable or word == child_process.UNUSABLE
 
     def order(self, word: bytes) -> None:
         with contextlib.suppress(OSError):  # it is dead already
@@ -81,7 +81,7 @@ class Supervisor:
         self._codes = [ExitCode.FINISHED]
         # How often we were asked to stop, and how often we have passed that on.
         self._asked = 0
-        self._passed_on = 0
+        self._forwarded = 0
         # Whether any process has ever found a queue that it could use.
         self._has_worked = False
         self._kill_at = float("inf")
@@ -93,11 +93,14 @@ class Supervisor:
         with self._signals() as wake_up:
             while self._children or not self._asked:
                 self._start_missing()
-                ready = wait([*(one.process.sentinel for one in self._children), wake_up], self._patience_s())
+                ready = wait(
+                    [*(one.process.sentinel for one in self._children), wake_up],
+                    self._seconds_to_next_event(),
+                )
                 if wake_up in ready:
                     os.read(wake_up, 100)
-                self._count_dead()
-                self._pass_on()
+                self._reap()
+                self._forward_stop()
         return max(self._codes, key=SEVERITY.index)
 
     def _start_missing(self) -> None:
@@ -107,13 +110,13 @@ class Supervisor:
         resource_tracker.ensure_running()
         while len(self._children) < self._processes:
             theirs, ours = SPAWN.Pipe()
-            process = SPAWN.Process(target=child.main, args=(self._recipe, theirs, self._shutdown_s))
-            with _control_c_held_back():
+            process = SPAWN.Process(target=child_process.main, args=(self._recipe, theirs, self._shutdown_s))
+            with _block_sigint():
                 process.start()
             theirs.close()
             self._children.append(Child(process, ours))
 
-    def _count_dead(self) -> None:
+    def _reap(self) -> None:
         ended = [one for one in self._children if one.process.exitcode is not None]
         for one in self._children if ended else ():
             one.listen()
@@ -144,27 +147,27 @@ class Supervisor:
             self._backoff.reset()
         pause_s = self._backoff.next_s()
         self._start_at = time.monotonic() + pause_s
-        LOG.error(
+        LOGGER.error(
             "worker process %s ended with %s, starting another in %.1f s", dead.process.pid, status, pause_s
         )
 
-    def _pass_on(self) -> None:
+    def _forward_stop(self) -> None:
         """Tell the children what we were told; those that do not listen in time are killed."""
-        if self._asked > self._passed_on:
-            is_first = self._passed_on == 0 and self._asked == 1
-            self._passed_on = self._asked
+        if self._asked > self._forwarded:
+            is_first = self._forwarded == 0 and self._asked == 1
+            self._forwarded = self._asked
             count = len(self._children)
             noun = "process" if count == 1 else "processes"
-            LOG.info("stopping %s %s%s", count, noun, "" if is_first else " now")
+            LOGGER.info("stopping %s %s%s", count, noun, "" if is_first else " now")
             for one in self._children:
-                one.order(child.STOP if is_first else child.NOW)
-            patience_s = (self._shutdown_s if is_first else 0.0) + 2 * END_S
-            self._kill_at = time.monotonic() + patience_s
+                one.order(child_process.STOP if is_first else child_process.NOW)
+            call_timeout_s = (self._shutdown_s if is_first else 0.0) + 2 * FORCED_EXIT_S
+            self._kill_at = time.monotonic() + call_timeout_s
         if time.monotonic() >= self._kill_at:
             for one in self._children:
                 one.process.kill()
 
-    def _patience_s(self) -> float | None:
+    def _seconds_to_next_event(self) -> float | None:
         until = [self._kill_at]
         if not self._asked and len(self._children) < self._processes:
             until.append(self._start_at)
@@ -193,7 +196,7 @@ class Supervisor:
 
 
 @contextmanager
-def _control_c_held_back() -> Iterator[None]:
+def _block_sigint() -> Iterator[None]:
     """Start children deaf to it, until they can ignore it; for us it comes a little later."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
