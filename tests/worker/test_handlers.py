@@ -219,7 +219,7 @@ def test_the_current_message_and_context_are_those_of_the_attempt(dsn: str) -> N
         assert work(dsn, handler, *range(10), concurrency=1).counts == {"completed": 10}
     assert leaked == [None] * 20
     for current in (current_message, current_async_message):
-        with pytest.raises(LonnyError, match="no message is being worked here"):
+        with pytest.raises(LonnyError, match="there is no current message"):
             current()
 
 
@@ -413,7 +413,7 @@ def test_an_asyncio_pool_has_no_blocking_twin(dsn: str) -> None:
             worker.stop()
             await serving
             [letter] = await queue.dead().list()
-            assert "make the queue from a connection string" in (letter.error or "")
+            assert "create the queue from a connection string" in (letter.error or "")
 
     asyncio.run(scenario())
 

@@ -11,7 +11,7 @@ import pytest
 import lonnymq
 from lonnymq import JSON, App, Handler, InvalidArgument, Queue, Worker
 from lonnymq.model.acknowledge import BURY
-from lonnymq.worker.child_process import make_worker
+from lonnymq.worker.child_process import create_worker
 from lonnymq.worker.router import Router
 from lonnymq.worker.verdict import Judge, Verdict
 
@@ -56,7 +56,7 @@ WRONG: list[tuple[Any, str]] = [
     (transcode.enqueue, "'transcode' is a task"),
     (functools.partial(transcode.message), "'transcode' is a task"),
     (transcode.options(delay=5).enqueue, "'transcode' is a task"),
-    (transcode.options(delay=5), "a function of a message, a Handler, or an App"),
+    (transcode.options(delay=5), "a function that takes a message, a Handler, or an App"),
     (two, r"takes one argument, the message; this one takes \(first: Any, second: Any\)"),
     (two_async, "takes one argument, the message"),
     (none, r"takes one argument, the message; this one takes \(\)"),
@@ -64,14 +64,14 @@ WRONG: list[tuple[Any, str]] = [
     (functools.partial(two, 1, 2), "takes one argument, the message"),
     (generate, "not a generator"),
     (generate_async, "not a generator"),
-    (Route, "a function of a message"),
-    (App, "a function of a message"),
-    (Handler, "a function of a message"),
-    (app.queue, "a function of a message, a Handler, or an App"),
-    (MODULE, "a function of a message, a Handler, or an App"),
-    (lonnymq, "a function of a message, a Handler, or an App"),
-    ("shop:app", "a function of a message, a Handler, or an App"),
-    (None, "a function of a message, a Handler, or an App"),
+    (Route, "a function that takes a message"),
+    (App, "a function that takes a message"),
+    (Handler, "a function that takes a message"),
+    (app.queue, "a function that takes a message, a Handler, or an App"),
+    (MODULE, "a function that takes a message, a Handler, or an App"),
+    (lonnymq, "a function that takes a message, a Handler, or an App"),
+    ("shop:app", "a function that takes a message, a Handler, or an App"),
+    (None, "a function that takes a message, a Handler, or an App"),
 ]
 
 
@@ -101,8 +101,8 @@ def test_what_takes_a_message_is_taken(handler: Any) -> None:
 
 
 def test_a_recipe_must_not_be_a_task() -> None:
-    with pytest.raises(InvalidArgument, match="recipe must lead to a Worker or an App: 'sweep' is a task"):
-        make_worker(f"{__name__}:sweep")
+    with pytest.raises(InvalidArgument, match="worker must be a Worker.*: 'sweep' is a task"):
+        create_worker(f"{__name__}:sweep")
 
 
 def admitted(message_limit: int | None, handler_limit: int | None, **fields: Any) -> Handler | Verdict:

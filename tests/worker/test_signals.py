@@ -124,7 +124,7 @@ def test_a_worker_without_the_right_to_work_says_so_at_once(
     try:
         worker = start_worker(to=conninfo.make_conninfo(dsn, user=role, password="x"))
         assert worker.ended() == ExitCode.UNUSABLE
-        assert f"role {role!r} may not work the messages of this queue" in worker.said()
+        assert f"role {role!r} is not permitted to process the messages of this queue" in worker.said()
         assert "working as" not in worker.said()
     finally:
         queue.revoke(role)

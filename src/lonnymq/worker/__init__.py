@@ -1,4 +1,4 @@
-"""The worker: it leases messages, has handlers work them, and says how each attempt ended."""
+"""The worker: it leases messages, runs handlers, and acknowledges the results."""
 
 from lonnymq.worker.handler import Bury, Defer, Handler
 from lonnymq.worker.message_context import current_async_message, current_message

@@ -1,4 +1,4 @@
-"""Tells the queue how attempts ended, many in one call: a message does not cost a round trip of its own."""
+"""Sends acknowledgements in batches, so that a message does not cost a round trip of its own."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from lonnymq.errors import Busy, ConnectionLost, LonnyError
 from lonnymq.model.acknowledge import ACTIONS, COMPLETE, DEFER, GIVE_BACK, Action
 from lonnymq.worker.timeouts import call_within, timeout_for
 from lonnymq.worker.verdict import GIVEN_BACK, Verdict
+from lonnymq.worker.wakeup import set_done
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,14 +25,15 @@ if TYPE_CHECKING:
 
     Ended = tuple[Attempt, Verdict]
 
-# A call goes out when so many have ended, or so long after the first of them; at once, if nothing else runs.
-GROUP = 100
+# A call is sent once this many attempts have ended, or this long after the first of them; at once if nothing
+# else runs.
+BATCH_SIZE = 100
 LINGER_S = 0.002
-# No call carries more than this, unless one attempt alone does.
-GROUP_BYTES = 1024 * 1024
-# Until asking again about a lease that is locked.
+# No call carries more bytes than this, unless a single attempt does.
+BATCH_BYTES = 1024 * 1024
+# How long to wait before asking again about a locked lease.
 BUSY_RETRY_S = 0.05
-# The queue refuses these whatever its state: sent again, they would be refused again.
+# Errors of the acknowledgement itself and not of the database's state: a retry would fail again.
 REFUSED_ERRORS = (
     psycopg.DataError,
     psycopg.IntegrityError,
@@ -41,148 +43,144 @@ REFUSED_ERRORS = (
 
 
 class Acknowledger:
-    """Keeps each verdict until the queue has answered to it."""
+    """Keeps each verdict until the queue has answered."""
 
     def __init__(
         self,
         caller: "AsyncCaller",
         inventory: "Inventory",
         log: "WorkerLog",
-        timeout_s: float,
-        large: "Acknowledger | None" = None,
+        call_timeout_s: float,
+        for_large_states: "Acknowledger | None" = None,
     ) -> None:
         self._caller = caller
         self._inventory = inventory
         self._log = log
-        self._timeout_s = timeout_s
-        # Where large states go, so that nothing else waits behind them.
-        self._large = large
-        self._pauses = Backoff()
+        self._call_timeout_s = call_timeout_s
+        # Large states go through another acknowledger, so that small ones do not wait behind them.
+        self._for_large_states = for_large_states
+        self._backoff = Backoff()
         self._pending: list[Ended] = []
         self._signal: asyncio.Future[None] | None = None
 
     def give_back(self, attempt: "Attempt") -> None:
-        """Return a message unworked; no attempt is spent."""
+        """Return a message that was not processed; no attempt is spent."""
         self.add(attempt, GIVEN_BACK)
 
     def add(self, attempt: "Attempt", verdict: Verdict) -> None:
-        """Note how an attempt ended; the queue is told soon."""
+        """Take over the verdict on an attempt, to be sent soon."""
         if attempt not in self._inventory.held:
-            return  # lost, and reported when that was known
+            return  # Its lease was lost, and that was logged when it was noticed.
         has_failed = verdict.action is not COMPLETE
         if attempt.state.outcome is not None and not (attempt.state.is_borrowed and has_failed):
-            # The handler has told the queue itself. An error may have rolled back a borrowed connection.
-            self._done(attempt, verdict, attempt.state.outcome)
+            # The handler has acknowledged the message itself. On a borrowed connection, an error may have
+            # rolled that back.
+            self._finish(attempt, verdict, attempt.state.outcome)
         elif verdict.action is None or (attempt.state.is_lost and verdict.action is not GIVE_BACK):
-            self._done(attempt, verdict, "lease_lost")
+            self._finish(attempt, verdict, "lease_lost")
         else:
             if verdict.state is not None:
-                self._inventory.reserve(attempt, len(verdict.state))
-            self._put(attempt, verdict)
-
-    def _put(self, attempt: "Attempt", verdict: Verdict) -> None:
-        if self._large is not None and _size(verdict) > GROUP_BYTES:
-            self._large._put(attempt, verdict)
-            return
-        self._pending.append((attempt, verdict))
-        if self._signal is not None and len(self._pending) in (1, GROUP):
-            _set(self._signal)
+                self._inventory.memory.reserve(attempt, len(verdict.state))
+            self._enqueue(attempt, verdict)
 
     async def run(self) -> None:
-        """Acknowledge for ever; while a call is on its way, the next group gathers."""
+        """Acknowledge until cancelled. While a call is running, the next batch gathers."""
         while True:
             if not self._pending:
-                await self._wait_for_signal(None)
-            if len(self._pending) < GROUP and (self._inventory.occupied_slots or self._inventory.waiting):
-                await self._wait_for_signal(LINGER_S)
+                await self._wait_for_pending()
+            is_idle = not (self._inventory.occupied_slots or self._inventory.waiting)
+            if len(self._pending) < BATCH_SIZE and not is_idle:
+                await self._wait_for_pending(LINGER_S)
             await self._flush()
 
-    async def _flush(self) -> None:
-        pending, self._pending = self._pending, []
-        for action in ACTIONS:
-            for group in _groups([ended for ended in pending if ended[1].action is action]):
-                await self._acknowledge(action, group)
+    def _enqueue(self, attempt: "Attempt", verdict: Verdict) -> None:
+        if self._for_large_states is not None and _size(verdict) > BATCH_BYTES:
+            self._for_large_states._enqueue(attempt, verdict)
+            return
+        self._pending.append((attempt, verdict))
+        if self._signal is not None and len(self._pending) in (1, BATCH_SIZE):
+            set_done(self._signal)
 
-    async def _acknowledge(self, action: Action[Any], group: "Sequence[Ended]") -> None:
-        seconds = timeout_for(self._timeout_s, sum(_size(verdict) for _, verdict in group))
-        messages = [attempt.message for attempt, _ in group]
-        details = [[getattr(verdict, name) for _, verdict in group] for name in action.details]
-        # One that is busy must not hold up the others.
-        call = acknowledge(self._caller, action, messages, details, repeat_busy=False)
-        try:
-            answers = await call_within(self._caller.source, seconds, call)
-        except Exception as error:  # noqa: BLE001 - the worker outlives it
-            if isinstance(error, REFUSED_ERRORS) or (
-                isinstance(error, LonnyError) and not isinstance(error, ConnectionLost | Busy)
-            ):
-                await self._acknowledge_individually(action, group, error)
-                return
-            for attempt, _ in group:
-                attempt.may_be_acknowledged = attempt.may_be_acknowledged or getattr(
-                    error, "may_have_happened", True
-                )
-            self._pending.extend(group)
-            self._log.log_failure("acknowledging", error)
-            await asyncio.sleep(self._pauses.next_s())
-        else:
-            self._pauses.reset()
-            self._log.log_recovery("acknowledging")
-            for (attempt, verdict), answer in zip(group, answers, strict=True):
-                if answer == "busy":
-                    # Another transaction has locked it.
-                    asyncio.get_running_loop().call_later(BUSY_RETRY_S, self._put, attempt, verdict)
-                else:
-                    self._done(attempt, verdict, answer)
-
-    async def _acknowledge_individually(
-        self, action: Action[Any], group: "Sequence[Ended]", error: Exception
-    ) -> None:
-        """One of them is refused, and must not keep the others from their end."""
-        attempt, verdict = group[0]
-        if len(group) > 1:
-            for ended in group:
-                await self._acknowledge(action, [ended])
-        elif verdict.state is not None:
-            # Its next attempt begins without a state, and the error says why.
-            reason = argument.error_text(f"the state was refused: {error}")
-            self._put(attempt, Verdict(DEFER, verdict.delay_ms, error=reason))
-        else:
-            self._log.log_refusal(attempt, action, error)
-            self._inventory.remove(attempt)
-
-    def _done(self, attempt: "Attempt", verdict: Verdict, outcome: str) -> None:
-        self._log.log_attempt(attempt, verdict, outcome)
-        self._inventory.remove(attempt)
-
-    async def _wait_for_signal(self, for_s: float | None) -> None:
-        """Wait for the first verdict of a group or, for so long, until the group is large enough."""
+    async def _wait_for_pending(self, timeout_s: float | None = None) -> None:
+        """Wait for the first verdict of a batch or, with a timeout, until the batch is large enough."""
         loop = asyncio.get_running_loop()
         self._signal = loop.create_future()
-        timer = None if for_s is None else loop.call_later(for_s, _set, self._signal)
+        timer = None if timeout_s is None else loop.call_later(timeout_s, set_done, self._signal)
         await self._signal
         self._signal = None
         if timer is not None:
             timer.cancel()
 
+    async def _flush(self) -> None:
+        pending, self._pending = self._pending, []
+        for action in ACTIONS:
+            for batch in _batches([ended for ended in pending if ended[1].action is action]):
+                await self._acknowledge(action, batch)
 
-def _groups(ended: "list[Ended]") -> "Iterator[list[Ended]]":
-    """Cut a list so that no part has too many messages or bytes."""
-    group: list[Ended] = []
+    async def _acknowledge(self, action: Action[Any], batch: "Sequence[Ended]") -> None:
+        timeout_s = timeout_for(self._call_timeout_s, sum(_size(verdict) for _, verdict in batch))
+        messages = [attempt.message for attempt, _ in batch]
+        details = [[getattr(verdict, name) for _, verdict in batch] for name in action.details]
+        # A locked lease must not hold up the others, so it is asked about again in a later call.
+        call = acknowledge(self._caller, action, messages, details, repeat_busy=False)
+        try:
+            answers = await call_within(self._caller.source, timeout_s, call)
+        except Exception as error:  # noqa: BLE001 - the worker continues after any error
+            if isinstance(error, REFUSED_ERRORS) or (
+                isinstance(error, LonnyError) and not isinstance(error, ConnectionLost | Busy)
+            ):
+                await self._acknowledge_individually(action, batch, error)
+                return
+            if getattr(error, "may_have_happened", True):
+                for attempt, _ in batch:
+                    attempt.may_be_acknowledged = True
+            self._pending.extend(batch)
+            self._log.log_failure("acknowledgement", error)
+            await asyncio.sleep(self._backoff.next_s())
+        else:
+            self._backoff.reset()
+            self._log.log_recovery("acknowledgement")
+            for (attempt, verdict), answer in zip(batch, answers, strict=True):
+                if answer == "busy":
+                    # Another transaction has locked the lease.
+                    asyncio.get_running_loop().call_later(BUSY_RETRY_S, self._enqueue, attempt, verdict)
+                else:
+                    self._finish(attempt, verdict, answer)
+
+    async def _acknowledge_individually(
+        self, action: Action[Any], batch: "Sequence[Ended]", error: Exception
+    ) -> None:
+        """Find the acknowledgement that the queue refuses, and let the others take effect."""
+        attempt, verdict = batch[0]
+        if len(batch) > 1:
+            for ended in batch:
+                await self._acknowledge(action, [ended])
+        elif verdict.state is not None:
+            # The next attempt starts without a state, and the error says why.
+            reason = argument.error_text(f"the state was refused: {error}")
+            self._enqueue(attempt, Verdict(DEFER, verdict.delay_ms, error=reason))
+        else:
+            self._log.log_refusal(attempt, action, error)
+            self._inventory.remove(attempt)
+
+    def _finish(self, attempt: "Attempt", verdict: Verdict, outcome: str) -> None:
+        self._log.log_attempt(attempt, verdict, outcome)
+        self._inventory.remove(attempt)
+
+
+def _batches(ended: "list[Ended]") -> "Iterator[list[Ended]]":
+    """Split a list so that no batch has too many messages or bytes."""
+    batch: list[Ended] = []
     size = 0
-    for one in ended:
-        size += _size(one[1])
-        if group and (size > GROUP_BYTES or len(group) == MAX_BATCH):
-            yield group
-            group, size = [], _size(one[1])
-        group.append(one)
-    if group:
-        yield group
+    for attempt, verdict in ended:
+        size += _size(verdict)
+        if batch and (size > BATCH_BYTES or len(batch) == MAX_BATCH):
+            yield batch
+            batch, size = [], _size(verdict)
+        batch.append((attempt, verdict))
+    if batch:
+        yield batch
 
 
 def _size(verdict: Verdict) -> int:
     return len(verdict.state or b"") + len(verdict.error or "")
-
-
-def _set(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)

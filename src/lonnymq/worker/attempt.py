@@ -1,4 +1,4 @@
-"""One leased message in a worker, and what the worker knows of it."""
+"""One attempt at a message in a worker."""
 
 from typing import TYPE_CHECKING
 
@@ -10,15 +10,14 @@ if TYPE_CHECKING:
     from lonnymq.worker.slot import Slot
     from lonnymq.worker.verdict import Interruption
 
-# From this level of suspicion on, a message runs alone (see sql/tables/message.sql).
+# At this level of suspicion and above, a message runs alone (see sql/tables/message.sql).
 SUSPECT = 2
 
 
 class Attempt:
-    """From the dequeue to the queue's last answer."""
+    """A leased message, from the dequeue to the queue's answer to the acknowledgement."""
 
     __slots__ = (
-        "began_at",
         "ended_at",
         "handler",
         "interruption",
@@ -27,6 +26,7 @@ class Attempt:
         "message",
         "reserved_bytes",
         "slot",
+        "started_at",
         "state",
         "unread_bytes",
         "waiting_since",
@@ -34,26 +34,27 @@ class Attempt:
 
     def __init__(self, message: "AsyncMessage", now: float, leased_until: float) -> None:
         self.message = message
-        # What the handler's own calls tell of it. The message refers to this, not to the attempt: without a
-        # cycle, a large content is freed at once.
+        # What the handler's own calls report. The message refers to this and not to the attempt: without a
+        # reference cycle, a large content is freed at once.
         self.state = AttemptState()
-        # By the monotonic clock: until then the lease is ours, whatever becomes of the connection.
+        # By the monotonic clock. Until then the lease is ours, even if the connection breaks.
         self.leased_until = leased_until
         self.waiting_since = now
-        # The size of a content that was too large for the reply of the dequeue, and its part of the budget.
+        # The size of a content that was too large for the reply of the dequeue.
         self.unread_bytes = 0
+        # This attempt's part of the memory budget.
         self.reserved_bytes = 0
-        # The slot that works it, if one does.
+        # The slot whose handler processes the message now.
         self.slot: Slot | None = None
         self.handler: Handler | None = None
         self.interruption: Interruption | None = None
-        self.began_at = 0.0
+        self.started_at = 0.0
         self.ended_at = 0.0
-        # An acknowledgement was sent and its answer was lost: it may have taken effect.
+        # An acknowledgement was sent and its answer was lost, so it may have taken effect.
         self.may_be_acknowledged = False
         object.__setattr__(message, "attempt_state", self.state)
 
     @property
     def is_suspect(self) -> bool:
-        """Whether its process died with it before, so that it must run alone."""
+        """Whether the message must run alone, because it was lost together with its process before."""
         return self.message.suspicion >= SUSPECT

@@ -1,4 +1,4 @@
-"""What a child process of a supervisor does: make the worker, and stop when told."""
+"""The main function of a supervisor's child process: it creates the worker, and stops it when told."""
 
 import importlib
 import signal
@@ -18,82 +18,96 @@ from lonnymq.worker.worker_log import LOGGER
 if TYPE_CHECKING:
     from lonnymq.worker.worker import Worker
 
-# What the parent says, and what the child says.
-STOP, NOW = b"stop", b"now"
+# From the parent to the child.
+STOP, STOP_NOW = b"stop", b"now"
+# From the child to the parent.
 READY, UNUSABLE = b"ready", b"unusable"
 
 
-def main(recipe: "str | Callable[[], Worker]", orders: Connection, shutdown_s: float) -> None:
-    """Run a worker under the orders of the parent, and end with its exit code."""
-    # A terminal sends it to the whole group; the parent decides.
+def main(worker: "str | Callable[[], Worker]", pipe: Connection, shutdown_s: float) -> None:
+    """Run a worker until the parent stops it, and exit with its exit code."""
+    # Ctrl-C in a terminal sends SIGINT to the whole process group; the parent decides what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     try:
-        worker = make_worker(recipe)
+        created = create_worker(worker)
     except (LonnyError, ImportError) as error:
-        LOGGER.error("the worker cannot be made: %s", error)
-        send(orders, UNUSABLE)
+        LOGGER.error("the worker cannot be created: %s", error)
+        send(pipe, UNUSABLE)
         sys.exit(ExitCode.UNUSABLE)
-    code = worker.run_under(
-        partial(stop_on_order, orders=orders, shutdown_s=shutdown_s), on_ready=partial(send, orders, READY)
+    code = created.run_under(
+        partial(stop_on_command, pipe=pipe, shutdown_s=shutdown_s), on_ready=partial(send, pipe, READY)
     )
     if code == ExitCode.UNUSABLE:
-        # A handler may end the process with the same code. That means nothing.
-        send(orders, UNUSABLE)
+        # The exit code alone proves nothing, because a handler may end the process with the same one.
+        send(pipe, UNUSABLE)
     sys.exit(code)
 
 
-def send(pipe: Connection, word: bytes) -> None:
-    """Say something to the parent, if it is still there."""
+def send(pipe: Connection, message: bytes) -> None:
+    """Send a message to the other process, unless it has ended."""
     with suppress(OSError):
-        pipe.send_bytes(word)
+        pipe.send_bytes(message)
 
 
-def make_worker(recipe: "str | Callable[[], Worker]") -> "Worker":
-    """Make the worker; a module's attribute may be one, an App, or a function that returns one."""
+def create_worker(worker: "str | Callable[[], Worker]") -> "Worker":
+    """Return the worker that a function returns, or that "module:attribute" names.
+
+    The attribute may be a Worker, an App, or a function that returns one.
+    """
     from lonnymq.worker.worker import Worker
 
-    found: Any = recipe
-    if isinstance(recipe, str):
-        module, _, attribute = recipe.partition(":")
+    found: Any = worker
+    if isinstance(worker, str):
+        module, _, attribute = worker.partition(":")
         if not module or not attribute:
-            raise InvalidArgument(f'recipe must be "module:attribute", got {recipe!r}')
+            raise InvalidArgument(
+                f'worker must be "module:attribute", or a function that returns a Worker, got {worker!r}'
+            )
         found = importlib.import_module(module)
         for name in attribute.split("."):
             if not hasattr(found, name):
-                raise InvalidArgument(f"recipe must name what is there: {module!r} has no {attribute!r}")
+                raise InvalidArgument(
+                    f'worker must be "module:attribute", got {worker!r}: module {module!r} has no attribute'
+                    f" {attribute!r}"
+                )
             found = getattr(found, name)
     if callable(getattr(found, "worker", None)):
         found = found.worker()
     elif not isinstance(found, Worker) and callable(found):
         if isinstance(reason := getattr(found, "not_a_handler", None), str):
-            raise InvalidArgument(f"recipe must lead to a Worker or an App: {reason}")
+            raise InvalidArgument(
+                f"worker must be a Worker, an App, or a function that returns one: {reason}"
+            )
         found = found()
     if not isinstance(found, Worker):
-        raise InvalidArgument(f"recipe must lead to a Worker or an App, got {type(found).__name__}")
+        raise InvalidArgument(
+            "worker must be a Worker, an App, or a function that returns one, got an object of type"
+            f" {type(found).__name__}"
+        )
     return found
 
 
 @contextmanager
-def stop_on_order(shutdown: Shutdown, orders: Connection, shutdown_s: float) -> Iterator[None]:
-    """Stop when the parent says so, or is gone; in a thread, so that no handler keeps it from hearing."""
+def stop_on_command(shutdown: Shutdown, pipe: Connection, shutdown_s: float) -> Iterator[None]:
+    """Stop when the parent says so or has ended. Listens in a thread, which no handler can block."""
     deadline = HardDeadline()
 
     def stop() -> None:
         shutdown.request()
-        deadline.end_process_in(shutdown_s + FORCED_EXIT_S)
+        deadline.set(shutdown_s + FORCED_EXIT_S)
 
     def listen() -> None:
         try:
-            while orders.recv_bytes() != NOW:
+            while pipe.recv_bytes() != STOP_NOW:
                 stop()
         except (EOFError, OSError):
             stop()
         else:
             shutdown.request_immediate()
-            deadline.end_process_in(FORCED_EXIT_S)
+            deadline.set(FORCED_EXIT_S)
 
     signal.signal(signal.SIGTERM, lambda number, frame: shutdown.request())
-    threading.Thread(target=listen, name="lonnymq-orders", daemon=True).start()
+    threading.Thread(target=listen, name="lonnymq-supervisor", daemon=True).start()
     with deadline:
         yield

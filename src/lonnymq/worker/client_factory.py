@@ -1,4 +1,4 @@
-"""The clients of a worker: some for itself, an asyncio one and a blocking one for its handlers."""
+"""Creates the clients that a worker and its handlers use."""
 
 import inspect
 from dataclasses import dataclass, field, replace
@@ -13,18 +13,19 @@ from lonnymq.connections.callers_pool import is_async_callers_pool
 from lonnymq.connections.settings import ClientSettings
 from lonnymq.errors import LonnyError, invalid_kind
 
-EXPECTED = "a connection string, an AsyncQueue, or a Queue that was made from a connection string"
+EXPECTED = "a connection string, an AsyncQueue, or a Queue that was created from a connection string"
 
 
 @dataclass(frozen=True)
 class ClientFactory:
-    """How to reach a queue: what a client is made from, or one that the caller has made."""
+    """How to connect to a queue; picklable unless the caller has given a client."""
 
-    # A connection string, or what else an AsyncQueue takes.
+    # A connection string, or another target that an AsyncQueue takes.
     target: Any = field(repr=False)
     schema: str = "lonnymq"
     codec: Codec = JSON
     settings: ClientSettings | None = None
+    # The client that was passed to the worker, if any.
     given: AsyncQueue | Queue | None = field(default=None, repr=False)
 
     @classmethod
@@ -41,19 +42,19 @@ class ClientFactory:
         return cls(target, queue.schema, queue.codec, queue.caller.settings, queue)
 
     def async_queue(self) -> AsyncQueue:
-        """The client of async handlers: the given one, if it is of this kind."""
+        """Return the client of async handlers: the given one if it is an AsyncQueue."""
         return self.given if isinstance(self.given, AsyncQueue) else self._create(self.target)
 
     def internal_queue(self, connections: int) -> AsyncQueue:
-        """A client for the worker itself, whose connections no handler can use up."""
+        """Create a client for the worker itself, whose connections handlers cannot exhaust."""
         settings = replace(self.settings or ClientSettings(), pool_min_size=1, pool_max_size=connections)
         return self._create(_connector(self.target), settings)
 
     def blocking_queue(self) -> Queue:
-        """The blocking client; it connects only if a handler in a thread uses it without a connection."""
+        """Return the client of handlers in threads; it connects on first use."""
         if isinstance(self.given, Queue):
             return self.given
-        target = self.target if isinstance(self.target, str) else _refuse
+        target = self.target if isinstance(self.target, str) else _raise_no_blocking_client
         return Queue(target, schema=self.schema, codec=self.codec, settings=self.settings)
 
     def _create(self, target: Any, settings: ClientSettings | None = None) -> AsyncQueue:
@@ -61,12 +62,12 @@ class ClientFactory:
 
 
 def _connector(target: Any) -> Any:
-    """Return a target that connects as this one does, but shares no pool with it."""
+    """Return a target that connects in the same way, but does not take connections from the same pool."""
     if not is_async_callers_pool(target):
         return target
 
     async def connect() -> AsyncConnection[Any]:
-        conninfo, options = await _resolved(target.conninfo), await _resolved(target.kwargs)
+        conninfo, options = await _resolve(target.conninfo), await _resolve(target.kwargs)
         connection: AsyncConnection[Any] = await target.connection_class.connect(conninfo, **(options or {}))
         configure = getattr(target, "_configure", None)
         if configure is not None:
@@ -80,14 +81,14 @@ def _connector(target: Any) -> Any:
     return connect
 
 
-async def _resolved(value: Any) -> Any:
-    """A pool takes functions in place of its parameters, async or not."""
+async def _resolve(value: Any) -> Any:
+    """Return a parameter of a pool, which may be given as a function, async or not."""
     value = value() if callable(value) else value
     return await value if inspect.isawaitable(value) else value
 
 
-def _refuse() -> NoReturn:
+def _raise_no_blocking_client() -> NoReturn:
     raise LonnyError(
-        "this worker's queue was made from an asyncio pool or function, which a plain handler cannot use: "
-        "give connection=, make the handler async, or make the queue from a connection string"
+        "this worker's queue was created from an asyncio pool or function, which a plain handler cannot use:"
+        " pass connection=, make the handler async, or create the queue from a connection string"
     )

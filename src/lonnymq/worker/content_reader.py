@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ContentReader:
-    """What has been read starts while the rest is still on its way; heartbeats keep all of it."""
+    """A message can start as soon as its batch is read; heartbeats keep the leases of the rest."""
 
     def __init__(
         self, caller: "AsyncCaller", inventory: "Inventory", log: "WorkerLog", call_timeout_s: float
@@ -30,25 +30,25 @@ class ContentReader:
         self._backoff = Backoff()
 
     async def run(self) -> None:
-        """Read for ever."""
+        """Read until cancelled."""
         while True:
-            attempts = await self._inventory.next_unread()
+            attempts = await self._inventory.unread.next_batch()
             try:
                 contents = await self.read(attempts)
-            except Exception as error:  # noqa: BLE001 - the worker outlives it
-                self._log.log_failure("reading", error)
+            except Exception as error:  # noqa: BLE001 - the worker continues after any error
+                self._log.log_failure("reading contents", error)
                 self._inventory.give_back_unread()
                 await asyncio.sleep(self._backoff.next_s())
             else:
-                self._log.log_recovery("reading")
+                self._log.log_recovery("reading contents")
                 self._backoff.reset()
                 self._inventory.add_contents(contents)
-                # Nothing of these is kept until the next ones come.
+                # Free this memory now, not when the next batch is read.
                 del contents
             del attempts
 
     async def read(self, attempts: "Sequence[Attempt]") -> "dict[int, Content]":
-        """Return what is there of these: not what was cancelled, or whose lease is lost."""
+        """Return the contents by message id, without messages that were cancelled or whose lease was lost."""
         size = sum(attempt.unread_bytes for attempt in attempts)
         call = calls.read(
             [attempt.message.id for attempt in attempts], [attempt.message.token for attempt in attempts]

@@ -1,4 +1,4 @@
-"""Context variables of their own for coroutines that share a task."""
+"""Runs a coroutine in a context of its own within a task that other coroutines share."""
 
 import types
 from collections.abc import Coroutine, Generator
@@ -13,9 +13,9 @@ Value = TypeVar("Value")
 def run_in_context(
     coroutine: Coroutine[Any, Any, Result], variable: ContextVar[Value], value: Value
 ) -> Generator[Any, Any, Result]:
-    """Await a coroutine in a copy of the present context, as a task of its own would, at less cost.
+    """Await a coroutine in a copy of the current context, as a task would, but at a lower cost.
 
-    Only there the variable has this value: a slot between two messages keeps nothing of the last one.
+    The variable has the value only there, so a slot keeps nothing of one message when it starts the next.
     """
     run = copy_context().run
     run(variable.set, value)
@@ -30,10 +30,10 @@ def run_in_context(
         except GeneratorExit as error:
             if isinstance(sent, GeneratorExit):
                 raise
-            # Nobody closes this coroutine: it is an error as any other.
+            # The coroutine is not being closed, so this is an error of the handler like any other.
             raise RuntimeError("the handler raised GeneratorExit") from error
         try:
             sent = yield awaited
             step = coroutine.send
-        except BaseException as error:  # noqa: BLE001 - all of them go to the coroutine
+        except BaseException as error:  # noqa: BLE001 - every exception is passed to the coroutine
             step, sent = coroutine.throw, error

@@ -1,4 +1,4 @@
-"""Brings messages into the process: one call at a time, for as many as there is room for."""
+"""Fetches messages: one call at a time, for as many messages as the process can hold."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -25,10 +25,10 @@ async def fetch(
     settings: "WorkerSettings",
     log: "WorkerLog",
 ) -> None:
-    """Fetch for ever. `queue` is what the handlers' messages speak to."""
+    """Fetch until cancelled. `queue` is the client that handlers use through their messages."""
     receiver = AsyncReceiver(caller)
     backoff = Backoff()
-    # An idle call ends after a while, so that one which hangs can be told from one which sleeps.
+    # An idle call returns after this time, so that a hanging call can be told from a waiting one.
     wait_s = settings.call_timeout_s
     try:
         while True:
@@ -37,8 +37,8 @@ async def fetch(
                 settings.lease_ms,
                 log.worker,
                 is_durable=False,
-                # If this process dies, any of its messages may be the reason, also one that has ended and is
-                # not acknowledged yet.
+                # If this process dies, any message that it holds may be the reason, even one that has ended
+                # and is not acknowledged yet.
                 is_shared=True,
                 kind=AsyncMessage,
                 more={"queue": queue, "attempt_state": None},

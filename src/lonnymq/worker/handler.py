@@ -1,4 +1,4 @@
-"""How one kind of message is worked, and what a handler can say beside returning."""
+"""How messages of one kind are handled, and how a handler defers or buries its message."""
 
 import inspect
 from collections.abc import Callable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Route = Callable[[AsyncMessage], "Handler"]
 
-EXPECTED = "a function of a message"
+EXPECTED = "a function that takes a message"
 MAX_NAME = 255
 
 
@@ -43,7 +43,7 @@ class Bury(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Handler:
-    """How one kind of message is worked: `async def` runs on the loop, a plain function in a thread.
+    """A function with its timeout and retries: an `async def` runs on the loop, a plain one in a thread.
 
     It takes an AsyncMessage or, if it is a plain function, a Message; with `is_batch` a list of them.
     """
@@ -52,10 +52,10 @@ class Handler:
     # The time limit of one attempt: a timedelta or seconds.
     timeout: timedelta | float | None = None
     retry: Retry = field(default_factory=Retry)
-    # None: the message's own or its channel's, which the queue counts in any case.
+    # None: the limit of the message or of its channel, which the queue counts in any case.
     max_attempts: int | None = None
     is_batch: bool = False
-    # For the log; without it, the function's own.
+    # For the log; default: the function's name.
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -76,22 +76,22 @@ class Handler:
 
     @cached_property
     def is_async(self) -> bool:
-        """Whether it runs on the loop."""
-        call = _unwrapped(self.call)
+        """Whether it runs on the event loop."""
+        call = _unwrap(self.call)
         return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
 
 
 def require_handler_function(name: str, call: Any) -> None:
-    """Refuse what would not work a message if it were called with one, and seem to have completed it."""
-    plain = _unwrapped(call)
-    # A task takes its own arguments, as its methods do, and is worked by its app.
-    for one in (plain, getattr(plain, "__self__", None)):
+    """Refuse what a worker could call without an error, and complete messages that it did not process."""
+    function = _unwrap(call)
+    # A task takes its own arguments, as its methods do. Its app is the handler.
+    for one in (function, getattr(function, "__self__", None)):
         if isinstance(reason := getattr(one, "not_a_handler", None), str):
             raise InvalidArgument(f"{name} must be {EXPECTED}: {reason}")
-    if not callable(call) or inspect.isclass(plain):
+    if not callable(call) or inspect.isclass(function):
         raise invalid(name, call, EXPECTED)
-    if inspect.isgeneratorfunction(plain) or inspect.isasyncgenfunction(plain):
-        raise invalid(name, call, "a function that works when it is called, not a generator")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise invalid(name, call, "a function that does its work when it is called, not a generator")
     try:
         signature = inspect.signature(call)
     except (ValueError, TypeError):
@@ -106,11 +106,11 @@ def require_handler_function(name: str, call: Any) -> None:
 
 
 def _name_of(call: Callable[..., object]) -> str:
-    call = _unwrapped(call)
+    call = _unwrap(call)
     return str(getattr(call, "__qualname__", type(call).__qualname__))
 
 
-def _unwrapped(call: Any) -> Any:
+def _unwrap(call: Any) -> Any:
     while isinstance(call, partial):
         call = call.func
     return call

@@ -1,4 +1,4 @@
-"""Keeps the leases in hand: all heartbeats of the process in one call."""
+"""Extends all leases of the process with one heartbeat call."""
 
 import asyncio
 import math
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from lonnymq.worker.worker_log import WorkerLog
 
 HEARTBEATS_PER_LEASE = 3
-# A loop that was held up for longer is worth a word.
-LATE_S = 1.0
+# Warn if the event loop was blocked for longer than this.
+MAX_BLOCKED_S = 1.0
 
 
 class LeaseKeeper:
-    """Extends leases in time, and tells handlers whose lease is gone, or cannot be known to be theirs."""
+    """Interrupts handlers whose lease was lost, or may have been."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class LeaseKeeper:
         self._backoff = Backoff(most_s=self._interval_s / 2)
 
     async def run(self) -> None:
-        """Beat for ever."""
+        """Send heartbeats until cancelled."""
         pause_s = self._interval_s
         while True:
             slept_at = time.monotonic()
@@ -54,25 +54,8 @@ class LeaseKeeper:
             self._warn_if_loop_was_blocked(time.monotonic() - slept_at - pause_s)
             pause_s = await self._extend_all()
 
-    async def _extend_all(self) -> float:
-        """Send a heartbeat for everything that is held; return the pause until the next."""
-        attempts = [
-            one for one in self._inventory.held if not (one.state.is_acknowledged or one.state.acknowledging)
-        ]
-        pause_s = self._interval_s
-        try:
-            if attempts:
-                await self._send_heartbeats(attempts)
-                self._log.log_recovery("heartbeat")
-                self._backoff.reset()
-        except Exception as error:  # noqa: BLE001 - the worker outlives it
-            self._log.log_failure("heartbeat", error)
-            pause_s = self._backoff.next_s()
-        self._lose_expired()
-        return pause_s
-
-    async def declare_exclusive(self, attempt: "Attempt") -> bool:
-        """Tell the queue that from now on this message runs alone; return whether it is still ours."""
+    async def start_exclusive(self, attempt: "Attempt") -> bool:
+        """Tell the queue that this message runs alone from now on; return whether its lease is still ours."""
         asked_at = time.monotonic()
         message = attempt.message
         call = heartbeat([message.id], [message.token], self._lease_ms, is_alone=True, is_durable=False)
@@ -82,13 +65,30 @@ class LeaseKeeper:
             return True
         return False
 
-    async def _send_heartbeats(self, attempts: "list[Attempt]") -> None:
+    async def _extend_all(self) -> float:
+        """Extend every lease that needs it; return the pause until the next heartbeat."""
+        attempts = [
+            one for one in self._inventory.held if not (one.state.is_acknowledged or one.state.acknowledging)
+        ]
+        pause_s = self._interval_s
+        try:
+            if attempts:
+                await self._extend(attempts)
+                self._log.log_recovery("heartbeat")
+                self._backoff.reset()
+        except Exception as error:  # noqa: BLE001 - the worker continues after any error
+            self._log.log_failure("heartbeat", error)
+            pause_s = self._backoff.next_s()
+        self._lose_expired()
+        return pause_s
+
+    async def _extend(self, attempts: "list[Attempt]") -> None:
         asked_at = time.monotonic()
         soonest = min((one.leased_until for one in attempts if not one.state.outcome), default=math.inf)
-        call_timeout_s = min(self._interval_s, max(soonest - asked_at, self._interval_s / 10))
+        timeout_s = min(self._interval_s, max(soonest - asked_at, self._interval_s / 10))
         ids = [attempt.message.id for attempt in attempts]
         tokens = [attempt.message.token for attempt in attempts]
-        answers = await call_within(self._caller.source, call_timeout_s, self._extend(ids, tokens))
+        answers = await call_within(self._caller.source, timeout_s, self._send_heartbeats(ids, tokens))
         for attempt, answer in zip(attempts, answers, strict=True):
             if answer is HeartbeatOutcome.EXTENDED:
                 attempt.leased_until = asked_at + self._lease_ms / 1000
@@ -97,29 +97,29 @@ class LeaseKeeper:
             elif answer is HeartbeatOutcome.CANCELLED:
                 self._lose(attempt, Interruption.CANCELLED)
 
-    async def _extend(self, ids: list[int], tokens: list[int]) -> list[HeartbeatOutcome]:
-        """Ask once: a lease that a handler's transaction has locked must not hold up the others."""
+    async def _send_heartbeats(self, ids: list[int], tokens: list[int]) -> list[HeartbeatOutcome]:
+        """Ask once per lease: one that a handler's transaction has locked must not hold up the others."""
         answers: list[HeartbeatOutcome] = []
         for start in range(0, len(ids), MAX_BATCH):
-            places = range(start, min(start + MAX_BATCH, len(ids)))
-            # Not durable: a synchronous standby that is away must not cost leases.
-            call = heartbeat(picked(ids, places), picked(tokens, places), self._lease_ms, is_durable=False)
+            batch = range(start, min(start + MAX_BATCH, len(ids)))
+            # Not durable, or calls would wait while a synchronous standby is down, and leases would end.
+            call = heartbeat(picked(ids, batch), picked(tokens, batch), self._lease_ms, is_durable=False)
             some = await self._caller.perform(call)
             answers.extend(some)
         return answers
 
     def _lose_expired(self) -> None:
-        """Without an answer for as long as a lease, it has to be taken for lost."""
+        """Treat a lease as lost if it was not extended in time."""
         now = time.monotonic()
         for attempt in [one for one in self._inventory.held if one.leased_until <= now]:
             self._lose(attempt, Interruption.LOST)
 
     def _lose(self, attempt: "Attempt", why: Interruption) -> None:
-        is_past = (
+        is_ending = (
             attempt.ended_at or attempt.state.outcome or attempt.state.acknowledging or attempt.interruption
         )
-        if is_past or attempt not in self._inventory.held:
-            # Whoever speaks to the queue about it hears the same, or has told.
+        if is_ending or attempt not in self._inventory.held:
+            # The answer to its acknowledgement says the same, or the loss is known already.
             return
         attempt.state.is_lost, attempt.interruption, attempt.leased_until = True, why, 0.0
         self._log.log_lost_lease(attempt, why)
@@ -129,13 +129,13 @@ class LeaseKeeper:
         elif slot is None:
             self._acknowledger.add(attempt, GIVEN_BACK)
         if slot is not None:
-            slot.lose()
+            slot.interrupt_if_lost()
 
-    def _warn_if_loop_was_blocked(self, late_s: float) -> None:
-        if late_s > LATE_S:
+    def _warn_if_loop_was_blocked(self, blocked_s: float) -> None:
+        if blocked_s > MAX_BLOCKED_S:
             LOGGER.warning(
                 "the event loop was blocked for %.1f s, heartbeats were late: a handler that blocks must be a"
                 " plain function, not an async one",
-                late_s,
+                blocked_s,
                 extra={"worker": self._log.worker},
             )

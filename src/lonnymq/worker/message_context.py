@@ -1,4 +1,4 @@
-"""The message that the running handler works on, wherever it is asked for."""
+"""The message that the current code processes, for code that is not given the message itself."""
 
 from contextvars import ContextVar
 
@@ -10,7 +10,7 @@ CURRENT: ContextVar[AsyncMessage | Message] = ContextVar("lonnymq.current_messag
 
 
 def current_message() -> Message:
-    """Return the message that is being worked by a plain function; in a batch handler, the first one."""
+    """Return the message of the running handler, a plain function; in a batch handler, the first message."""
     message = _current()
     if isinstance(message, Message):
         return message
@@ -18,9 +18,9 @@ def current_message() -> Message:
 
 
 def current_async_message() -> AsyncMessage:
-    """Return the message that is being worked by an `async def`; in a batch handler, the first one.
+    """Return the message of the running handler, an `async def`; in a batch handler, the first message.
 
-    Middleware runs on the event loop, so it calls this one too.
+    Middleware calls this one too, because it runs on the event loop.
     """
     message = _current()
     if isinstance(message, AsyncMessage):
@@ -33,5 +33,5 @@ def _current() -> AsyncMessage | Message:
         return CURRENT.get()
     except LookupError:
         raise LonnyError(
-            "no message is being worked here: this is not called by a worker's handler"
+            "there is no current message: this code was not called by a worker's handler or middleware"
         ) from None

@@ -1,4 +1,4 @@
-"""When a failed attempt is repeated; pure."""
+"""The delay before the next attempt; no I/O."""
 
 import math
 from dataclasses import dataclass
@@ -9,9 +9,10 @@ from lonnymq.errors import invalid
 
 @dataclass(frozen=True)
 class Retry:
-    """Delays that grow: `first_s`, times `factor` with each attempt, `most_s` at the most.
+    """Exponential backoff: a first delay of `first_s`, multiplied by `factor` each time, at most `most_s`.
 
-    `jitter` is the share of a delay that is left to chance: what failed together comes back apart.
+    Each delay is shortened by a random share of up to `jitter`, so that messages that failed together are not
+    retried together.
     """
 
     first_s: float = 1.0
@@ -26,12 +27,12 @@ class Retry:
         _require("jitter", self.jitter, 0.0, 1.0)
 
     def delay_s(self, attempt: int, random: Random) -> float:
-        """Return the pause after that attempt, counted from 1."""
+        """Return the delay after this attempt, counted from 1."""
         try:
-            grown_s = self.first_s * float(self.factor) ** (attempt - 1)
+            delay_s = self.first_s * float(self.factor) ** (attempt - 1)
         except OverflowError:
-            grown_s = math.inf if self.first_s else 0.0
-        return min(grown_s, self.most_s) * (1.0 - self.jitter * random.random())
+            delay_s = math.inf if self.first_s else 0.0
+        return min(delay_s, self.most_s) * (1.0 - self.jitter * random.random())
 
 
 def _require(argument: str, value: object, low: float, high: float) -> None:

@@ -1,4 +1,4 @@
-"""Which handler works a message, if one may."""
+"""Chooses the handler of a message."""
 
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -11,12 +11,12 @@ from lonnymq.worker.verdict import Judge, Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Whose retries apply if no handler could be found for a reason that may pass.
+# Its retries apply if `route()` fails, because the reason may be temporary.
 UNROUTED = Handler(call=lambda message: None, name="route")
 
 
 class Router:
-    """One handler for all messages, or an object with `route(message)`, such as an App."""
+    """Has one handler for all messages, or an object with `route(message)`, such as an App."""
 
     def __init__(self, handler: Any, judge: Judge) -> None:
         self._judge = judge
@@ -30,7 +30,7 @@ class Router:
             require_handler_function("handler", handler)
             self._handler = Handler(call=handler)
         else:
-            raise invalid("handler", handler, "a function of a message, a Handler, or an App")
+            raise invalid("handler", handler, "a function that takes a message, a Handler, or an App")
 
     @property
     def is_batch(self) -> bool:
@@ -38,18 +38,18 @@ class Router:
         return self._handler.is_batch
 
     def admit(self, message: Any) -> Handler | Verdict:
-        """Return the handler, or the verdict on a message that must not be worked."""
+        """Return the handler, or the verdict on a message that must not be processed."""
         handler = self._handler
         if self._route is not None:
             try:
                 handler = self._route(message)
                 if not isinstance(handler, Handler):
-                    raise invalid("route()", handler, "such that it returns a Handler")
+                    raise invalid("the result of route()", handler, "a Handler")
             except Exception as error:  # noqa: BLE001 - no message may break the worker
                 return self._judge.verdict(UNROUTED, message.attempt, error, None)
         if handler.max_attempts is not None and message.attempt > handler.max_attempts:
-            # Deaths leave no word: whoever worked it was killed, each time.
-            reason = f"{message.attempt - 1} attempts have ended, {handler.max_attempts} are allowed"
+            # Its last attempt was allowed, and ended without an acknowledgement: the process was killed.
+            reason = f"{message.attempt - 1} attempts have ended, max_attempts is {handler.max_attempts}"
             return Verdict(BURY, error=reason)
         if 1 in (handler.max_attempts, message.max_attempts) and getattr(message, "suspicion", 0) > 0:
             return Verdict(BURY, error="its only attempt was lost with its worker")

@@ -1,4 +1,4 @@
-"""What a worker may do at a time, and how long it waits for what."""
+"""The settings and exit codes of a worker."""
 
 import os
 import socket
@@ -10,25 +10,25 @@ from lonnymq.calls import argument
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerSettings:
-    """Per process: each of `processes` has its own connections, slots and leases."""
+    """All settings are per process: each has connections, slots and leases of its own."""
 
     # Handlers that run at the same time.
     concurrency: int = 10
-    # Messages leased ahead of free slots; None: as many as are worked in 20 ms, at most 400. One that has not
-    # started after 100 ms goes back to the queue.
+    # Messages leased ahead of free slots; None: as many as are processed in 20 ms, at most 400. A message
+    # that has not started after 100 ms goes back to the queue.
     prefetch: int | None = None
-    # Bytes of large contents (those of more than a few kB) in memory at a time. A larger one runs alone.
+    # Bytes of large contents (more than a few kB each) in memory at a time. A larger message runs alone.
     max_bytes: int = 128 * 1024 * 1024
     # The most messages that a batch handler is given at once.
     batch_size: int = 100
-    # Heartbeats go out three times per lease.
+    # How long a lease lasts without a heartbeat; heartbeats are sent three times per lease.
     lease_s: float = 30.0
     processes: int = 1
-    # How long running handlers may go on after the first signal; an orchestrator often kills after 30 s.
+    # How long running handlers may continue after the first signal; orchestrators often kill after 30 s.
     shutdown_s: float = 20.0
-    # How long a call to the database may take until its connection is taken for dead.
+    # How long a call to the database may take before its connection is treated as dead.
     call_timeout_s: float = 10.0
-    # As leases and logs show it; without it, host and process.
+    # Shown in leases and logs, with the process id; default: the host name.
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -44,18 +44,18 @@ class WorkerSettings:
 
     @property
     def lease_ms(self) -> int:
-        """The length of a lease as the queue takes it."""
+        """The length of a lease in the queue's unit."""
         return argument.lease_ms(self.lease_s)
 
     def worker_name(self) -> str:
-        """Return the name of this process among all workers."""
+        """Return the name of this process, which is unique among all workers."""
         return f"{self.name or socket.gethostname()[:200]}:{os.getpid()}"
 
 
 class ExitCode(IntEnum):
-    """What a worker's process says when it ends."""
+    """The exit code of a worker's process."""
 
-    # Asked to stop, and all that ran has finished.
+    # Asked to stop, and all running handlers have finished.
     FINISHED = 0
     # An error of the worker itself; the log has it.
     FAILED = 1

@@ -1,4 +1,4 @@
-"""How a worker is asked to stop: once to finish what runs, twice to drop it."""
+"""Stops a worker: the first signal lets running handlers finish, the second interrupts them."""
 
 import asyncio
 import logging
@@ -15,15 +15,16 @@ from lonnymq.worker.settings import ExitCode
 LOGGER = logging.getLogger("lonnymq.worker")
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-# How long interrupted handlers may clean up, and then the last words to the queue may take.
+# How long interrupted handlers may clean up.
 GRACE_S = 1.0
+# How long sending pending acknowledgements may take after that.
 FLUSH_S = 3.0
-# After all that, a process that still runs does not listen.
+# A process that still runs after both is ended by force.
 FORCED_EXIT_S = GRACE_S + FLUSH_S + 1.0
 
 
 class Shutdown:
-    """Two events, of which the second implies the first; asked for from any thread or signal handler."""
+    """Two events, of which the second implies the first; any thread or signal handler may set them."""
 
     def __init__(self) -> None:
         self.requested = asyncio.Event()
@@ -32,7 +33,7 @@ class Shutdown:
 
     @contextmanager
     def bind_to_loop(self) -> Iterator[None]:
-        """Belong to the running loop; afterwards nothing is asked."""
+        """Belong to the running loop; at the end of the block both events are reset."""
         self._loop = asyncio.get_running_loop()
         try:
             yield
@@ -41,11 +42,11 @@ class Shutdown:
             self.requested, self.immediate = asyncio.Event(), asyncio.Event()
 
     def request(self) -> None:
-        """Finish what runs, and stop."""
+        """Let running handlers finish, and stop."""
         self._set(self.requested)
 
     def request_immediate(self) -> None:
-        """Drop what runs, and stop."""
+        """Interrupt running handlers, and stop."""
         self._set(self.immediate)
         self._set(self.requested)
 
@@ -58,7 +59,7 @@ class Shutdown:
 
 
 class HardDeadline:
-    """The end of a process that does not get to its end: a handler that blocks the loop blocks that too."""
+    """Ends a process that does not end by itself because a handler blocks its event loop."""
 
     def __init__(self) -> None:
         self._timers: list[threading.Timer] = []
@@ -70,8 +71,8 @@ class HardDeadline:
         for timer in self._timers:
             timer.cancel()
 
-    def end_process_in(self, seconds: float) -> None:
-        """End the process then, if it is still here; what it holds comes again when its leases end."""
+    def set(self, seconds: float) -> None:
+        """End the process after this time; its messages are delivered again when their leases expire."""
         timer = threading.Timer(seconds, _force_exit)
         timer.daemon = True
         self._timers.append(timer)
@@ -80,30 +81,30 @@ class HardDeadline:
 
 @contextmanager
 def stop_on_signals(shutdown: Shutdown, shutdown_s: float) -> Iterator[None]:
-    """Stop at a first SIGTERM or SIGINT, drop everything at a second; outside the main thread, neither."""
+    """React to SIGTERM and SIGINT; outside the main thread, do nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     received = 0
     deadline = HardDeadline()
 
-    def react(number: int, frame: FrameType | None) -> None:
+    def handle_signal(number: int, frame: FrameType | None) -> None:
         nonlocal received
         received += 1
         if received == 1:
             shutdown.request()
-            deadline.end_process_in(shutdown_s + FORCED_EXIT_S)
+            deadline.set(shutdown_s + FORCED_EXIT_S)
         else:
             shutdown.request_immediate()
-            deadline.end_process_in(FORCED_EXIT_S)
+            deadline.set(FORCED_EXIT_S)
 
-    before = {one: signal.signal(one, react) for one in SIGNALS}
+    before = {number: signal.signal(number, handle_signal) for number in SIGNALS}
     try:
         with deadline:
             yield
     finally:
-        for one in SIGNALS:
-            signal.signal(one, before[one])
+        for number in SIGNALS:
+            signal.signal(number, before[number])
 
 
 def _force_exit() -> None:
@@ -115,6 +116,6 @@ def _force_exit() -> None:
 
 
 def exit_now(code: int) -> None:
-    """Without waiting for tasks and threads that do not listen."""
+    """End the process without waiting for tasks and threads that do not end."""
     logging.shutdown()
     os._exit(code)

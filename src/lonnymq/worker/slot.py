@@ -1,4 +1,4 @@
-"""A place for one running handler: takes a message, has it worked, says how that ended, takes the next."""
+"""A slot runs one handler at a time, for one attempt after another."""
 
 import asyncio
 import contextlib
@@ -18,47 +18,47 @@ if TYPE_CHECKING:
     from lonnymq.worker.router import Router
 
     Acknowledge = Callable[[Attempt, Verdict], None]
-    # Makes a message ready that must run alone; whether it may.
-    Prepare = Callable[[Attempt], Awaitable[bool]]
+    # Prepares a message that must run alone, and returns whether it may run.
+    PrepareExclusive = Callable[[Attempt], Awaitable[bool]]
 
-# Handlers that never wait must not keep the loop from its heartbeats for longer.
+# Handlers that never wait let other tasks run, such as heartbeats, after this time.
 MAX_LOOP_HOLD_S = 0.01
 
 
 class Slot:
-    """One task for many attempts, one after the other: what never waits costs no switch of tasks."""
+    """One task for all attempts of the slot: a handler that never waits costs no task switch."""
 
     def __init__(
         self,
         inventory: "Inventory",
         router: "Router",
-        pipeline: "MiddlewareStack",
+        middleware: "MiddlewareStack",
         judge: Judge,
         acknowledge: "Acknowledge",
-        prepare: "Prepare",
+        prepare_exclusive: "PrepareExclusive",
     ) -> None:
         self._inventory = inventory
         self._router = router
-        self._pipeline = pipeline
+        self._middleware = middleware
         self._judge = judge
         self._acknowledge = acknowledge
-        self._prepare = prepare
+        self._prepare_exclusive = prepare_exclusive
         self._attempts: list[Attempt] = []
         self._handler: Handler | None = None
         self._interruption: Interruption | None = None
         self._is_closing = False
-        self.task = asyncio.create_task(self._work())
+        self.task = asyncio.create_task(self._run_until_closed())
 
     @property
-    def is_working(self) -> bool:
-        """Whether it holds messages; one whose handler hangs in a thread may not."""
+    def has_attempts(self) -> bool:
+        """Whether attempts are running; a handler that hangs in a thread may have outlived its own."""
         return bool(self._attempts)
 
     def interrupt(self, why: Interruption) -> None:
-        """Stop the handler. One in a thread can only be told so; its attempt ends here and now."""
+        """Stop the handler. A thread cannot be stopped, so the attempt of its handler ends at once."""
         if self._handler is None:
             if self._attempts:
-                # One that must run alone is being made ready.
+                # A message that must run alone is being prepared.
                 self.task.cancel()
             return
         if self._interruption is not None:
@@ -68,37 +68,37 @@ class Slot:
         if self._handler.is_async:
             self.task.cancel()
         elif is_lost or why in (Interruption.TIMED_OUT, Interruption.STOPPED):
-            self._finish(asyncio.CancelledError())
+            self._end_attempts(asyncio.CancelledError())
 
-    def lose(self) -> None:
-        """A message of this slot was lost or cancelled; with none left, the handler need not go on."""
+    def interrupt_if_lost(self) -> None:
+        """Stop the handler if every message that it has was lost or cancelled."""
         if all(attempt.interruption for attempt in self._attempts):
             self.interrupt(Interruption.LOST)
 
     def abandon(self) -> bool:
-        """End the attempt of a handler that goes on all the same; return whether the loop waits for it."""
-        if not self.is_working or self._handler is None:
+        """End the attempts of a handler that does not stop; return whether it keeps the loop from ending."""
+        if not self.has_attempts or self._handler is None:
             return False
-        self._finish(asyncio.CancelledError())
+        self._end_attempts(asyncio.CancelledError())
         return self._handler.is_async
 
     async def close(self) -> None:
-        """End the task, whatever it is at."""
+        """End the task, even while a handler runs."""
         self._is_closing = True
         self.task.cancel()
         await asyncio.wait({self.task}, timeout=1.0)
 
-    async def _work(self) -> None:
+    async def _run_until_closed(self) -> None:
         while not self._is_closing:
             try:
-                await self._work_until_cancelled()
+                await self._run_attempts()
             except asyncio.CancelledError:
                 if self._is_closing:
                     raise
-                # By something that a handler has left behind: those after it have no part in that.
+                # Caused by something that a handler left behind; later attempts must not notice it.
                 await self._clear_cancellation()
 
-    async def _work_until_cancelled(self) -> None:
+    async def _run_attempts(self) -> None:
         inventory = self._inventory
         resumed_at = time.monotonic()
         while not self._is_closing:
@@ -108,23 +108,23 @@ class Slot:
             elif inventory.can_start_exclusive:
                 await self._run_exclusive()
             elif self._start_next():
-                await self._run()
+                await self._run_handler()
                 if time.monotonic() - resumed_at > MAX_LOOP_HOLD_S:
                     await asyncio.sleep(0)
                     resumed_at = time.monotonic()
 
     def _start_next(self) -> bool:
-        """Take the next message; if its handler takes many at once, also those behind it that it works."""
+        """Assign the next message, and for a batch handler those behind it; return whether there was one."""
         attempts: list[Attempt] = []
         handler = None
-        waiting, most = self._inventory.waiting, 1
-        while waiting and len(attempts) < most:
+        waiting, limit = self._inventory.waiting, 1
+        while waiting and len(attempts) < limit:
             admitted = self._admit(waiting[0])
             if isinstance(admitted, Handler):
                 if handler is not None and handler is not admitted:
                     break
                 handler = admitted
-                most = self._inventory.batch_size if handler.is_batch else 1
+                limit = self._inventory.batch_size if handler.is_batch else 1
                 attempts.append(waiting.popleft())
             else:
                 self._acknowledge(waiting.popleft(), admitted)
@@ -135,18 +135,18 @@ class Slot:
         return True
 
     async def _run_exclusive(self) -> None:
-        """Run the message that must be alone; the process is empty, and stays so until it has ended."""
+        """Run the message that must run alone: nothing else runs in the process until it has ended."""
         inventory = self._inventory
         attempt = inventory.exclusive.start()
         inventory.occupy_slot(1)
         self._attempts = [attempt]
         admitted: Handler | Verdict = GIVEN_BACK
         try:
-            if await self._prepare(attempt):
+            if await self._prepare_exclusive(attempt):
                 admitted = self._admit(attempt)
             if isinstance(admitted, Handler):
                 self._assign([attempt], admitted)
-                await self._run()
+                await self._run_handler()
         finally:
             if not isinstance(admitted, Handler):
                 self._attempts = []
@@ -161,9 +161,9 @@ class Slot:
         now = time.monotonic()
         self._attempts, self._handler, self._interruption = attempts, handler, None
         for attempt in attempts:
-            attempt.slot, attempt.handler, attempt.began_at = self, handler, now
+            attempt.slot, attempt.handler, attempt.started_at = self, handler, now
 
-    async def _run(self) -> None:
+    async def _run_handler(self) -> None:
         handler = self._handler
         assert handler is not None
         timer = None
@@ -172,7 +172,7 @@ class Slot:
             timer = loop.call_later(handler.timeout_s, self.interrupt, Interruption.TIMED_OUT)
         error: BaseException | None = None
         try:
-            await self._pipeline.run(handler, [attempt.message for attempt in self._attempts])
+            await self._middleware.run(handler, [attempt.message for attempt in self._attempts])
         except GeneratorExit:
             raise
         except BaseException as raised:
@@ -184,18 +184,18 @@ class Slot:
                 timer.cancel()
         if self.task.cancelling():
             await self._clear_cancellation()
-        self._finish(error)
+        self._end_attempts(error)
         self._handler = None
         self._inventory.release_slot()
 
     async def _clear_cancellation(self) -> None:
-        """Take back what was meant for a handler that has ended: the next one is not cancelled."""
+        """Undo a cancellation that was meant for a handler which has ended, not for the next one."""
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(0)
         while self.task.cancelling():
             self.task.uncancel()
 
-    def _finish(self, error: BaseException | None) -> None:
+    def _end_attempts(self, error: BaseException | None) -> None:
         """Judge each attempt, unless that was done when the handler was interrupted."""
         attempts, self._attempts = self._attempts, []
         if not attempts:
@@ -213,5 +213,5 @@ class Slot:
             verdict = self._judge.verdict(handler, attempt.message.attempt, error, why)
             self._acknowledge(attempt, verdict)
             if verdict.action is not COMPLETE:
-                # For a handler in a thread that goes on: nothing of it will count.
+                # A handler that still runs in a thread sees that its result will not count.
                 attempt.state.is_lost = True

@@ -1,4 +1,4 @@
-"""What a worker makes sure of before it begins: that there is a queue it can use."""
+"""Checks at the start that the worker can use the queue."""
 
 import asyncio
 import shlex
@@ -19,38 +19,39 @@ if TYPE_CHECKING:
 
 
 async def wait_for_queue(clients: "ClientFactory", shutdown: "Shutdown", call_timeout_s: float) -> bool:
-    """Wait until the queue can be used, and raise if waiting cannot bring that about.
+    """Wait until the queue can be used; raise an error that waiting cannot solve.
 
     Returns False if the worker is asked to stop first.
     """
     queue = clients.internal_queue(1)
-    checking = asyncio.ensure_future(_check(queue, call_timeout_s))
-    asked = asyncio.ensure_future(shutdown.requested.wait())
+    checking = asyncio.ensure_future(_check_until_usable(queue, call_timeout_s))
+    stopping = asyncio.ensure_future(shutdown.requested.wait())
     try:
-        await asyncio.wait({checking, asked}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({checking, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if not checking.done():
             return False
         checking.result()
         return True
     finally:
-        for task in (checking, asked):
+        for task in (checking, stopping):
             task.cancel()
-        await asyncio.wait({checking, asked})
+        await asyncio.wait({checking, stopping})
         await close_quietly(queue.close())
 
 
-async def _check(queue: "AsyncQueue", call_timeout_s: float) -> None:
+async def _check_until_usable(queue: "AsyncQueue", call_timeout_s: float) -> None:
     backoff = Backoff(most_s=1.0)
-    is_told = False
+    is_logged = False
     while True:
         try:
             await call_within(queue.caller.source, call_timeout_s, _require_queue(queue))
         except Exception as error:
             if is_hopeless(error):
                 raise
-            if not (is_told or outage.is_known()):
-                LOGGER.warning("the queue cannot be used yet, trying again: %s", line(str(error)))
-            is_told = True
+            # The client logs outages itself.
+            if not (is_logged or outage.is_known()):
+                LOGGER.warning("the queue cannot be used yet, retrying: %s", line(str(error)))
+            is_logged = True
             await asyncio.sleep(backoff.next_s())
         else:
             return
@@ -59,8 +60,11 @@ async def _check(queue: "AsyncQueue", call_timeout_s: float) -> None:
 async def _require_queue(queue: "AsyncQueue") -> None:
     await queue.caller.require_queue()
     found = await queue.caller.perform(queue_calls.may_dequeue(queue.schema))
-    if found is not None and not found[1]:
+    if found is None:
+        return
+    role, is_permitted = found
+    if not is_permitted:
         raise NotPermitted(
-            f"role {found[0]!r} may not work the messages of this queue; as its owner, run `lonnymq grant"
-            f" {shlex.quote(found[0])} worker`"
+            f"role {role!r} is not permitted to process the messages of this queue; as the queue's owner, run"
+            f" `lonnymq grant {shlex.quote(role)} worker`"
         )

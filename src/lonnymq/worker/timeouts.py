@@ -1,4 +1,4 @@
-"""Time limits of calls: a connection may be dead without anybody saying so."""
+"""Time limits of calls: a dead connection may never report an error."""
 
 import asyncio
 import contextlib
@@ -9,17 +9,18 @@ from lonnymq.connections.aio.source import AsyncSource
 
 Result = TypeVar("Result")
 
-# A link that carries less than this is taken for dead.
+# A connection that transfers less than this is treated as dead.
 SLOWEST_BYTES_PER_S = 100_000
-# How long a cancelled call may clean up, and a dequeue give back what it has leased.
+# How long a cancelled call may clean up, and a dequeue may give back what it has leased.
 CLEAN_UP_S = 10.0
-AGAIN_S = 1.0
-# How long a connection may take to be closed.
+# How long to wait for a cancellation to take effect before cancelling again.
+CANCEL_AGAIN_S = 1.0
+# How long closing a connection may take.
 CLOSE_S = 3.0
 
 
 def timeout_for(timeout_s: float, size: int) -> float:
-    """Return how long a call may take that carries this many bytes."""
+    """Return the timeout of a call that transfers this many bytes."""
     return timeout_s + size / SLOWEST_BYTES_PER_S
 
 
@@ -29,7 +30,7 @@ async def call_within(
     work: Coroutine[Any, Any, Result],
     undo: Callable[[Result], object] | None = None,
 ) -> Result:
-    """Await a call for at most `seconds`; after a timeout, trust no older connection of this source."""
+    """Await a call for at most `seconds`; after a timeout, use no older connection of this source again."""
     try:
         return await run_within(seconds, work, undo)
     except TimeoutError:
@@ -42,7 +43,7 @@ async def run_within(
 ) -> Result:
     """Await `work`; if it takes longer, cancel it and raise TimeoutError.
 
-    If the caller is cancelled and there is a result all the same, it goes to `undo`.
+    If the caller is cancelled and `work` returns a result nevertheless, the result is passed to `undo`.
     """
     task = asyncio.ensure_future(work)
     is_late = False
@@ -50,11 +51,11 @@ async def run_within(
         await asyncio.wait({task}, timeout=seconds)
         while not task.done():
             is_late = True
-            # Once may not be enough: the driver then asks the server to stop, which may hang as well.
+            # Once may not be enough: the driver then sends the server a cancel request, which may hang too.
             task.cancel()
-            await asyncio.wait({task}, timeout=AGAIN_S)
+            await asyncio.wait({task}, timeout=CANCEL_AGAIN_S)
     except asyncio.CancelledError:
-        task.add_done_callback(_forget)
+        task.add_done_callback(_read_exception)
         task.cancel()
         await asyncio.wait({task}, timeout=CLEAN_UP_S)
         task.cancel()
@@ -62,28 +63,28 @@ async def run_within(
             undo(task.result())
         raise
     if task.cancelled() or (is_late and task.exception() is not None):
-        # Cancelled while it still sends, the driver raises whatever it stumbles over.
+        # If the driver is cancelled while it sends, it may raise any error.
         raise TimeoutError(f"no answer from the database within {seconds:g} s")
     return task.result()
 
 
 async def close_quietly(closing: Coroutine[Any, Any, object]) -> None:
-    """Close a client, as far as its connections still let themselves be closed."""
+    """Close a client; ignore errors and connections that do not close in time."""
     with contextlib.suppress(Exception):
         await run_within(CLOSE_S, closing)
 
 
 async def cancel_leftover_tasks() -> None:
     """Cancel the tasks that calls on dead connections have left on this loop, which is about to end."""
-    left = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in left:
-        task.add_done_callback(_forget)
+    leftover = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in leftover:
+        task.add_done_callback(_read_exception)
         task.cancel()
-    if left:
-        await asyncio.wait(left, timeout=AGAIN_S)
+    if leftover:
+        await asyncio.wait(leftover, timeout=CANCEL_AGAIN_S)
 
 
-def _forget(task: "asyncio.Task[Any]") -> None:
-    """Read the exception of a task whose result nobody awaits, or asyncio would log it."""
+def _read_exception(task: "asyncio.Task[Any]") -> None:
+    """Read the exception of a task that is not awaited, or asyncio would log it."""
     if not task.cancelled():
         task.exception()

@@ -1,4 +1,4 @@
-"""How an attempt ends, judged from what its handler did; no I/O."""
+"""Decides how an attempt ends, from what its handler did; no I/O."""
 
 import traceback
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from lonnymq.model.acknowledge import BURY, COMPLETE, DEFER, GIVE_BACK, Action
 from lonnymq.worker.handler import Bury, Defer, Handler
 from lonnymq.worker.retry import Retry
 
-HERE = str(Path(__file__).parent)
+WORKER_DIRECTORY = str(Path(__file__).parent)
 
 
 class Interruption(StrEnum):
@@ -22,13 +22,13 @@ class Interruption(StrEnum):
 
     LOST = "its lease was lost"
     CANCELLED = "its message was cancelled"
-    TIMED_OUT = "its time was over"
-    STOPPED = "the worker stops"
+    TIMED_OUT = "it timed out"
+    STOPPED = "the worker is stopping"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What to tell the queue, if anything, with the details of that action (see model/acknowledge.py)."""
+    """The action to send to the queue, if any, with its details (see model/acknowledge.py)."""
 
     action: Action[Any] | None
     delay_ms: int | None = None
@@ -53,11 +53,11 @@ class Judge:
     def verdict(
         self, handler: Handler, attempt: int, error: BaseException | None, why: Interruption | None
     ) -> Verdict:
-        """Judge an attempt, counted from 1, that ended with this error, or none, interrupted or not."""
+        """Return the verdict on an attempt, counted from 1, by its error and its interruption, if any."""
         try:
             return self._judge(handler, attempt, error, why)
         except Exception as failure:  # noqa: BLE001
-            # Of a user's own Retry, codec or Defer: no message may break the worker.
+            # From a user's own Retry, codec or Defer. No message may break the worker.
             return self._retry_or_bury(format_traceback(failure), handler, attempt, Retry())
 
     def _judge(
@@ -66,27 +66,27 @@ class Judge:
         if why is Interruption.LOST:
             return NO_ACTION
         if why is Interruption.CANCELLED:
-            # The lease holds its channel's place until the worker says that it has stopped.
+            # The lease occupies a place in its channel until the worker says that the handler has stopped.
             return GIVEN_BACK
         if error is None:
             return COMPLETED
         if why is Interruption.STOPPED:
             return GIVEN_BACK
         if why is Interruption.TIMED_OUT:
-            late = TimedOut(f"{handler.name} took longer than {handler.timeout_s:g} s")
-            error = late.with_traceback(error.__traceback__)
+            timed_out = TimedOut(f"{handler.name} took longer than {handler.timeout_s:g} s")
+            error = timed_out.with_traceback(error.__traceback__)
         if isinstance(error, Bury):
             return Verdict(BURY, error=error.reason)
         if isinstance(error, Defer) and not _is_last(handler, attempt):
             return self._defer(error, handler, attempt)
         return self._retry_or_bury(format_traceback(error), handler, attempt, handler.retry)
 
-    def _defer(self, wish: Defer, handler: Handler, attempt: int) -> Verdict:
+    def _defer(self, request: Defer, handler: Handler, attempt: int) -> Verdict:
         try:
-            state = None if wish.state is None else encoded("state", wish.state, self.codec)
+            state = None if request.state is None else encoded("state", request.state, self.codec)
         except InvalidArgument as error:
             return self._retry_or_bury(format_traceback(error), handler, attempt, handler.retry)
-        return Verdict(DEFER, wish.delay_ms, state, argument.error_text(wish.error))
+        return Verdict(DEFER, request.delay_ms, state, argument.error_text(request.error))
 
     def _retry_or_bury(self, error: str, handler: Handler, attempt: int, retry: Retry) -> Verdict:
         if _is_last(handler, attempt):
@@ -100,14 +100,14 @@ def _is_last(handler: Handler, attempt: int) -> bool:
 
 
 def format_traceback(error: BaseException) -> str:
-    """Return the traceback as it is kept with the message: from the handler's own frame on."""
+    """Return the traceback that is kept with the message, without the worker's own frames."""
     if isinstance(error, Defer):
         return argument.error_text(error.error or error) or ""
     trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(HERE):
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(WORKER_DIRECTORY):
         trace = trace.tb_next
     try:
         text = "".join(traceback.format_exception(type(error), error, trace)).rstrip()
-    except Exception as failure:  # noqa: BLE001 - it has fields that nobody expects
+    except Exception as failure:  # noqa: BLE001 - from the error's own __str__ or attributes
         text = f"{type(error).__name__}, which cannot be shown: {type(failure).__name__}"
     return argument.error_text(text) or ""

@@ -1,4 +1,4 @@
-"""The worker: what a process does from its start to its end."""
+"""The worker: what its process does from start to end."""
 
 import asyncio
 from collections import Counter
@@ -26,14 +26,15 @@ from lonnymq.worker.worker_log import LOGGER
 if TYPE_CHECKING:
     from lonnymq.client.sync import Queue
 
-# Who asks a running worker to stop: signals, or the parent of its process.
-Control = Callable[[Shutdown], AbstractContextManager[None]]
+# Stops a running worker on a signal, or on a command of the supervisor.
+StopControl = Callable[[Shutdown], AbstractContextManager[None]]
 
 
 class Worker:
-    """Works the messages of a queue: `Worker("postgresql://...", handle).run()`.
+    """Processes the messages of a queue: `Worker("postgresql://...", handle).run()`.
 
-    `handler` is a function of a message, a Handler, or an object with `route(message)`, such as an App.
+    `handler` is a function that takes a message, a Handler, or an object with `route(message)`, such as an
+    App.
     """
 
     def __init__(
@@ -52,10 +53,10 @@ class Worker:
         self.settings = settings or WorkerSettings()
         self.middleware = tuple(middleware)
         self.shutdown = Shutdown()
-        # How many attempts ended in which way, in this process.
+        # How many attempts ended with which outcome, in this process.
         self.counts: Counter[str] = Counter()
         self._has_unresponsive_handlers = False
-        # Called when the queue was found usable, and work begins.
+        # Called once the queue can be used.
         self._on_ready: Callable[[], object] = lambda: None
 
     def __repr__(self) -> str:
@@ -65,23 +66,23 @@ class Worker:
         )
 
     def run(self) -> int:
-        """Work until SIGTERM or SIGINT, and return the exit code."""
+        """Run until SIGTERM or SIGINT, and return the exit code."""
         settings = self.settings
         if settings.processes == 1:
             return self.run_under(partial(stop_on_signals, shutdown_s=settings.shutdown_s))
-        clients, alone = replace(self.clients, given=None), replace(settings, processes=1)
-        recipe = partial(Worker, clients, self.handler, settings=alone, middleware=self.middleware)
-        return supervise(recipe, settings.processes, settings.shutdown_s)
+        clients, single_process = replace(self.clients, given=None), replace(settings, processes=1)
+        create = partial(Worker, clients, self.handler, settings=single_process, middleware=self.middleware)
+        return supervise(create, settings.processes, settings.shutdown_s)
 
-    def run_under(self, control: Control, on_ready: Callable[[], object] | None = None) -> int:
-        """Work on a loop of its own until the control asks to stop, and return the exit code."""
+    def run_under(self, control: StopControl, on_ready: Callable[[], object] | None = None) -> int:
+        """Run on a new event loop until the control stops the worker, and return the exit code."""
         self._on_ready = on_ready or self._on_ready
         return asyncio.run(self._run(control))
 
     async def serve(self) -> ExitCode:
-        """Work on the running loop until `stop()`. If this is cancelled, what runs is dropped.
+        """Run on the current event loop until `stop()`. If this is cancelled, handlers are interrupted.
 
-        Waits for a server that is away, and raises if the queue cannot be used: see `is_hopeless`.
+        Waits for a server that cannot be reached, and raises if the queue cannot be used: see `is_hopeless`.
         """
         with self.shutdown.bind_to_loop():
             if not await wait_for_queue(self.clients, self.shutdown, self.settings.call_timeout_s):
@@ -94,19 +95,19 @@ class Worker:
                     await run.finish()
                 finally:
                     await run.interrupt()
-                    await run.acknowledge()
+                    await run.flush()
                 self._has_unresponsive_handlers = run.has_unresponsive_handlers
                 return run.exit_code()
 
     def stop(self) -> None:
-        """Finish what runs, and stop; may be called from any thread."""
+        """Let running handlers finish, and stop; may be called from any thread."""
         self.shutdown.request()
 
-    async def _run(self, control: Control) -> ExitCode:
+    async def _run(self, control: StopControl) -> ExitCode:
         try:
             with control(self.shutdown):
                 code = await self.serve()
-        except Exception as error:  # noqa: BLE001 - the exit code says that there was one, the log which
+        except Exception as error:  # noqa: BLE001 - the log has the error, the exit code says that there was one
             if is_hopeless(error):
                 LOGGER.error("the queue cannot be used: %s", error)
                 code = ExitCode.UNUSABLE
@@ -114,7 +115,7 @@ class Worker:
                 LOGGER.exception("the worker failed")
                 code = ExitCode.FAILED
         if isinstance(self.clients.given, AsyncQueue):
-            # Its connections belong to this loop, which ends here.
+            # Its connections belong to this event loop, which ends here.
             await close_quietly(self.clients.given.close())
         if self._has_unresponsive_handlers:
             exit_now(code)

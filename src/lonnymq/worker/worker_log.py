@@ -1,4 +1,4 @@
-"""What a worker tells: a line per attempt, trouble when it begins and ends, and counts."""
+"""What a worker logs and counts: a line per attempt, and failures when they begin and end."""
 
 import logging
 import time
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("lonnymq.worker")
 
-# Quiet by default: what went well is for those who want to see it.
+# Success is logged at DEBUG only, so that the default level shows what needs attention.
 EFFECT_LEVELS = {
     Effect.END: logging.DEBUG,
     Effect.RETURN: logging.INFO,
@@ -29,34 +29,35 @@ LEVELS = {
     "cancelled": logging.INFO,
     "lease_lost": logging.WARNING,
 }
-# Outcomes of several enumerations as the words they are.
-PLAIN = {outcome: outcome for outcome in LEVELS}
+# Outcomes are members of several enumerations; as keys of `counts` they are plain strings.
+PLAIN_OUTCOMES = {outcome: outcome for outcome in LEVELS}
 
 
-# A worker that cannot keep up says so this often.
-GIVEN_BACK_INTERVAL_S = 60.0
+# How often a worker that cannot keep up says so.
+GIVING_BACK_INTERVAL_S = 60.0
 
 
 class WorkerLog:
-    """`counts` has how many attempts ended in which way."""
+    """`counts` has how many attempts ended with which outcome."""
 
     def __init__(self, worker: str, counts: Counter[str]) -> None:
         self.worker = worker
         self.counts = counts
+        # Operations whose failure was logged and which have not succeeded since.
         self._failing: set[str] = set()
-        self._given_back_silent_until = 0.0
+        self._next_giving_back_at = 0.0
 
     def log_attempt(self, attempt: "Attempt", verdict: Verdict, outcome: str) -> None:
-        """One line for an attempt, when the queue has answered."""
+        """Log an attempt once the queue has answered its acknowledgement."""
         if attempt.interruption is Interruption.CANCELLED:
-            return  # reported when that was known
+            return  # Logged when the worker noticed.
         if outcome == "lease_lost" and attempt.state.is_borrowed:
-            # An error after a transaction that was committed with the acknowledgement in it.
+            # An error after a transaction that had committed with the acknowledgement in it.
             outcome = str(attempt.state.outcome)
         elif outcome == "lease_lost" and attempt.may_be_acknowledged and verdict.action is not None:
-            # An earlier try took effect, and its answer was cut off.
+            # An earlier acknowledgement took effect, and its answer was lost.
             outcome = verdict.action.done
-        outcome = PLAIN[outcome]
+        outcome = PLAIN_OUTCOMES[outcome]
         self.counts[outcome] += 1
         level = LEVELS[outcome]
         if outcome == "deferred" and verdict.error is None:
@@ -64,51 +65,49 @@ class WorkerLog:
         elif outcome == "given_back" and attempt.handler is None:
             level = logging.DEBUG
         if LOGGER.isEnabledFor(level):
-            # A handler that has deferred the message itself has not said until when.
+            # If the handler deferred the message itself, the delay is unknown here.
             delay_ms = None if verdict.action is not DEFER else verdict.delay_ms or 0
-            self._log_outcome(
-                level, attempt, outcome, verdict.error, delay_ms if outcome == "deferred" else None
-            )
+            next_in_ms = delay_ms if outcome == "deferred" else None
+            self._log_outcome(level, attempt, outcome, verdict.error, next_in_ms)
 
     def log_lost_lease(self, attempt: "Attempt", why: Interruption) -> None:
-        """One line for an attempt whose lease is gone."""
+        """Log an attempt whose lease was lost or whose message was cancelled."""
         outcome = "cancelled" if why is Interruption.CANCELLED else "lease_lost"
         self.counts[outcome] += 1
         self._log_outcome(LEVELS[outcome], attempt, outcome, None)
 
     def log_refusal(self, attempt: "Attempt", action: Action[Any], error: Exception) -> None:
-        """One line for an action that the queue refuses; the message comes again when its lease ends."""
+        """Log an acknowledgement that the queue refuses; the message is delivered again after its lease."""
         if attempt.interruption is Interruption.CANCELLED:
             return
         self.counts["refused"] += 1
         self._log_outcome(logging.ERROR, attempt, f"{action.name} refused", error_text(error))
 
-    def info(self, operation: str, **figures: int) -> None:
-        """One line for the worker itself: it works, it stops, it has stopped."""
-        shown = ", ".join(f"{count} {name}" for name, count in figures.items() if count)
-        LOGGER.info(
-            "%s%s", operation, f": {shown}" if shown else "", extra={"worker": self.worker, **figures}
-        )
+    def info(self, event: str, **counts: int) -> None:
+        """Log an event of the worker itself, with the counts that are not 0."""
+        shown = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        suffix = f": {shown}" if shown else ""
+        LOGGER.info("%s%s", event, suffix, extra={"worker": self.worker, **counts})
 
-    def warn_given_back(self, reason: str) -> None:
-        """Say at intervals that messages go back because this process cannot start them, and why."""
+    def warn_giving_back(self, reason: str) -> None:
+        """Warn, at most once a minute, that this process gives back messages that it cannot start."""
         now = time.monotonic()
-        if now >= self._given_back_silent_until:
-            self._given_back_silent_until = now + GIVEN_BACK_INTERVAL_S
+        if now >= self._next_giving_back_at:
+            self._next_giving_back_at = now + GIVING_BACK_INTERVAL_S
             LOGGER.warning("giving back messages: %s", reason, extra={"worker": self.worker})
 
     def log_failure(self, operation: str, error: BaseException) -> None:
-        """Say once that something does not work at the moment."""
-        # Of an outage the client's own log has told.
+        """Warn once that an operation fails, until it succeeds again."""
+        # The client logs outages itself.
         is_outage = isinstance(error, ConnectionLost) or outage.is_known()
         level = logging.DEBUG if is_outage or operation in self._failing else logging.WARNING
         if level == logging.WARNING:
             self._failing.add(operation)
-        LOGGER.log(
-            level, "%s fails, trying again: %s", operation, _first_line(error), extra={"worker": self.worker}
-        )
+        reason = _first_line(error)
+        LOGGER.log(level, "%s failed, retrying: %s", operation, reason, extra={"worker": self.worker})
 
     def log_recovery(self, operation: str) -> None:
+        """Log that an operation succeeds again, if its failure was logged."""
         if operation in self._failing:
             self._failing.discard(operation)
             LOGGER.warning("%s works again", operation, extra={"worker": self.worker})
@@ -118,10 +117,10 @@ class WorkerLog:
     ) -> None:
         message = attempt.message
         handler = attempt.handler.name if attempt.handler is not None else ""
-        took_ms = round(((attempt.ended_at or time.monotonic()) - attempt.began_at) * 1000)
+        took_ms = round(((attempt.ended_at or time.monotonic()) - attempt.started_at) * 1000)
         limits = [message.max_attempts, attempt.handler.max_attempts if attempt.handler is not None else None]
         max_attempts = min((one for one in limits if one is not None), default=None)
-        details: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "worker": self.worker,
             "outcome": outcome,
             "message_id": message.id,
@@ -142,9 +141,9 @@ class WorkerLog:
             message.attempt,
             "" if max_attempts is None else f" of {max_attempts}",
             "" if next_in_ms is None else f", next in {_duration(next_in_ms)}",
-            f"by {line(handler)} in {took_ms} ms" if handler else "not begun",
+            f"by {line(handler)} in {took_ms} ms" if handler else "not started",
             f": {_last_line(error)}" if error else "",
-            extra=details,
+            extra=fields,
         )
 
 
