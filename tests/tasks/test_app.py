@@ -153,7 +153,7 @@ def test_wrong_arguments_are_refused_at_enqueue_and_nothing_is_created(queue: Qu
         with pytest.raises(InvalidArgument, match=r"^work_"):
             wrong.enqueue("acme", *arguments, **options)
     with pytest.raises(
-        InvalidArgument, match=r"before: work_\.options\(delay=5, key='k'\)\.enqueue\(\.\.\.\)$"
+        InvalidArgument, match=r"before the arguments: work_\.options\(delay=5, key='k'\)\.enqueue\(\.\.\.\)$"
     ):
         wrong.enqueue("acme", 1, delay=5, key="k")
     with pytest.raises(InvalidArgument, match=r"work_\.options\(connection=\.\.\.\)\.enqueue"):
@@ -178,10 +178,10 @@ def test_a_function_may_take_an_argument_that_is_named_like_an_option(queue: Que
 
 WRONG_MESSAGES: list[tuple[Any, str]] = [
     (b"\xff", "is not what the codec expects"),
-    ([1], "this message does not name a task: its payload must be"),
-    ({"arguments": {}}, "this message does not name a task"),
-    ({"task": ["work_"]}, "this message does not name a task"),
-    ({"task": "gone", "arguments": {}}, "unknown task 'gone': this worker knows 'work_'"),
+    ([1], "the message does not name a task: its payload must be"),
+    ({"arguments": {}}, "the message does not name a task"),
+    ({"task": ["work_"]}, "the message does not name a task"),
+    ({"task": "gone", "arguments": {}}, "unknown task 'gone': the tasks of this worker are 'work_'"),
     ({"task": "work_"}, "work_(n: int): missing argument 'n'"),
     ({"task": "work_", "arguments": [1]}, "work_: arguments must be an object"),
     ({"task": "work_", "arguments": {"n": 1, "m": 2}}, "work_(n: int): unknown argument 'm'"),
@@ -352,7 +352,7 @@ def test_a_wrong_declaration_is_named() -> None:
         (lambda: app.task(timeout=-1)(lambda: None), "timeout must be"),
         (lambda: loose.task(retry=3)(lambda: None), "retry must be a lonnymq.Retry"),
         (lambda: loose.task()(5), "task must be a function"),
-        (lambda: app.task()(generate), "a function that works when it is called, not a generator"),
+        (lambda: app.task()(generate), "a function that does its work when it is called, not a generator"),
         (lambda: app.task()(known), "task must be a function: @app.task\\(\\) goes directly above its def"),
         (lambda: app.cron("0 3", channel="a"), "expression must be"),
         (lambda: app.cron("0 3 * * *", channel="a", timezone="x"), "timezone must be"),
@@ -363,7 +363,7 @@ def test_a_wrong_declaration_is_named() -> None:
             "catch_up must be one of",
         ),
         (lambda: app.cron("* * * * *", channel="a", name="c", arguments={"m": 1})(known), "known"),
-        (lambda: app.worker(threads=3), "settings must be those of WorkerSettings"),
+        (lambda: app.worker(threads=3), "settings must be fields of WorkerSettings"),
         (lambda: app.worker(concurrency=0), "concurrency must be"),
     ]
     for declare, words in wrong:

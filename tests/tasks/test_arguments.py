@@ -151,29 +151,33 @@ REFUSED: list[tuple[Any, Any, str]] = [
     (Decimal, 1.5, "must be a Decimal"),
     (Colour, 1, "must be a member of Colour"),
     (Literal["a", 1], True, "must be one of 'a', 1"),
-    (Literal["small", Size.SMALL], Size.SMALL, "must be distinct in JSON: this would come back as 'small'"),
-    (Any, NESTED_IN_ITSELF, "work: its arguments are nested too deep, or in themselves"),
+    (
+        Literal["small", Size.SMALL],
+        Size.SMALL,
+        "must be unambiguous in JSON: this would be read back as 'small'",
+    ),
+    (Any, NESTED_IN_ITSELF, "work: its arguments are nested too deeply, or contain themselves"),
     (list[int], (1,), "must be a list"),
     (list[int], [1, "x"], r"work: value\[1\] must be an int, got 'x'"),
     (Sequence[str], "abc", "must be a sequence"),
     (set[int], [1], "must be a set"),
     (tuple[int, int], (1, 2, 3), "must be a tuple of 2"),
     (dict[str, int], {"a": "b"}, r"work: value\.a must be an int"),
-    (dict[int, int], {1: 2}, "key 1, must be written as a string in JSON"),
+    (dict[int, int], {1: 2}, "key 1, must be a string when it is written as JSON"),
     (int | None, "x", "must be an int or None"),
-    (UUID | str, str(AN_ID), "must be distinct in JSON: this would come back as a UUID"),
+    (UUID | str, str(AN_ID), "must be unambiguous in JSON: this would be read back as a UUID"),
     (Order, Order("no uuid", []), r"work: value\.id must be a UUID"),  # type: ignore[arg-type]
     (Order, {"id": AN_ID}, "must be an instance of Order"),
-    (Options, {"height": 1}, "must be an instance of Options, with 'width'"),
-    (Options, {"width": 1, "colour": 2}, "must be an instance of Options, without 'colour'"),
+    (Options, {"height": 1}, "must be an instance of Options, which needs 'width'"),
+    (Options, {"width": 1, "colour": 2}, "must be an instance of Options, which has no 'colour'"),
     (Customer, {"email": "x"}, "must be an instance of Customer"),
     (Order, Special(AN_ID, []), "must be an instance of Order"),
-    (Login, Login(password=pydantic.SecretStr("x")), "that comes back from JSON as it was, got .*[*]"),
-    (Any, A_TIME, "made of what JSON knows .annotate the parameter"),
-    (Any, (1,), "made of what JSON knows"),
-    (Any, {"a": [{1, 2}]}, r"work: value\.a\[0\] must be made of what JSON knows"),
-    (Any, {1: 2}, "a mapping whose keys are strings"),
-    (Any, float("nan"), "made of what JSON knows"),
+    (Login, Login(password=pydantic.SecretStr("x")), "that JSON returns unchanged, got .*[*]"),
+    (Any, A_TIME, "a value that JSON returns unchanged .annotate the parameter"),
+    (Any, (1,), "a value that JSON returns unchanged"),
+    (Any, {"a": [{1, 2}]}, r"work: value\.a\[0\] must be a value that JSON returns unchanged"),
+    (Any, {1: 2}, "a dict whose keys are strings"),
+    (Any, float("nan"), "a value that JSON returns unchanged"),
 ]
 
 
@@ -285,7 +289,7 @@ class Holder:
 )
 def test_an_annotation_that_json_cannot_hold_is_refused_when_the_task_is_made(annotation: Any) -> None:
     with pytest.raises(
-        InvalidArgument, match=r"^work: value: .* cannot be an argument of a task: use what JSON"
+        InvalidArgument, match=r"^work: value: .* cannot be the type of a task's argument: use JSON types"
     ):
         of(annotation)
 
@@ -294,7 +298,7 @@ def test_a_name_that_comes_later_is_looked_up_on_first_use() -> None:
     def work(value: "Later") -> "Never": ...  # type: ignore[name-defined]  # noqa: F821
 
     arguments = Arguments(work, "work")
-    with pytest.raises(InvalidArgument, match="cannot be looked up now: name 'Later' is not defined"):
+    with pytest.raises(InvalidArgument, match="cannot be resolved: name 'Later' is not defined"):
         arguments.to_json((1,), {})
     globals()["Later"] = Line
     try:
@@ -311,7 +315,7 @@ class Salted:
 
 def test_a_dataclass_that_its_fields_do_not_make_is_refused() -> None:
     with pytest.raises(
-        InvalidArgument, match=r"Salted cannot be .* it is made with 'salt', which is no field"
+        InvalidArgument, match=r"Salted cannot be .* its constructor needs 'salt', which is not a field"
     ):
         of(Salted)
 

@@ -60,7 +60,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "a huge text for a decimal": (payload(price=HUGE), "price must be a Decimal"),
     "a huge text for a member": (payload(size=HUGE), "size must be the value of a member of Size"),
     "a huge key": (payload(prices={HUGE: "x"}), "prices.\\x1b\\x00\\u202e"),
-    "a huge field": (payload(line={HUGE: 1}), "an instance of Line, without '\\x1b"),
+    "a huge field": (payload(line={HUGE: 1}), "an instance of Line, which has no '\\x1b"),
     "a huge field of a model": (payload(model={"numbers": HUGE}), "an instance of Model"),
     "a million errors": (payload(model={"numbers": ["x"] * 100_000}), "100000 errors"),
     "not a number": (b'{"task": "work_", "arguments": {"share": NaN}}', "share must be a finite float"),

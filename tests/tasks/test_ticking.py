@@ -149,7 +149,7 @@ def test_a_cron_that_can_neither_tick_nor_be_put_off_does_not_hold_up_the_others
     run_ticker(dsn, [], until=lambda: len(created(connect)) >= 2)
     assert {key.partition(":")[0] for key in created(connect)} == {"good"}
     assert "cron bad does not tick: nobody\\nknows \\x9b" in caplog.text
-    assert "cron bad cannot be put off: nobody" in caplog.text
+    assert "cron bad cannot be postponed: nobody" in caplog.text
 
 
 def test_many_crons_that_can_neither_tick_nor_be_put_off_do_not_hold_up_the_others(

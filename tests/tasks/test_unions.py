@@ -17,8 +17,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lonnymq import InvalidArgument
-from lonnymq.tasks import value_path
 from lonnymq.tasks.arguments import Arguments
+from lonnymq.tasks.value_path import ValuePath
 
 
 @dataclass
@@ -230,7 +230,9 @@ def test_a_model_reads_whatever_pydantic_would(model: Any, written: Any) -> None
 
 
 def test_a_model_without_its_fields_is_refused_by_their_names() -> None:
-    with pytest.raises(InvalidArgument, match=r"^work: value must be an instance of Twice, with 'Name', got"):
+    with pytest.raises(
+        InvalidArgument, match=r"^work: value must be an instance of Twice, which needs 'Name', got"
+    ):
         of(Twice).from_json({"value": {"other": 1}})
 
 
@@ -250,10 +252,10 @@ def test_what_was_found_is_remembered_no_longer_than_a_union_lasts() -> None:
 
         def __post_init__(self) -> None:
             frame: FrameType | None = sys._getframe()
-            while frame is not None and "place" not in frame.f_locals:
+            while frame is not None and not isinstance(frame.f_locals.get("path"), ValuePath):
                 frame = frame.f_back
             assert frame is not None
-            seen.append(len(frame.f_locals["path"]._memo or ()))
+            seen.append(len(frame.f_locals["path"]._results or ()))
 
     written = [{"n": n} for n in range(100)]
     for annotation in (list[Counted | Left], list[Counted] | None, list[Counted]):
@@ -342,7 +344,7 @@ def test_random_unions_are_read_in_few_steps_and_as_without_a_memory(data: st.Da
         # Each converter sees each value once: the records, their fields, and unions of these.
         assert count < 60 * 12 * size(value)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(value_path.ValuePath, "in_union", forgetful)
+            patch.setattr(ValuePath, "in_union", forgetful)
             assert outcome(lambda: arguments.from_json({"value": value})) == found
     finally:
         for name in NAMES:
@@ -350,7 +352,7 @@ def test_random_unions_are_read_in_few_steps_and_as_without_a_memory(data: st.Da
 
 
 def forgetful(path: Any) -> Any:
-    if path._memo is None:
-        path = value_path.ValuePath(path._part, path._above, is_key=path._is_key)
-        path._memo = Forgetful()
+    if path._results is None:
+        path = ValuePath(path._part, path._parent, is_key=path._is_key)
+        path._results = Forgetful()
     return path

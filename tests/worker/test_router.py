@@ -101,7 +101,7 @@ def test_what_takes_a_message_is_taken(handler: Any) -> None:
 
 
 def test_a_recipe_must_not_be_a_task() -> None:
-    with pytest.raises(InvalidArgument, match="worker must be a Worker.*: 'sweep' is a task"):
+    with pytest.raises(InvalidArgument, match=r"worker must be a Worker.*: 'sweep' is a task"):
         create_worker(f"{__name__}:sweep")
 
 

@@ -1,4 +1,4 @@
-"""Tasks: functions whose calls are messages; and crons, which enqueue them again and again."""
+"""Tasks are functions whose calls are messages; crons enqueue them on a schedule."""
 
 from lonnymq.cron import schedule
 from lonnymq.tasks.app import App

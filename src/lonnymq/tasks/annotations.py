@@ -1,4 +1,4 @@
-"""From an annotation to how its values are written and read."""
+"""Chooses the converter for an annotation."""
 
 import dataclasses
 import inspect
@@ -21,103 +21,104 @@ from typing import (
 )
 
 from lonnymq.errors import InvalidArgument
-from lonnymq.tasks.records import Model, Record
-from lonnymq.tasks.values import (
-    SEQUENCES,
-    SIMPLE,
-    Anything,
-    Choice,
-    Converter,
-    Either,
-    Entries,
-    Items,
-    Member,
-    Places,
-)
+from lonnymq.tasks.converters.base import Converter
+from lonnymq.tasks.converters.containers import SEQUENCES, DictConverter, SequenceConverter, TupleConverter
+from lonnymq.tasks.converters.pydantic_models import PydanticConverter
+from lonnymq.tasks.converters.records import RecordConverter
+from lonnymq.tasks.converters.scalars import SCALAR_CONVERTERS, EnumConverter, LiteralConverter
+from lonnymq.tasks.converters.union import UnionConverter
+from lonnymq.tasks.converters.untyped import UNTYPED
 
-ANYTHING = Anything()
+Records = dict[Any, RecordConverter]
 
 
-def converter(annotation: Any, known: dict[Any, Record] | None = None) -> Converter:
-    """Return how values of this annotation become JSON; `known` are records that refer to themselves."""
-    known = {} if known is None else known
-    annotation = _bare(annotation)
+def converter_for(annotation: Any, records: Records | None = None) -> Converter:
+    """Return the converter for an annotation.
+
+    `records` has the converters that exist or are being built, for records that refer to themselves.
+    """
+    records = {} if records is None else records
+    annotation = _resolve_alias(annotation)
     if annotation is Any or annotation is object:
-        return ANYTHING
-    # Others may not be hashable: what is in brackets can be anything.
-    if annotation is None or (isinstance(annotation, type) and annotation in SIMPLE):
-        return SIMPLE[annotation]
+        return UNTYPED
+    # Other annotations may not be hashable, because anything may be in their brackets.
+    if annotation is None or (isinstance(annotation, type) and annotation in SCALAR_CONVERTERS):
+        return SCALAR_CONVERTERS[annotation]
     origin, arguments = get_origin(annotation) or annotation, get_args(annotation)
     if origin is Literal:
-        return Choice(arguments)
+        return LiteralConverter(arguments)
     if origin in (Union, UnionType):
-        return Either(tuple(converter(one, known) for one in arguments))
+        return UnionConverter(tuple(converter_for(one, records) for one in arguments))
     if origin is tuple and arguments and arguments[-1:] != (...,):
-        return Places(tuple(converter(one, known) for one in arguments))
+        return TupleConverter(tuple(converter_for(one, records) for one in arguments))
     if isinstance(origin, type) and origin in SEQUENCES:
-        expected, kinds, make = SEQUENCES[origin]
-        return Items(expected, converter(arguments[0], known) if arguments else ANYTHING, kinds, make)
+        expected, types, create = SEQUENCES[origin]
+        item = converter_for(arguments[0], records) if arguments else UNTYPED
+        return SequenceConverter(expected, item, types, create)
     if origin in (dict, Mapping):
         key, value = arguments or (str, Any)
-        return Entries(converter(key, known), converter(value, known))
+        return DictConverter(converter_for(key, records), converter_for(value, records))
     if isinstance(origin, type):
-        found = _class(origin, known)
+        found = _converter_for_class(origin, records)
         if found is not None:
             return found
     raise InvalidArgument(
-        f"{_shown(annotation)} cannot be an argument of a task: use what JSON knows, datetimes, UUIDs,"
-        " Decimals, bytes, enums, dataclasses, typed dicts, pydantic models; lists, sets, tuples, dicts and"
-        " unions of these"
+        f"{_format_annotation(annotation)} cannot be the type of a task's argument: use JSON types,"
+        " datetimes, UUID, Decimal, bytes, enums, dataclasses, TypedDicts or pydantic models, or lists, sets,"
+        " tuples, dicts and unions of these"
     )
 
 
-def _class(kind: Any, known: dict[Any, Record]) -> Converter | None:
-    if issubclass(kind, Enum) and all(isinstance(one.value, str | int | float) for one in kind):
-        return Member(kind)
-    if _is_pydantic(kind):
-        return Model(kind)
-    if kind in known:
-        return known[kind]
-    if is_typeddict(kind):
-        record = known[kind] = Record(kind, is_dict=True, required=kind.__required_keys__)
-        names = list(kind.__annotations__)
-    elif dataclasses.is_dataclass(kind):
-        fields = [one for one in dataclasses.fields(kind) if one.init]
-        record = known[kind] = Record(
-            cast("type[Any]", kind), is_dict=False, required=frozenset(map(_required_name, fields)) - {""}
+def _converter_for_class(python_type: Any, records: Records) -> Converter | None:
+    if issubclass(python_type, Enum) and all(isinstance(one.value, str | int | float) for one in python_type):
+        return EnumConverter(python_type)
+    if _is_pydantic(python_type):
+        return PydanticConverter(python_type)
+    if python_type in records:
+        return records[python_type]
+    if is_typeddict(python_type):
+        record = records[python_type] = RecordConverter(
+            python_type, is_dict=True, required=python_type.__required_keys__
+        )
+        names = list(python_type.__annotations__)
+    elif dataclasses.is_dataclass(python_type):
+        fields = [one for one in dataclasses.fields(python_type) if one.init]
+        record = records[python_type] = RecordConverter(
+            cast("type[Any]", python_type),
+            is_dict=False,
+            required=frozenset(one.name for one in fields if _is_required(one)),
         )
         names = [one.name for one in fields]
-        _require_made_of(kind, names)
+        _require_constructible(python_type, names)
     else:
         return None
-    hints = get_type_hints(kind)
-    record.fields = {name: converter(hints[name], known) for name in names}
+    hints = get_type_hints(python_type)
+    record.fields = {name: converter_for(hints[name], records) for name in names}
     return record
 
 
-def _require_made_of(kind: Any, names: list[str]) -> None:
-    """Refuse a dataclass that its fields are not enough for, as with an InitVar."""
-    for name, parameter in inspect.signature(kind).parameters.items():
+def _require_constructible(python_type: Any, names: list[str]) -> None:
+    """Refuse a dataclass that cannot be created from its fields, for example because of an InitVar."""
+    for name, parameter in inspect.signature(python_type).parameters.items():
         if parameter.default is parameter.empty and name not in names:
             raise InvalidArgument(
-                f"{kind.__qualname__} cannot be an argument of a task: it is made with {name!r}, which is no"
-                " field of it"
+                f"{python_type.__qualname__} cannot be the type of a task's argument: its constructor needs"
+                f" {name!r}, which is not a field"
             )
 
 
-def _required_name(field: "dataclasses.Field[Any]") -> str:
-    has_default = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
-    return "" if has_default else field.name
+def _is_required(field: "dataclasses.Field[Any]") -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
-def _is_pydantic(kind: type) -> bool:
-    # Whoever annotates with a model has imported pydantic.
+def _is_pydantic(python_type: type) -> bool:
+    # A program that annotates with a model has imported pydantic.
     pydantic = sys.modules.get("pydantic")
-    return pydantic is not None and issubclass(kind, pydantic.BaseModel)
+    return pydantic is not None and issubclass(python_type, pydantic.BaseModel)
 
 
-def _bare(annotation: Any) -> Any:
-    """Return what an alias, a NewType, a TypeVar or an Annotated stands for."""
+def _resolve_alias(annotation: Any) -> Any:
+    """Return what a type alias, a NewType, a TypeVar or an Annotated stands for."""
     while True:
         if get_origin(annotation) is Annotated:
             annotation = annotation.__origin__
@@ -131,5 +132,5 @@ def _bare(annotation: Any) -> Any:
             return annotation
 
 
-def _shown(annotation: Any) -> str:
+def _format_annotation(annotation: Any) -> str:
     return annotation.__qualname__ if isinstance(annotation, type) else str(annotation)

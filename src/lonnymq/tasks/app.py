@@ -1,4 +1,4 @@
-"""An application: its queue, its tasks, its crons."""
+"""An app: the queue, the tasks and the crons of a program."""
 
 import importlib
 import inspect
@@ -67,16 +67,19 @@ class App(Generic[Answer]):
         timeout: timedelta | float | None = None,
         retry: Retry | None = None,
     ) -> Callable[[Callable[P, Returned]], Task[P, Returned, Answer]]:
-        """Make a task of a function; `name` is what its messages call it, the function's own if absent.
+        """Turn a function into a task; messages refer to it by `name`, by default the function's name.
 
-        After `max_attempts` a message is buried: 25 if absent, unless its channel has a limit; None: never.
+        After `max_attempts` a message is buried. Default: the channel's limit, otherwise 25; None: the
+        channel's limit, otherwise unlimited.
         """
 
         def decorate(function: Callable[P, Returned]) -> Task[P, Returned, Answer]:
             if isinstance(function, Task) or not inspect.isroutine(function):
                 raise invalid("task", function, "a function: @app.task() goes directly above its def")
             if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-                raise invalid("task", function, "a function that works when it is called, not a generator")
+                raise invalid(
+                    "task", function, "a function that does its work when it is called, not a generator"
+                )
             task: Task[P, Returned, Answer] = Task(
                 self,
                 function,
@@ -102,9 +105,9 @@ class App(Generic[Answer]):
         catch_up: CatchUp | str = CatchUp.LATEST,
         arguments: Mapping[str, Any] | None = None,
     ) -> Callable[[Callable[P, Returned]], Task[P, Returned, Answer]]:
-        """Enqueue a task at every tick of an expression; of a plain function it makes a task first.
+        """Enqueue a task at every tick of an expression; a plain function becomes a task first.
 
-        Each tick is enqueued once, however many workers run. `name` is the task's if absent.
+        Each tick is enqueued once, however many workers run. `name` is by default the task's name.
         """
         schedule.require_valid(expression, timezone)
 
@@ -127,23 +130,23 @@ class App(Generic[Answer]):
         return decorate
 
     def route(self, message: "AsyncMessage") -> Handler:
-        """Return how a message is worked; what no task of this app can work is buried."""
+        """Return the handler of a message; raise Bury if no task of this app can process it."""
         try:
             payload = message.payload
         except DecodeError as error:
             raise Bury(str(error)) from error
         if not isinstance(payload, dict) or not isinstance(payload.get("task"), str):
             raise Bury(
-                'this message does not name a task: its payload must be {"task": name, "arguments": {...}}'
+                'the message does not name a task: its payload must be {"task": name, "arguments": {...}}'
             )
         task = self._tasks.get(payload["task"])
         if task is None:
-            known = listed(sorted(self._tasks), 20) or "none"
-            raise Bury(f"unknown task {shown(payload['task'])}: this worker knows {known}")
+            names = listed(sorted(self._tasks), 20) or "none"
+            raise Bury(f"unknown task {shown(payload['task'])}: the tasks of this worker are {names}")
         return task.handler(message)
 
     async def tick_forever(self, queue: AsyncQueue, call_timeout_s: float) -> None:
-        """Declare this app's crons and tick all that are due, until cancelled; a worker runs this."""
+        """Declare this app's crons and tick all due crons, until cancelled; a worker runs this."""
         await ticker.tick_forever(queue, self.crons, call_timeout_s)
 
     def worker(self, *, middleware: Sequence["Middleware"] = (), **settings: Any) -> "Worker":
@@ -153,11 +156,11 @@ class App(Generic[Answer]):
         try:
             chosen = WorkerSettings(**settings)
         except TypeError as error:
-            raise InvalidArgument(f"settings must be those of WorkerSettings: {error}") from None
+            raise InvalidArgument(f"settings must be fields of WorkerSettings: {error}") from None
         return Worker(self.queue, self, settings=chosen, middleware=middleware)
 
     def location(self) -> tuple[str, str] | None:
-        """Return the module and the variable that hold this app, if there are any."""
+        """Return the module and the variable that refer to this app, if there are any."""
         for module in list(sys.modules.values()):
             for name, value in list(getattr(module, "__dict__", {}).items()):
                 if value is self:
@@ -165,12 +168,12 @@ class App(Generic[Answer]):
         return None
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[str, str]]:
-        """Go to another process by name, as functions do."""
+        """Pickle the app by its name, as functions are."""
         location = self.location()
         if location is None:
-            raise TypeError("an App goes to other processes by its name: assign it to a variable of a module")
-        return _attribute, location
+            raise TypeError("an App is pickled by its name: assign it to a variable of a module")
+        return _load, location
 
 
-def _attribute(module: str, name: str) -> Any:
+def _load(module: str, name: str) -> Any:
     return getattr(importlib.import_module(module), name)

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 Returned = TypeVar("Returned")
-# What enqueue() answers: Created on a Queue, an awaitable of it on an AsyncQueue.
+# The result of enqueue(): Created on a Queue, an awaitable of it on an AsyncQueue.
 Answer = TypeVar("Answer")
 
 
 class Payload(TypedDict):
-    """What a task's message holds."""
+    """The payload of a task's message."""
 
     task: str
     arguments: dict[str, Any]
@@ -39,7 +39,7 @@ class Payload(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class EnqueueOptions:
-    """When, how urgently, how often; and in whose transaction."""
+    """The options of `Queue.enqueue()`."""
 
     at: datetime | None = None
     delay: timedelta | float | None = None
@@ -56,16 +56,16 @@ class Default(Enum):
     DEFAULT = "default"
 
 
-# Of a task that says nothing: with the pauses of Retry(), about half a day.
+# With the delays of Retry(), about half a day.
 DEFAULT_MAX_ATTEMPTS = 25
-# The arguments of a larger content are read in a thread: on the loop, they would hold up the heartbeats of
-# all other messages. Decoding it in a thread would not help: Python's JSON keeps the interpreter to itself.
+# The arguments of a larger content are converted in a thread. On the loop, that would hold up the heartbeats
+# of all other messages. Decoding JSON in a thread would not help, because Python's decoder keeps the GIL.
 MAX_BYTES_ON_LOOP = 100_000
 OPTIONS = frozenset(field.name for field in fields(EnqueueOptions))
 
 
 class Task(Generic[P, Returned, Answer]):
-    """Call it, and it runs here and now; enqueue it, and a worker runs it."""
+    """Calling a task runs its function at once; enqueueing it lets a worker run it."""
 
     def __init__(
         self,
@@ -81,13 +81,15 @@ class Task(Generic[P, Returned, Answer]):
         self.queue = app.queue
         self.function = function
         self.name = name
-        # What goes with each message. The default does not, so that a channel's limit comes before it.
+        # Sent with each message. The default is not, so that it does not override the limit of a channel.
         self.max_attempts = None if isinstance(max_attempts, Default) else max_attempts
         self.arguments = Arguments(function, self.name)
-        # The limit of a message or its channel counts, so the task's is only for messages without one.
-        self._handler_of_limited = Handler(call=self._call(), name=name, timeout=timeout, retry=retry)
+        # The task's limit is only for messages without a limit of their own or of their channel.
+        self._handler_without_limit = Handler(
+            call=self._create_call(), name=name, timeout=timeout, retry=retry
+        )
         limit = DEFAULT_MAX_ATTEMPTS if isinstance(max_attempts, Default) else max_attempts
-        self._handler = replace(self._handler_of_limited, max_attempts=limit)
+        self._handler = replace(self._handler_without_limit, max_attempts=limit)
         functools.update_wrapper(self, function)
 
     @property
@@ -106,7 +108,7 @@ class Task(Generic[P, Returned, Answer]):
         return self.options().enqueue(channel, *arguments, **options)
 
     def message(self, channel: str, /, *arguments: P.args, **options: P.kwargs) -> NewMessage:
-        """Return the message for `queue.enqueue_many()` or `copy_in()`."""
+        """Return the message for `queue.enqueue_many()` or `queue.copy_in()`."""
         return self.options().message(channel, *arguments, **options)
 
     def options(
@@ -120,7 +122,7 @@ class Task(Generic[P, Returned, Answer]):
         raise_if_dropped: bool = False,
         connection: "BorrowedConnection | AsyncBorrowedConnection | None" = None,
     ) -> "PreparedTask[P, Returned, Answer]":
-        """Say when and how, then `.enqueue(...)`: `resize.options(delay=60).enqueue("acme", 7)`."""
+        """Set options for `enqueue` or `message`: `resize.options(delay=60).enqueue("acme", 7)`."""
         return PreparedTask(
             self,
             EnqueueOptions(
@@ -135,60 +137,60 @@ class Task(Generic[P, Returned, Answer]):
         )
 
     def payload(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> Payload:
-        """Return what a message for this call holds."""
+        """Return the payload of a message for this call."""
         try:
             return {"task": self.name, "arguments": self.arguments.to_json(arguments, options)}
         except InvalidArgument as error:
-            raise self._hinted(error, options) from None
+            raise self._add_hint(error, options) from None
 
     def handler(self, message: "AsyncMessage") -> Handler:
-        """Return how a message of this task is worked."""
-        return self._handler if message.max_attempts is None else self._handler_of_limited
+        """Return the handler of a message of this task."""
+        return self._handler if message.max_attempts is None else self._handler_without_limit
 
-    def _hinted(self, error: InvalidArgument, given: dict[str, Any]) -> InvalidArgument:
-        """Return the error for a call; if it was given an option, with the path where that belongs."""
+    def _add_hint(self, error: InvalidArgument, given: dict[str, Any]) -> InvalidArgument:
+        """Return the error; if an option was passed as an argument, say how to pass it."""
         misplaced = [name for name in given if name in OPTIONS and not self.arguments.takes(name)]
         if not misplaced:
             return error
-        moved = ", ".join(f"{name}={_written(given[name])}" for name in misplaced)
+        moved = ", ".join(f"{name}={_format_option(given[name])}" for name in misplaced)
         function = getattr(self.function, "__name__", "task")
-        return InvalidArgument(f"{error}; options go before: {function}.options({moved}).enqueue(...)")
+        return InvalidArgument(f"{error}; options go before the arguments: {function}.options({moved}).enqueue(...)")
 
-    def _call(self) -> Callable[..., object]:
+    def _create_call(self) -> Callable[..., object]:
         function = cast("Callable[..., Any]", self.function)
 
         if inspect.iscoroutinefunction(function):
 
             async def call(message: "AsyncMessage") -> None:
                 if len(message.content) <= MAX_BYTES_ON_LOOP:
-                    bound = self._bound(message)
+                    bound = self._bind(message)
                 else:
-                    bound = await asyncio.to_thread(self._bound, message)
+                    bound = await asyncio.to_thread(self._bind, message)
                 await function(*bound.args, **bound.kwargs)
 
             return call
 
         def call_in_thread(message: "Message") -> object:
-            bound = self._bound(message)
-            # An async function behind a decorator answers a coroutine, which the worker awaits.
+            bound = self._bind(message)
+            # An async function inside a decorator returns a coroutine, which the worker awaits.
             return function(*bound.args, **bound.kwargs)
 
         return call_in_thread
 
-    def _bound(self, message: "AsyncMessage | Message") -> inspect.BoundArguments:
+    def _bind(self, message: "AsyncMessage | Message") -> inspect.BoundArguments:
         try:
             return self.arguments.from_json(message.payload.get("arguments", {}))
         except (InvalidArgument, DecodeError) as error:
-            # As often as it is tried: the arguments stay what they are.
+            # A retry would fail again, because the arguments stay the same.
             raise Bury(str(error)) from error
         except StopIteration as error:
-            # Raised where one of the arguments was made; nobody could await it.
+            # Raised by the constructor of an argument; a future cannot hold it.
             raise awaitable_error(error) from error
 
 
 @dataclass(frozen=True)
 class PreparedTask(Generic[P, Returned, Answer]):
-    """A task with the options of its next messages."""
+    """A task with options for its messages."""
 
     task: Task[P, Returned, Answer]
     options: EnqueueOptions
@@ -206,12 +208,12 @@ class PreparedTask(Generic[P, Returned, Answer]):
         return answer
 
     def message(self, channel: str, /, *arguments: P.args, **options: P.kwargs) -> NewMessage:
-        """Return the message for `queue.enqueue_many()` or `copy_in()`."""
-        of_call = ("connection", "raise_if_dropped")
-        given = {name: value for name, value in vars(self.options).items() if name not in of_call}
+        """Return the message for `queue.enqueue_many()` or `queue.copy_in()`."""
+        call_options = ("connection", "raise_if_dropped")
+        given = {name: value for name, value in vars(self.options).items() if name not in call_options}
         return NewMessage(channel=channel, payload=self.task.payload(arguments, options), **given)
 
 
-def _written(value: object) -> str:
-    """Return a value as it is written in a program, if that is short: a connection is not."""
+def _format_option(value: object) -> str:
+    """Return a value as Python source if it is short, unlike a connection."""
     return shown(value, 40) if isinstance(value, int | float | str) else "..."

@@ -1,4 +1,4 @@
-"""Ticks: whichever worker comes first enqueues them. The database's clock says when, its row says who."""
+"""Enqueues due crons. Any worker may do it; the database decides what is due and which worker was first."""
 
 import asyncio
 import logging
@@ -17,52 +17,52 @@ from lonnymq.model import Cron, CronTickOutcome, DueCron, LeasedMessage, Ticks
 from lonnymq.texts import line
 from lonnymq.worker.timeouts import call_within
 
-logger = logging.getLogger("lonnymq.cron")
+LOGGER = logging.getLogger("lonnymq.cron")
 
-# As the key of its message ends: 2026-03-29T01:00:00Z.
+# The end of the key of a tick's message: 2026-03-29T01:00:00Z.
 TICK_CHARACTERS = 20
-# The longest that a cron which somebody has just set goes unseen.
+# How long a cron that was just set may go unnoticed.
 POLL_S = 5.0
-# Until looking again at what another worker has locked.
+# How long to wait while another worker has a cron locked.
 BUSY_S = 0.05
-# Until trying again what went wrong.
+# How long to wait after an error.
 ERROR_RETRY_S = 5.0
-# How long a call may take until its connection is taken for dead.
+# How long a call may take before its connection is treated as dead.
 CALL_TIMEOUT_S = 10.0
-# What holds up all crons alike.
+# Errors that affect all crons.
 UNREACHABLE = (ConnectionLost, SchemaError, psycopg.OperationalError, psycopg.InterfaceError, OSError)
-# Until looking again at a cron that this worker cannot read,
+# How long to postpone a cron that cannot be ticked.
 POSTPONED = timedelta(minutes=5)
-# and at one whose own call got no answer: before its ticks count as missed.
+# The same if its call got no answer: less than the minute after which its ticks count as missed.
 POSTPONED_BRIEFLY = timedelta(seconds=30)
-# How many crons a pass looks at; and how many if none of those can be ticked: they must not hide the others.
+# How many crons to ask for, and how many if none of those can be ticked and they could hide the others.
 PAGE_SIZE, MAX_PAGE_SIZE = 100, 10_000
 
 
 async def tick_forever(
     queue: AsyncQueue, crons: Sequence[Cron], call_timeout_s: float = CALL_TIMEOUT_S
 ) -> None:
-    """Declare these crons, then enqueue what is due, these and what others have set, until cancelled."""
+    """Declare these crons, then tick them and those set outside of programs, until cancelled."""
     names = [cron.name for cron in crons]
     undeclared = list(crons)
-    trouble, is_warned = "", False
+    last_error, has_warned = "", False
     while True:
         try:
             undeclared = await declare(queue, undeclared, call_timeout_s)
             pause_s = min(await tick(queue, names, call_timeout_s=call_timeout_s), POLL_S)
-            if is_warned:
-                logger.warning("crons tick again")
-            trouble, is_warned = "", False
-        except Exception as error:  # noqa: BLE001 - whatever it is, the worker's messages have no part in it
-            # Ticks that are missed meanwhile are caught up, as each cron says.
+            if has_warned:
+                LOGGER.warning("crons tick again")
+            last_error, has_warned = "", False
+        except Exception as error:  # noqa: BLE001 - the worker processes messages whatever happens to crons
+            # Each cron's `catch_up` says what happens to ticks that are missed meanwhile.
             reason = line(str(error) or type(error).__name__)
-            if reason != trouble:
-                # The client's own log tells of an outage. A worker without crons of its own only helps out.
-                is_told = isinstance(error, ConnectionLost) or outage.is_known()
-                is_told = is_told or (not names and isinstance(error, SchemaError | NotPermitted))
-                is_warned = is_warned or not is_told
-                logger.log(logging.DEBUG if is_told else logging.WARNING, "crons do not tick: %s", reason)
-            trouble = reason
+            if reason != last_error:
+                # The client logs outages itself. A worker without crons of its own ticks only as a help.
+                is_minor = isinstance(error, ConnectionLost) or outage.is_known()
+                is_minor = is_minor or (not names and isinstance(error, SchemaError | NotPermitted))
+                has_warned = has_warned or not is_minor
+                LOGGER.log(logging.DEBUG if is_minor else logging.WARNING, "crons do not tick: %s", reason)
+            last_error = reason
             pause_s = ERROR_RETRY_S
         await asyncio.sleep(pause_s)
 
@@ -70,21 +70,21 @@ async def tick_forever(
 async def declare(
     queue: AsyncQueue, crons: Sequence[Cron], call_timeout_s: float = CALL_TIMEOUT_S
 ) -> list[Cron]:
-    """Say what the program declares; return what is to be said again, because somebody has it locked."""
-    left = []
+    """Declare the crons of a program; return those to declare again later, because they are locked."""
+    busy = []
     for cron in crons:
         try:
             await call_within(queue.caller.source, call_timeout_s, queue.cron.declare(cron))
         except Busy:
-            left.append(cron)
+            busy.append(cron)
         except NotPermitted as error:
             hint = "grant the worker's role 'producer' too"
-            logger.error("cron %s was not declared: %s; %s", line(cron.name), line(str(error)), hint)
+            LOGGER.error("cron %s was not declared: %s; %s", line(cron.name), line(str(error)), hint)
         except UNREACHABLE:
             raise
-        except Exception as error:  # noqa: BLE001 - one that cannot be declared must not hold up the others
-            logger.error("cron %s was not declared: %s", line(cron.name), line(str(error)))
-    return left
+        except Exception as error:  # noqa: BLE001 - one cron must not hold up the others
+            LOGGER.error("cron %s was not declared: %s", line(cron.name), line(str(error)))
+    return busy
 
 
 async def tick(
@@ -94,9 +94,9 @@ async def tick(
     now: datetime | None = None,
     call_timeout_s: float = CALL_TIMEOUT_S,
 ) -> float:
-    """Enqueue what is due once; return in how many seconds to look again.
+    """Tick all due crons once; return the seconds until the next call.
 
-    `now` stands in for the database's clock where time is simulated.
+    `now` replaces the database's clock where time is simulated.
     """
     outcomes: dict[str, CronTickOutcome | None] = {}
     for limit in (PAGE_SIZE, MAX_PAGE_SIZE):
@@ -105,9 +105,9 @@ async def tick(
         )
         if not due.crons:
             return POLL_S if due.wait_ms is None else due.wait_ms / 1000
-        # Not cron by cron: they would be put off for workers that have it.
+        # Not per cron: without the library, crons would be postponed for workers that have it.
         schedule.require_library()
-        # Workers wake at the same instant: in different orders they share the work.
+        # Workers wake at the same instant. In random order they share the crons.
         for cron in random.sample(due.crons, len(due.crons)):
             if cron.name not in outcomes:
                 outcomes[cron.name] = await _tick_one(queue, cron, call_timeout_s)
@@ -119,7 +119,7 @@ async def tick(
 
 
 def tick_of(message: LeasedMessage) -> datetime | None:
-    """Return the tick that a message was enqueued for; None if no cron did."""
+    """Return the tick that a message was enqueued for; None if it was not enqueued by a cron."""
     key = message.key or ""
     try:
         return datetime.fromisoformat(key[-TICK_CHARACTERS:]) if key.startswith("cron:") else None
@@ -128,39 +128,39 @@ def tick_of(message: LeasedMessage) -> datetime | None:
 
 
 async def _tick_one(queue: AsyncQueue, cron: DueCron, call_timeout_s: float) -> CronTickOutcome | None:
-    """Enqueue what is due of one cron; one that cannot be ticked must not hold up the others."""
+    """Enqueue the due ticks of one cron, or postpone it, so that it does not hold up the others."""
     try:
         ticks = schedule.decide(cron)
         outcome = await call_within(queue.caller.source, call_timeout_s, queue.cron.tick(cron, ticks))
     except (ConnectionLost, SchemaError):
         raise
-    except Exception as error:  # noqa: BLE001 - of an expression, a time zone or a channel of somebody else's
-        # Perhaps the call was too much. If the database is away, nothing can be put off either.
+    except Exception as error:  # noqa: BLE001 - its expression, time zone or channel may be anybody's
+        # If the call itself was too much, it is postponed. If the database is away, postponing fails too.
         by = POSTPONED_BRIEFLY if isinstance(error, UNREACHABLE) else POSTPONED
-        put_off = await _put_off(queue, cron, by, call_timeout_s)
-        logger.error("cron %s does not tick: %s", line(cron.name), line(str(error)))
-        return put_off
+        postponed = await _postpone(queue, cron, by, call_timeout_s)
+        LOGGER.error("cron %s does not tick: %s", line(cron.name), line(str(error)))
+        return postponed
     if outcome is CronTickOutcome.TICKED and ticks.skipped_to is not None:
-        logger.warning(
+        LOGGER.warning(
             "cron %s: more than %d ticks were missed, those up to %s are skipped",
             *(line(cron.name), schedule.MAX_MISSED, ticks.skipped_to.isoformat()),
         )
     if outcome is CronTickOutcome.TICKED and ticks.ticks:
         latest = ticks.ticks[-1].isoformat()
-        logger.info("cron %s: enqueued %d, the latest for %s", line(cron.name), len(ticks.ticks), latest)
+        LOGGER.info("cron %s: enqueued %d, the latest for %s", line(cron.name), len(ticks.ticks), latest)
     return outcome
 
 
-async def _put_off(
+async def _postpone(
     queue: AsyncQueue, cron: DueCron, by: timedelta, call_timeout_s: float
 ) -> CronTickOutcome | None:
-    """Have all workers leave a cron alone for a while, if that can be said; decide nothing."""
+    """Let no worker look at a cron for a while, if possible; its due ticks stay undecided."""
     try:
         later = min(max(cron.mark_at, cron.now_at) + by, LATEST)
-        put_off = queue.cron.tick(cron, Ticks((), cron.mark_at, later))
-        return await call_within(queue.caller.source, call_timeout_s, put_off)
+        postponing = queue.cron.tick(cron, Ticks((), cron.mark_at, later))
+        return await call_within(queue.caller.source, call_timeout_s, postponing)
     except UNREACHABLE:
         raise
     except Exception as error:  # noqa: BLE001 - as above
-        logger.error("cron %s cannot be put off: %s", line(cron.name), line(str(error)))
+        LOGGER.error("cron %s cannot be postponed: %s", line(cron.name), line(str(error)))
         return None

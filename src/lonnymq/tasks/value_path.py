@@ -1,4 +1,4 @@
-"""Where a value stands among the arguments of a call, and what is known about it already."""
+"""The path of a value within the arguments of a call, such as `resize: sizes[2].width`."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -6,37 +6,38 @@ from typing import Any, Protocol
 from lonnymq.errors import InvalidArgument, invalid
 from lonnymq.texts import line, shown
 
-# Of a path deeper than this, only the ends are named.
+# Of a longer path, only the first and the last parts are shown.
 MAX_PARTS = 10
-# Converting these is as cheap as remembering what came of it.
+# Converting these is as cheap as looking up an earlier result.
 ATOMS = (str, int, float, type(None))
 Convert = Callable[["ValuePath", Any], Any]
-Memo = dict[tuple[int, str, int], tuple[Any, Any]]
+# By the converter, the direction and the value: the value, to keep it alive, and the result or the error.
+Results = dict[tuple[int, str, int], tuple[Any, Any]]
 
 
-class Expecting(Protocol):
-    """What can say which values it takes."""
+class HasExpected(Protocol):
+    """Something, such as a converter, that can describe which values it accepts."""
 
     @property
     def expected(self) -> str: ...
 
 
 class InvalidValue(Exception):
-    """A value that does not fit here.
+    """A value that cannot be converted.
 
-    A union asks its members one after the other, and a long list of unions asks as often for each item: the
-    text is only made of the refusal that is shown in the end.
+    The text is only formatted by `to_error()`: a union tries its members one after another, and discards most
+    of these errors.
     """
 
     def __init__(
-        self, path: "ValuePath", value: Any, expected: "str | Expecting | Callable[[], str]"
+        self, path: "ValuePath", value: Any, expected: "str | HasExpected | Callable[[], str]"
     ) -> None:
         self._path = path
         self._value = value
         self._expected = expected
 
     def to_error(self) -> InvalidArgument:
-        """Return what the user is told."""
+        """Return the error for the user."""
         expected = self._expected
         if callable(expected):
             expected = expected()
@@ -46,16 +47,16 @@ class InvalidValue(Exception):
 
 
 class ValuePath:
-    """Its name is only made if the value is refused: keys may be long, and the way to them as well."""
+    """Formatted only for an error, because keys and paths may be long."""
 
-    __slots__ = ("_above", "_is_key", "_memo", "_part")
+    __slots__ = ("_is_key", "_parent", "_part", "_results")
 
-    def __init__(self, part: object, above: "ValuePath | None" = None, *, is_key: bool = False) -> None:
+    def __init__(self, part: object, parent: "ValuePath | None" = None, *, is_key: bool = False) -> None:
         self._part = part
-        self._above = above
+        self._parent = parent
         self._is_key = is_key
-        # What was found in here, if this is inside a union.
-        self._memo: Memo | None = None if above is None else above._memo
+        # Earlier results of conversions within the same union, if this path is inside one.
+        self._results: Results | None = None if parent is None else parent._results
 
     def at(self, part: int | str) -> "ValuePath":
         """Return the path of an item, a field or an entry."""
@@ -66,53 +67,53 @@ class ValuePath:
         return ValuePath(key, self, is_key=True)
 
     def in_union(self) -> "ValuePath":
-        """Return the same path, for a value that may be converted several times."""
-        if self._memo is not None:
+        """Return the same path, for a value that several members of a union may convert."""
+        if self._results is not None:
             return self
-        path = ValuePath(self._part, self._above, is_key=self._is_key)
-        path._memo = {}
+        path = ValuePath(self._part, self._parent, is_key=self._is_key)
+        path._results = {}
         return path
 
-    def refuse(self, value: Any, expected: str | Expecting | Callable[[], str]) -> InvalidValue:
+    def invalid(self, value: Any, expected: str | HasExpected | Callable[[], str]) -> InvalidValue:
         return InvalidValue(self, value, expected)
 
     def convert_once(self, converter: object, convert: Convert, value: Any) -> Any:
-        """Convert a value here; inside a union, return or raise what came of that before.
+        """Convert the value; inside a union, return the earlier result or raise the earlier error.
 
-        Members of a union may have fields in common, and these may be unions again. If each member converted
-        them for itself, the work would double with each level.
+        Members of a union may share fields, which may be unions too. If each member converted them by itself,
+        the work would double with each level.
         """
-        if self._memo is None or isinstance(value, ATOMS):
+        if self._results is None or isinstance(value, ATOMS):
             return convert(self, value)
-        # The value is kept, so that no other one gets its id meanwhile.
+        # The value is kept alive, so that no other one gets its id.
         key = (id(converter), convert.__name__, id(value))
-        if key not in self._memo:
+        if key not in self._results:
             try:
-                self._memo[key] = value, convert(self, value)
+                self._results[key] = value, convert(self, value)
             except InvalidValue as error:
-                self._memo[key] = value, error
-        found = self._memo[key][1]
-        if isinstance(found, InvalidValue):
-            raise found.with_traceback(None)
-        return found
+                self._results[key] = value, error
+        result = self._results[key][1]
+        if isinstance(result, InvalidValue):
+            raise result.with_traceback(None)
+        return result
 
     def __str__(self) -> str:
-        way: list[ValuePath] = []
+        parts: list[ValuePath] = []
         path: ValuePath | None = self
         while path is not None:
-            way.append(path)
-            path = path._above
-        way.reverse()
-        if len(way) <= MAX_PARTS:
-            return "".join(one._shown() for one in way)
+            parts.append(path)
+            path = path._parent
+        parts.reverse()
+        if len(parts) <= MAX_PARTS:
+            return "".join(one._format_part() for one in parts)
         half = MAX_PARTS // 2
-        begin, end = ("".join(one._shown() for one in part) for part in (way[:half], way[-half:]))
-        return f"{begin} ... {len(way) - 2 * half} levels ... {end}"
+        begin, end = ("".join(one._format_part() for one in some) for some in (parts[:half], parts[-half:]))
+        return f"{begin} ... {len(parts) - 2 * half} levels ... {end}"
 
-    def _shown(self) -> str:
+    def _format_part(self) -> str:
         if self._is_key:
             return f", key {shown(self._part, 60)},"
         if isinstance(self._part, int):
             return f"[{self._part}]"
         name = line(str(self._part), 60)
-        return name if self._above is None else f".{name}"
+        return name if self._parent is None else f".{name}"

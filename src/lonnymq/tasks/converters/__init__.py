@@ -1,0 +1,1 @@
+"""Converts the arguments of tasks to JSON and back, by the annotations of their parameters."""
