@@ -53,7 +53,7 @@ def is_empty(queue: Queue) -> Until:
     return lambda: (status := queue.status()).waiting + status.leased == 0
 
 
-def test_a_task_runs_in_a_worker_with_the_arguments_it_was_given(queue: Queue) -> None:
+def test_a_worker_runs_a_task_with_its_arguments(queue: Queue) -> None:
     app = App(queue)
     seen: list[Any] = []
 
@@ -69,7 +69,7 @@ def test_a_task_runs_in_a_worker_with_the_arguments_it_was_given(queue: Queue) -
     assert queue.dead().list() == []
 
 
-def test_on_an_async_queue_a_task_is_enqueued_by_awaiting_it(queue: Queue, dsn: str) -> None:
+def test_enqueue_is_awaited_on_an_async_queue(queue: Queue, dsn: str) -> None:
     seen: list[int] = []
     app = App(AsyncQueue(dsn))
 
@@ -91,7 +91,7 @@ def test_on_an_async_queue_a_task_is_enqueued_by_awaiting_it(queue: Queue, dsn: 
     assert seen == [3, 2, 1, 0]
 
 
-def test_a_task_called_directly_is_the_function_itself(queue: Queue) -> None:
+def test_calling_a_task_calls_its_function(queue: Queue) -> None:
     app = App(queue)
 
     @app.task(name="other name")
@@ -105,7 +105,7 @@ def test_a_task_called_directly_is_the_function_itself(queue: Queue) -> None:
     assert queue.status().waiting == 0
 
 
-def test_options_say_when_how_and_in_whose_transaction(queue: Queue, dsn: str) -> None:
+def test_options_apply_to_the_message_of_a_task(queue: Queue, dsn: str) -> None:
     app = App(queue)
 
     @app.task(max_attempts=3)
@@ -127,7 +127,7 @@ def test_options_say_when_how_and_in_whose_transaction(queue: Queue, dsn: str) -
     assert [message.max_attempts for message in messages] == [7, 3]
 
 
-def test_many_messages_of_a_task_go_in_one_call(queue: Queue) -> None:
+def test_many_messages_of_a_task_are_enqueued_in_one_call(queue: Queue) -> None:
     app = App(queue)
 
     @app.task(max_attempts=3)
@@ -142,7 +142,7 @@ def test_many_messages_of_a_task_go_in_one_call(queue: Queue) -> None:
     assert {message.max_attempts for message in messages} == {3}
 
 
-def test_wrong_arguments_are_refused_at_enqueue_and_nothing_is_created(queue: Queue) -> None:
+def test_wrong_arguments_are_refused_when_a_task_is_enqueued(queue: Queue) -> None:
     app = App(queue)
 
     @app.task()
@@ -161,7 +161,7 @@ def test_wrong_arguments_are_refused_at_enqueue_and_nothing_is_created(queue: Qu
     assert queue.status().waiting == 0
 
 
-def test_a_function_may_take_an_argument_that_is_named_like_an_option(queue: Queue) -> None:
+def test_a_parameter_can_have_the_name_of_an_option(queue: Queue) -> None:
     app = App(queue)
 
     @app.task()
@@ -189,7 +189,7 @@ WRONG_MESSAGES: list[tuple[Any, str]] = [
 ]
 
 
-def test_what_no_task_can_work_is_buried_at_once_with_a_clear_reason(queue: Queue) -> None:
+def test_a_message_that_no_task_can_process_is_buried_with_the_reason(queue: Queue) -> None:
     app = App(queue)
 
     @app.task()
@@ -203,7 +203,7 @@ def test_what_no_task_can_work_is_buried_at_once_with_a_clear_reason(queue: Queu
         assert reasons[letter.id] in (letter.error or "")
 
 
-def test_a_tasks_limit_counts_for_messages_without_one_of_their_own(queue: Queue) -> None:
+def test_the_limit_of_a_task_applies_to_messages_without_their_own(queue: Queue) -> None:
     app = App(queue)
 
     @app.task(max_attempts=2, retry=Retry(first_s=0.0))
@@ -223,7 +223,7 @@ def test_a_tasks_limit_counts_for_messages_without_one_of_their_own(queue: Queue
     assert all("RuntimeError: always" in (letter.error or "") for letter in letters)
 
 
-def test_a_task_that_says_nothing_is_tried_25_times(queue: Queue) -> None:
+def test_a_task_without_a_limit_is_tried_25_times(queue: Queue) -> None:
     """Its channel's limit comes before that, its own before both; None is for ever."""
     app = App(queue)
 
@@ -273,7 +273,7 @@ def plainly(function: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable
     return call
 
 
-def test_an_async_function_behind_a_plain_decorator_is_awaited(queue: Queue) -> None:
+def test_an_async_function_in_a_plain_decorator_is_awaited(queue: Queue) -> None:
     app = App(queue)
     seen: list[int] = []
 
@@ -298,7 +298,7 @@ class Sealed:
         return pickle.loads(content)
 
 
-def test_arguments_pass_through_the_queues_own_codec(dsn: str) -> None:
+def test_arguments_pass_through_a_custom_codec(dsn: str) -> None:
     with Queue(dsn, codec=Sealed()) as queue:
         app = App(queue)
         seen: list[UUID] = []
@@ -312,7 +312,7 @@ def test_arguments_pass_through_the_queues_own_codec(dsn: str) -> None:
         assert seen == [ORDER]
 
 
-def test_a_cron_makes_a_task_of_a_plain_function_and_takes_one_as_it_is() -> None:
+def test_a_cron_accepts_a_task_or_turns_a_function_into_one() -> None:
     app = App(Queue("dbname=nobody"))
 
     @app.cron("0 3 * * *", channel="reports", timezone="Europe/Berlin")
@@ -332,7 +332,7 @@ def test_a_cron_makes_a_task_of_a_plain_function_and_takes_one_as_it_is() -> Non
     assert (found["monthly"].max_attempts, found["monthly"].catch_up) == (5, CatchUp.ALL)
 
 
-def test_a_wrong_declaration_is_named() -> None:
+def test_a_wrong_declaration_is_refused_by_its_argument() -> None:
     app = App(Queue("dbname=nobody"))
 
     @app.cron("0 3 * * *", channel="a")
@@ -372,7 +372,7 @@ def test_a_wrong_declaration_is_named() -> None:
     assert [cron.name for cron in app.crons] == ["known"]
 
 
-def test_an_app_goes_to_other_processes_by_its_name() -> None:
+def test_an_app_is_pickled_by_its_name() -> None:
     assert pickle.loads(pickle.dumps(shop.app)) is shop.app
     with pytest.raises(TypeError, match="assign it to a variable of a module"):
         pickle.dumps(App(Queue("dbname=nobody")))
@@ -395,7 +395,7 @@ def shop_workers(dsn: str, tmp_path: Path) -> Iterator[Callable[..., subprocess.
         one.wait()
 
 
-def test_a_program_of_several_workers_runs_tasks_and_ticks_each_second_once(
+def test_several_worker_programs_create_each_tick_once(
     queue: Queue, connect: Connect, tmp_path: Path, shop_workers: Callable[..., subprocess.Popen[bytes]]
 ) -> None:
     """Three programs by the database's own clock, one of them with two processes, one killed on the way."""

@@ -122,13 +122,13 @@ def carried(arguments: Arguments, *positional: Any, **named: Any) -> tuple[tuple
 
 
 @pytest.mark.parametrize(("annotation", "value"), ROUND_TRIPS, ids=repr)
-def test_a_value_comes_out_as_it_went_in(annotation: Any, value: Any) -> None:
+def test_a_value_survives_the_round_trip_through_json(annotation: Any, value: Any) -> None:
     [found], _ = carried(of(annotation), value)
     assert found == value
     assert type(found) is type(value)
 
 
-def test_a_datetime_keeps_its_instant_in_whatever_zone_it_was() -> None:
+def test_a_datetime_keeps_its_instant_and_its_offset() -> None:
     local = datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"), fold=1)
     [found], _ = carried(of(datetime), local)
     assert (found.astimezone(UTC), found.utcoffset()) == (local.astimezone(UTC), local.utcoffset())
@@ -182,7 +182,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
 
 
 @pytest.mark.parametrize(("annotation", "value", "words"), REFUSED, ids=repr)
-def test_a_value_that_does_not_fit_is_refused_by_its_place(annotation: Any, value: Any, words: str) -> None:
+def test_a_value_of_the_wrong_type_is_refused_with_its_path(annotation: Any, value: Any, words: str) -> None:
     with pytest.raises(InvalidArgument, match=words):
         of(annotation).to_json((value,), {})
 
@@ -221,7 +221,7 @@ UNREADABLE: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("annotation", "written"), UNREADABLE, ids=repr)
-def test_json_that_does_not_fit_is_refused_in_the_worker(annotation: Any, written: Any) -> None:
+def test_json_of_the_wrong_type_is_refused_in_the_worker(annotation: Any, written: Any) -> None:
     with pytest.raises(InvalidArgument, match=r"^work: value"):
         of(annotation).from_json({"value": written})
 
@@ -244,7 +244,7 @@ def test_a_call_is_checked_against_the_signature() -> None:
             arguments.to_json(positional, named)
 
 
-def test_any_number_of_arguments_can_be_taken() -> None:
+def test_a_task_can_take_any_number_of_arguments() -> None:
     def work(*ids: UUID, **prices: Decimal) -> None: ...
 
     arguments = Arguments(work, "work")
@@ -254,7 +254,7 @@ def test_any_number_of_arguments_can_be_taken() -> None:
         arguments.to_json((AN_ID, 5), {})
 
 
-def test_a_default_is_the_workers() -> None:
+def test_defaults_are_those_of_the_worker() -> None:
     """So that it may change, and an argument with a default be added, while messages wait."""
 
     def work(a: int, b: int = 2, *, c: date = date(2026, 1, 1)) -> None: ...
@@ -287,14 +287,14 @@ class Holder:
 @pytest.mark.parametrize(
     "annotation", [Unknown, list[Unknown], Holder, complex, type, int | Unknown, dict[str, Holder]]
 )
-def test_an_annotation_that_json_cannot_hold_is_refused_when_the_task_is_made(annotation: Any) -> None:
+def test_an_unsupported_annotation_is_refused_when_a_task_is_declared(annotation: Any) -> None:
     with pytest.raises(
         InvalidArgument, match=r"^work: value: .* cannot be the type of a task's argument: use JSON types"
     ):
         of(annotation)
 
 
-def test_a_name_that_comes_later_is_looked_up_on_first_use() -> None:
+def test_an_annotation_that_is_defined_later_is_resolved_on_first_use() -> None:
     def work(value: "Later") -> "Never": ...  # type: ignore[name-defined]  # noqa: F821
 
     arguments = Arguments(work, "work")
@@ -313,14 +313,14 @@ class Salted:
     salt: InitVar[int]
 
 
-def test_a_dataclass_that_its_fields_do_not_make_is_refused() -> None:
+def test_a_dataclass_that_needs_more_than_its_fields_is_refused() -> None:
     with pytest.raises(
         InvalidArgument, match=r"Salted cannot be .* its constructor needs 'salt', which is not a field"
     ):
         of(Salted)
 
 
-def test_a_misspelt_argument_is_told_by_the_name_that_was_meant() -> None:
+def test_a_misspelled_argument_is_refused_with_a_suggestion() -> None:
     def transcode(video: int, *, width: int = 640) -> None: ...
 
     arguments = Arguments(transcode, "transcode")
@@ -357,7 +357,7 @@ def test_a_value_of_the_wrong_type_is_refused_with_the_signature() -> None:
         arguments.from_json({"video": "7"})
 
 
-def test_a_place_that_is_deep_is_named_by_its_ends() -> None:
+def test_a_long_path_is_shortened_in_the_middle() -> None:
     with pytest.raises(
         InvalidArgument, match=r"^work: value\[0\]\[0\]\[0\]\[0\] \.\.\. 91 levels \.\.\. \[0\]"
     ):

@@ -58,7 +58,7 @@ def status(queue: Queue, name: str = "a") -> Any:
     return next(one for one in queue.cron.list() if one.name == name)
 
 
-def test_a_tick_becomes_a_message_that_knows_its_tick(queue: Queue, dsn: str) -> None:
+def test_the_message_of_a_tick_has_its_time_and_its_key(queue: Queue, dsn: str) -> None:
     queue.channel("x").set(max_attempts=9)
     set_(queue, max_attempts=4)
     assert tick(dsn, now=START + 25 * MINUTE) == 0.0
@@ -73,7 +73,7 @@ def test_a_tick_becomes_a_message_that_knows_its_tick(queue: Queue, dsn: str) ->
     assert [tick_of(message) for message in queue.dequeue(10)] == [None, None, None]
 
 
-def test_a_ticker_is_told_how_long_until_the_next_tick(queue: Queue, dsn: str) -> None:
+def test_tick_returns_the_seconds_until_the_next_tick(queue: Queue, dsn: str) -> None:
     assert tick(dsn, now=START) == ticker.POLL_S
     set_(queue)
     set_(queue, "b", "0 * * * *")
@@ -82,7 +82,7 @@ def test_a_ticker_is_told_how_long_until_the_next_tick(queue: Queue, dsn: str) -
     assert tick(dsn, now=START + timedelta(minutes=9, seconds=59, microseconds=999_900)) == 0.001
 
 
-def test_of_two_that_come_at_once_one_ticks(queue: Queue) -> None:
+def test_only_one_of_several_concurrent_ticks_takes_effect(queue: Queue) -> None:
     set_(queue)
     (due,) = queue.cron.due(now=START + HOUR).crons
     assert due.mark_at == START
@@ -92,9 +92,7 @@ def test_of_two_that_come_at_once_one_ticks(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize("change", ["pause", "delete", "expression", "resume", "anew"])
-def test_ticks_that_were_computed_before_a_change_are_stale(
-    queue: Queue, change: str, connect: Connect
-) -> None:
+def test_ticks_computed_before_a_change_are_stale(queue: Queue, change: str, connect: Connect) -> None:
     set_(queue)
     (due,) = queue.cron.due(now=START + HOUR).crons
     if change == "expression":
@@ -112,7 +110,7 @@ def test_ticks_that_were_computed_before_a_change_are_stale(
     assert created(connect) == []
 
 
-def test_setting_again_what_is_set_changes_nothing(queue: Queue, dsn: str) -> None:
+def test_setting_a_cron_to_the_same_values_changes_nothing(queue: Queue, dsn: str) -> None:
     assert set_(queue) is CronSetOutcome.SET
     tick(dsn, now=START + HOUR)
     before = status(queue)
@@ -120,9 +118,7 @@ def test_setting_again_what_is_set_changes_nothing(queue: Queue, dsn: str) -> No
     assert status(queue) == before
 
 
-def test_a_change_of_content_does_not_touch_the_ticks_but_one_of_the_expression_begins_anew(
-    queue: Queue, dsn: str
-) -> None:
+def test_only_a_new_expression_restarts_the_ticks_of_a_cron(queue: Queue, dsn: str) -> None:
     set_(queue)
     tick(dsn, now=START + HOUR)
     before = status(queue)
@@ -134,7 +130,7 @@ def test_a_change_of_content_does_not_touch_the_ticks_but_one_of_the_expression_
     assert status(queue).next_at is None
 
 
-def test_ticks_before_a_cron_was_set_were_not_missed(queue: Queue, dsn: str, connect: Connect) -> None:
+def test_ticks_before_a_cron_was_set_do_not_count_as_missed(queue: Queue, dsn: str, connect: Connect) -> None:
     queue.cron.set("a", "0 * * * *", channel="x", payload=1, catch_up="all")
     tick(dsn)
     assert created(connect) == []
@@ -143,9 +139,7 @@ def test_ticks_before_a_cron_was_set_were_not_missed(queue: Queue, dsn: str, con
     assert (next_at.minute, next_at.second) == (0, 0)
 
 
-def test_a_paused_cron_does_not_tick_and_its_ticks_are_not_caught_up(
-    queue: Queue, dsn: str, connect: Connect
-) -> None:
+def test_ticks_of_a_paused_cron_are_not_caught_up(queue: Queue, dsn: str, connect: Connect) -> None:
     set_(queue, catch_up="all")
     assert queue.cron.pause("a") is CronSetOutcome.SET
     assert queue.cron.pause("a") is CronSetOutcome.UNCHANGED
@@ -162,7 +156,7 @@ def test_a_paused_cron_does_not_tick_and_its_ticks_are_not_caught_up(
     assert len(created(connect)) == 1
 
 
-def test_what_is_unknown_is_said_to_be_so(queue: Queue) -> None:
+def test_calls_for_an_unknown_cron_answer_unknown(queue: Queue) -> None:
     set_(queue)
     assert queue.cron.pause("b") is CronSetOutcome.UNKNOWN
     assert queue.cron.resume("b") is CronSetOutcome.UNKNOWN
@@ -172,7 +166,7 @@ def test_what_is_unknown_is_said_to_be_so(queue: Queue) -> None:
     assert queue.cron.list() == []
 
 
-def test_crons_are_listed_by_name_a_page_at_a_time(queue: Queue) -> None:
+def test_crons_are_listed_by_name_in_pages(queue: Queue) -> None:
     for name in ("b", "c", "a"):
         set_(queue, name, timezone="Europe/Berlin", max_attempts=3)
     assert [one.name for one in queue.cron.list(limit=2)] == ["a", "b"]
@@ -201,7 +195,7 @@ def test_a_declared_cron_ticks_only_for_workers_that_declare_it(
     assert {key.partition(":")[0] for key in created(connect)} == {"set", "declared"}
 
 
-def test_a_cron_may_begin_in_the_future(queue: Queue, dsn: str, connect: Connect) -> None:
+def test_a_cron_can_start_in_the_future(queue: Queue, dsn: str, connect: Connect) -> None:
     set_(queue)
     set_(queue, "bad", expression="* * * * *", timezone="Europe/Berlin")
     connect().execute("update cron set timezone = 'Mars/Olympus' where name = 'bad'")
@@ -220,7 +214,7 @@ def test_a_full_channel_drops_a_tick_like_any_other_message(queue: Queue, dsn: s
     assert status(queue).mark_at == START + HOUR
 
 
-def test_what_cannot_be_read_does_not_hold_up_the_others(
+def test_a_cron_that_cannot_be_read_does_not_delay_others(
     queue: Queue, dsn: str, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Set in SQL, where nobody can read expressions; or by a program with a newer list of time zones."""
@@ -240,7 +234,7 @@ def test_what_cannot_be_read_does_not_hold_up_the_others(
     assert status(queue, "far").mark_at == START
 
 
-def test_a_cron_whose_content_has_become_too_large_does_not_hold_up_the_others(
+def test_a_cron_whose_content_is_too_large_does_not_delay_others(
     queue: Queue, dsn: str, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     set_(queue, "large", payload="x" * 200)
@@ -251,7 +245,7 @@ def test_a_cron_whose_content_has_become_too_large_does_not_hold_up_the_others(
     assert "cron large does not tick: content must be at most 100 bytes" in caplog.text
 
 
-def test_missed_ticks_are_caught_up_piece_by_piece(queue: Queue, dsn: str, connect: Connect) -> None:
+def test_missed_ticks_are_caught_up_in_several_steps(queue: Queue, dsn: str, connect: Connect) -> None:
     set_(queue, expression="* * * * *")
     now = START + 300 * MINUTE
     assert tick(dsn, now=now) == 0.0
@@ -262,7 +256,7 @@ def test_missed_ticks_are_caught_up_piece_by_piece(queue: Queue, dsn: str, conne
     assert len(set(created(connect))) == 300
 
 
-def test_a_cron_of_long_ago_does_not_flood_the_queue(
+def test_a_cron_from_long_ago_does_not_flood_the_queue(
     queue: Queue, dsn: str, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     set_(queue, expression="* * * * * *", after=datetime(1970, 1, 1, tzinfo=UTC))
@@ -280,7 +274,7 @@ INSTANTS = ["0001-01-01", "9999-12-31", "20000-01-01", "infinity", "-infinity", 
 
 
 @pytest.mark.parametrize("column", ["mark_at", "next_at", "last_at", "created_at"])
-def test_no_row_can_hold_an_instant_that_workers_cannot_read(
+def test_the_table_refuses_instants_that_workers_cannot_read(
     queue: Queue, connect: Connect, column: str
 ) -> None:
     set_(queue)
@@ -293,7 +287,7 @@ def test_no_row_can_hold_an_instant_that_workers_cannot_read(
     assert status(queue).mark_at == START
 
 
-def test_nobody_waits_for_a_transaction_that_changes_a_cron(dsn: str, connect: Connect) -> None:
+def test_a_transaction_that_changes_a_cron_makes_no_other_wait(dsn: str, connect: Connect) -> None:
     """Each answers 'busy' at once; also where a cron is only just being made."""
     patience = ClientSettings(busy_for_s=0.0)
     with Queue(dsn, settings=patience) as queue, psycopg.connect(dsn) as holder:
@@ -328,7 +322,7 @@ def test_a_tick_belongs_to_its_transaction(queue: Queue, dsn: str, connect: Conn
     assert queue.cron.due(now=START + HOUR).crons == (due,)
 
 
-def test_a_fleet_that_starts_at_once_declares_a_cron_once(dsn: str, queue: Queue) -> None:
+def test_workers_that_start_together_declare_a_cron_once(dsn: str, queue: Queue) -> None:
     barrier = threading.Barrier(8)
     outcomes: list[str] = []
 
@@ -373,7 +367,7 @@ def test_a_wrong_argument_is_named(options: dict[str, Any], words: str) -> None:
 
 
 @pytest.mark.plan
-def test_looking_costs_the_same_however_many_crons_there_are(connect: Connect) -> None:
+def test_the_cost_of_cron_due_does_not_grow_with_the_number_of_crons(connect: Connect) -> None:
     session = connect()
     session.execute(
         "insert into cron"
@@ -393,7 +387,7 @@ def test_looking_costs_the_same_however_many_crons_there_are(connect: Connect) -
         session.execute("analyze cron")
 
 
-def test_any_schema_name_has_crons(dsn: str) -> None:
+def test_crons_work_in_a_schema_of_any_name(dsn: str) -> None:
     with Queue(dsn, schema='weird "; drop schema x; --') as queue:
         queue.install()
         set_(queue)

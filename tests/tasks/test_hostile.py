@@ -145,7 +145,7 @@ class Trace:
             raise StopIteration
 
 
-def test_large_arguments_are_not_read_on_the_loop(queue: Queue) -> None:
+def test_large_arguments_are_not_converted_on_the_event_loop(queue: Queue) -> None:
     """Or one message would keep the heartbeats of all others waiting."""
     app = App(queue)
     seen: list[tuple[int, set[int]]] = []
@@ -167,7 +167,7 @@ def test_large_arguments_are_not_read_on_the_loop(queue: Queue) -> None:
     assert all("StopIteration" in error for error in errors)
 
 
-def test_a_codec_that_gives_what_json_cannot_hold_does_not_stop_a_model() -> None:
+def test_a_codec_value_that_json_cannot_represent_is_refused() -> None:
     def of_model(model: Model) -> None: ...
 
     with pytest.raises(InvalidArgument, match="of_model: model must be an instance of Model"):
@@ -198,7 +198,7 @@ def _chained(error: BaseException, cause: BaseException) -> BaseException:
     return error
 
 
-def test_whatever_an_error_says_it_is_kept_with_the_message(queue: Queue) -> None:
+def test_any_error_text_is_kept_with_the_message(queue: Queue) -> None:
     app = App(queue)
     for name, error in ERRORS.items():
         app.task(name=name, max_attempts=1)(raising(error)).enqueue("acme")
@@ -208,7 +208,7 @@ def test_whatever_an_error_says_it_is_kept_with_the_message(queue: Queue) -> Non
     assert all(0 < len(letter.error or "") <= MAX_ERROR_CHARACTERS for letter in letters)
 
 
-def test_an_error_of_a_client_of_its_own_is_bounded_too(queue: Queue) -> None:
+def test_an_error_passed_to_the_client_is_shortened_too(queue: Queue) -> None:
     for _ in range(2):
         queue.enqueue("acme", 1)
     first, second = queue.dequeue(2)
@@ -221,7 +221,7 @@ def test_an_error_of_a_client_of_its_own_is_bounded_too(queue: Queue) -> None:
         assert 0 < len(error) <= MAX_ERROR_CHARACTERS
 
 
-def test_a_wrong_argument_is_refused_however_large_it_is(queue: Queue) -> None:
+def test_the_error_about_a_huge_argument_is_short(queue: Queue) -> None:
     app = App(queue)
 
     @app.task()

@@ -52,9 +52,7 @@ AUTUMN = instant("2026-10-24T12:00")
         ("0 */6 * * *", ["28 17:00", "28 23:00", "29 04:00", "29 10:00", "29 16:00", "29 22:00", "30 04:00"]),
     ],
 )
-def test_where_the_clock_is_set_forward_no_day_goes_without_its_tick(
-    expression: str, expected: list[str]
-) -> None:
+def test_every_day_has_its_tick_when_the_clock_is_set_forward(expression: str, expected: list[str]) -> None:
     assert shown(ticks(expression, "Europe/Berlin", SPRING, SPRING + 40 * HOUR)) == expected
 
 
@@ -67,17 +65,17 @@ def test_where_the_clock_is_set_forward_no_day_goes_without_its_tick(
         ("0 1,2,3 * * *", ["24 23:00", "25 00:00", "25 02:00", "26 00:00", "26 01:00", "26 02:00"]),
     ],
 )
-def test_where_the_clock_is_set_back_no_day_has_its_tick_twice(expression: str, expected: list[str]) -> None:
+def test_no_day_has_its_tick_twice_when_the_clock_is_set_back(expression: str, expected: list[str]) -> None:
     assert shown(ticks(expression, "Europe/Berlin", AUTUMN, AUTUMN + 40 * HOUR)) == expected
 
 
 @pytest.mark.parametrize("middle", [SPRING, AUTUMN])
-def test_what_ticks_every_few_minutes_ticks_evenly_whatever_the_clock_does(middle: datetime) -> None:
+def test_interval_expressions_tick_evenly_across_clock_changes(middle: datetime) -> None:
     found = ticks("*/15 * * * *", "Europe/Berlin", middle, middle + 24 * HOUR)
     assert found == [middle + n * 15 * MINUTE for n in range(1, 97)]
 
 
-def test_a_tick_of_the_repeated_hour_is_not_found_again_from_within_it() -> None:
+def test_a_tick_is_not_repeated_in_the_second_pass_of_the_hour() -> None:
     second_time_at_half_past_two = instant("2026-10-25T01:30")
     found = ticks(
         "30 2 * * *", "Europe/Berlin", second_time_at_half_past_two - 5 * MINUTE, AUTUMN + 24 * HOUR
@@ -97,7 +95,9 @@ HALF_AN_HOUR_BACK = instant("2026-04-04T15:00")
         ("50 * * * *", ["04 12:50", "04 13:50", "04 14:50", "04 15:20", "04 16:20", "04 17:20"]),
     ],
 )
-def test_a_clock_that_is_set_back_by_half_an_hour_hides_no_tick(expression: str, expected: list[str]) -> None:
+def test_no_tick_is_lost_when_the_clock_is_set_back_by_half_an_hour(
+    expression: str, expected: list[str]
+) -> None:
     for hours in (3, 2, 1, 0):
         begin = HALF_AN_HOUR_BACK - hours * HOUR
         found = ticks(expression, "Australia/Lord_Howe", begin, HALF_AN_HOUR_BACK + 3 * HOUR)
@@ -130,7 +130,7 @@ CHANGES = ["2026-03-29T01:00", "2026-10-25T01:00", "2026-03-08T05:00", "2026-11-
     st.integers(0, 12 * 3600),
     st.integers(0, 999_999),
 )
-def test_the_latest_tick_is_the_last_of_all(
+def test_latest_tick_is_the_last_of_ticks_after(
     expression: str, timezone: str, change: datetime, offset_s: int, span_s: int, microsecond: int
 ) -> None:
     after = change + timedelta(seconds=offset_s)
@@ -147,7 +147,7 @@ def test_the_latest_tick_is_the_last_of_all(
     st.sampled_from(CHANGES).map(instant),
     st.lists(st.integers(-3 * 3600, 3 * 3600), max_size=20),
 )
-def test_looking_often_or_seldom_finds_the_same_ticks(
+def test_frequent_and_rare_checks_find_the_same_ticks(
     expression: str, timezone: str, change: datetime, looks_s: list[int]
 ) -> None:
     begin, end = change - 3 * HOUR, change + 3 * HOUR
@@ -165,7 +165,7 @@ def test_looking_often_or_seldom_finds_the_same_ticks(
 NOON = instant("2026-01-15T12:00")
 
 
-def test_missed_ticks_are_all_caught_up_or_the_latest_or_none() -> None:
+def test_catch_up_decides_which_missed_ticks_are_created() -> None:
     """Every ten minutes, and nobody was there for an hour: the last tick is five minutes ago."""
     mark_at, now_at = NOON, NOON + HOUR + 5 * MINUTE
     following = now_at + 5 * MINUTE
@@ -180,18 +180,18 @@ def test_missed_ticks_are_all_caught_up_or_the_latest_or_none() -> None:
 
 
 @pytest.mark.parametrize("catch_up", ["all", "latest", "none"])
-def test_a_tick_that_is_a_little_late_was_not_missed(catch_up: str) -> None:
+def test_a_tick_that_is_slightly_late_is_not_missed(catch_up: str) -> None:
     now_at = NOON + timedelta(seconds=59)
     found = schedule.decide(due("0 12 * * *", catch_up, NOON - HOUR, now_at))
     assert found == Ticks((NOON,), now_at, NOON + 24 * HOUR)
 
 
-def test_if_a_tick_is_due_now_the_missed_ones_before_it_are_not_the_latest() -> None:
+def test_missed_ticks_before_a_current_tick_are_not_the_latest() -> None:
     now_at = NOON + timedelta(seconds=1)
     assert schedule.decide(due("*/10 * * * *", "latest", NOON - HOUR, now_at)).ticks == (NOON,)
 
 
-def test_years_of_missed_ticks_are_caught_up_piece_by_piece() -> None:
+def test_years_of_missed_ticks_are_caught_up_in_several_steps() -> None:
     mark_at, now_at = NOON, NOON + timedelta(days=800)
     decided = schedule.decide(due("* * * * *", "all", mark_at, now_at))
     assert len(decided.ticks) == schedule.MAX_TICKS
@@ -203,7 +203,7 @@ def test_years_of_missed_ticks_are_caught_up_piece_by_piece() -> None:
 @pytest.mark.parametrize(
     ("expression", "span"), [("* * * * * *", 1), ("* * * * *", 60), ("0 */6 * * *", 6 * 3600)]
 )
-def test_of_too_many_missed_ticks_the_latest_are_caught_up(expression: str, span: int) -> None:
+def test_only_the_latest_of_too_many_missed_ticks_are_caught_up(expression: str, span: int) -> None:
     """Not every second since 1970: the queue would be flooded."""
     mark_at, now_at = instant("1970-01-01T00:00"), NOON
     found: list[datetime] = []
@@ -225,7 +225,7 @@ def test_of_too_many_missed_ticks_the_latest_are_caught_up(expression: str, span
     assert looks <= len(found) / schedule.MAX_TICKS + 1
 
 
-def test_no_tick_is_skipped_if_those_that_were_missed_can_be_caught_up() -> None:
+def test_no_missed_tick_is_skipped_below_the_limit() -> None:
     """Also where that takes several looks."""
     decided = schedule.decide(due("* * * * *", "all", NOON - 900 * MINUTE, NOON))
     assert (decided.ticks[0], decided.skipped_to) == (NOON - 899 * MINUTE, None)
@@ -236,7 +236,7 @@ FAR = [datetime.min, datetime(1, 1, 1, 14), datetime(9998, 12, 31), datetime.max
 
 @pytest.mark.parametrize("far", [one.replace(tzinfo=UTC) for one in FAR], ids=str)
 @pytest.mark.parametrize("timezone", ["UTC", "Asia/Kathmandu", "America/New_York"])
-def test_the_ends_of_the_calendar_are_no_error(far: datetime, timezone: str) -> None:
+def test_dates_at_the_ends_of_the_calendar_raise_no_error(far: datetime, timezone: str) -> None:
     for expression in ("* * * * *", "0 0 29 2 *", "30 2 * * *"):
         list(islice(schedule.ticks_after(expression, timezone, far), 3))
         schedule.latest_tick(expression, timezone, far, far)

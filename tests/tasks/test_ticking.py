@@ -24,7 +24,7 @@ from tests.tasks.test_cron import HOUR, MINUTE, START, created, set_, tick
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_a_ticker_that_may_not_declare_says_so_and_ticks_what_is_there(
+def test_a_worker_that_may_not_declare_crons_still_ticks_existing_ones(
     queue: Queue, dsn: str, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     role = f"ticker_{connect().info.backend_pid}"
@@ -44,7 +44,7 @@ def test_a_ticker_that_may_not_declare_says_so_and_ticks_what_is_there(
         owner.execute(f"drop owned by {role} cascade; drop role {role}".encode())
 
 
-def test_a_ticker_goes_on_when_the_database_is_back(
+def test_crons_tick_again_when_the_database_is_back(
     dsn: str, connect: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(ticker, "ERROR_RETRY_S", 0.05)
@@ -80,7 +80,7 @@ def run_ticker(dsn: str, crons: list[Cron], until: Callable[[], bool]) -> None:
     asyncio.run(run())
 
 
-def test_a_ticker_does_not_wait_for_a_silent_connection(
+def test_crons_do_not_wait_for_a_silent_connection(
     dsn: str, connect: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(ticker, "ERROR_RETRY_S", 0.05)
@@ -107,7 +107,7 @@ def test_a_ticker_does_not_wait_for_a_silent_connection(
     assert "crons do not tick: no answer from the database within 1 s" in caplog.text
 
 
-def test_a_worker_without_the_library_leaves_crons_to_those_that_have_it(
+def test_a_worker_without_the_cron_library_leaves_crons_alone(
     queue: Queue, dsn: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     set_(queue)
@@ -135,7 +135,7 @@ def fail_for(connect: Connect, name: str) -> None:
     )
 
 
-def test_a_cron_that_can_neither_tick_nor_be_put_off_does_not_hold_up_the_others(
+def test_a_cron_that_cannot_tick_or_be_postponed_does_not_delay_others(
     queue: Queue,
     dsn: str,
     connect: Connect,
@@ -152,9 +152,7 @@ def test_a_cron_that_can_neither_tick_nor_be_put_off_does_not_hold_up_the_others
     assert "cron bad cannot be postponed: nobody" in caplog.text
 
 
-def test_many_crons_that_can_neither_tick_nor_be_put_off_do_not_hold_up_the_others(
-    queue: Queue, dsn: str, connect: Connect
-) -> None:
+def test_many_crons_that_cannot_tick_do_not_delay_others(queue: Queue, dsn: str, connect: Connect) -> None:
     """More of them than a pass looks at."""
     for n in range(110):
         set_(queue, f"bad {n}")
@@ -171,14 +169,14 @@ def test_many_crons_that_can_neither_tick_nor_be_put_off_do_not_hold_up_the_othe
     assert {key.partition(":")[0] for key in created(connect)} == {"good"}
 
 
-def test_a_cron_at_the_end_of_the_calendar_is_put_off(queue: Queue, dsn: str, connect: Connect) -> None:
+def test_a_cron_at_the_end_of_the_calendar_is_postponed(queue: Queue, dsn: str, connect: Connect) -> None:
     set_(queue)
     connect().execute("update cron set mark_at = '8999-12-31 23:59:59Z', expression = '0 12 * * *'")
     tick(dsn)
     assert queue.cron.due().crons == ()
 
 
-def test_nobody_decides_ticks_of_centuries_to_come(queue: Queue) -> None:
+def test_ticks_in_the_far_future_cannot_be_decided(queue: Queue) -> None:
     set_(queue)
     (due,) = queue.cron.due().crons
     far = datetime(8999, 12, 31, tzinfo=UTC)
@@ -186,7 +184,7 @@ def test_nobody_decides_ticks_of_centuries_to_come(queue: Queue) -> None:
         queue.cron.tick(due, Ticks((), far, far + HOUR))
 
 
-def test_a_cron_whose_call_is_too_much_does_not_hold_up_the_others(
+def test_a_cron_whose_call_takes_too_long_does_not_delay_others(
     queue: Queue, dsn: str, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("slow", *(f"good {n}" for n in range(5))):
@@ -210,7 +208,9 @@ def test_a_cron_whose_call_is_too_much_does_not_hold_up_the_others(
     assert "cron slow does not tick: no answer from the database within 1 s" in caplog.text
 
 
-def test_large_contents_are_caught_up_a_few_at_a_time(queue: Queue, dsn: str, connect: Connect) -> None:
+def test_ticks_with_large_contents_are_caught_up_a_few_at_a_time(
+    queue: Queue, dsn: str, connect: Connect
+) -> None:
     set_(queue, payload="x" * 400_000)
     tick(dsn, now=START + HOUR)
     assert len(created(connect)) == 2
@@ -219,7 +219,7 @@ def test_large_contents_are_caught_up_a_few_at_a_time(queue: Queue, dsn: str, co
     assert len(created(connect)) == 6
 
 
-def test_a_cron_that_cannot_be_declared_does_not_hold_up_the_others(
+def test_a_cron_that_cannot_be_declared_does_not_delay_others(
     queue: Queue, dsn: str, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     fail_for(connect, "bad")
@@ -237,7 +237,7 @@ def test_a_cron_that_cannot_be_declared_does_not_hold_up_the_others(
         "catch_up = 'some'",
     ],
 )
-def test_a_worker_goes_on_whatever_becomes_of_its_crons(
+def test_a_worker_processes_messages_even_if_its_crons_are_broken(
     queue: Queue, connect: Connect, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even with a row that the table would refuse."""
@@ -283,7 +283,7 @@ AUTUMN = datetime(2026, 10, 24, 22, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("start", "daily"), [(SPRING, ["29T01:00"]), (AUTUMN, ["25T00:30"])], ids=["spring", "autumn"]
 )
-def test_three_processes_create_each_tick_of_six_hours_once(
+def test_three_processes_create_each_tick_once(
     queue: Queue, dsn: str, connect: Connect, start: datetime, daily: list[str]
 ) -> None:
     """Their clocks differ by minutes, and one is killed on the way; no key helps them."""

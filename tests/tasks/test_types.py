@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).with_name("typed_program.py.txt")
 
 
-def test_wrong_arguments_are_errors_of_the_type_checker_and_right_ones_are_not(tmp_path: Path) -> None:
+def test_the_type_checker_refuses_wrong_arguments_only(tmp_path: Path) -> None:
     """Lines that end in `# wrong` must be refused, all others accepted."""
     program = tmp_path / "typed_program.py"
     program.write_text(PROGRAM.read_text(encoding="utf-8"), encoding="utf-8")

@@ -100,7 +100,7 @@ READ: dict[str, tuple[Any, Callable[[Any, int], Any], Any]] = {
 
 
 @pytest.mark.parametrize(("annotation", "make", "end"), READ.values(), ids=READ)
-def test_reading_a_nested_union_costs_the_same_per_level(
+def test_the_cost_of_reading_a_nested_union_is_linear_in_its_depth(
     annotation: Any, make: Callable[[Any, int], Any], end: Any
 ) -> None:
     """At depth 20 it took five seconds, and twice that with each level more."""
@@ -121,7 +121,7 @@ WRITTEN: dict[str, tuple[Any, Callable[[Any, int], Any], Any]] = {
 
 
 @pytest.mark.parametrize(("annotation", "make", "end"), WRITTEN.values(), ids=WRITTEN)
-def test_writing_a_nested_union_costs_the_same_per_level(
+def test_the_cost_of_writing_a_nested_union_is_linear_in_its_depth(
     annotation: Any, make: Callable[[Any, int], Any], end: Any
 ) -> None:
     arguments = of(annotation)
@@ -156,7 +156,7 @@ UNFITTING: dict[str, tuple[Any, Any]] = {
 
 
 @pytest.mark.parametrize(("member", "value"), UNFITTING.values(), ids=UNFITTING)
-def test_members_that_do_not_fit_cost_no_text(member: Any, value: Any) -> None:
+def test_members_of_a_union_that_do_not_fit_format_no_errors(member: Any, value: Any) -> None:
     """A list of a million short texts kept the loop for 20 seconds, with errors that nobody saw."""
     arguments = of(list[member])
     values = [value] * 10
@@ -172,7 +172,7 @@ class Nest:
     numbers: list[int] = field(default_factory=list)
 
 
-def test_a_model_in_a_nested_union_does_not_read_each_level_again() -> None:
+def test_a_model_in_a_nested_union_is_not_read_again_at_each_level() -> None:
     """Each level went through JSON with all that was in it: 80 times the size of the message."""
     written = chain(50, lambda child, _: {"child": child}, {"numbers": [1], "child": {"child": 7}})
     count = steps(lambda: of(Nest).from_json({"value": written}), within="json/__init__.py", of="dumps")
@@ -223,26 +223,26 @@ READABLE: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("model", "written"), READABLE)
-def test_a_model_reads_whatever_pydantic_would(model: Any, written: Any) -> None:
+def test_a_model_accepts_whatever_pydantic_accepts(model: Any, written: Any) -> None:
     expected = model.model_validate(written)
     assert of(model | None).from_json({"value": written}).args == (expected,)
     assert of(Left | model).from_json({"value": written}).args == (expected,)
 
 
-def test_a_model_without_its_fields_is_refused_by_their_names() -> None:
+def test_a_model_with_missing_fields_is_refused_with_their_names() -> None:
     with pytest.raises(
         InvalidArgument, match=r"^work: value must be an instance of Twice, which needs 'Name', got"
     ):
         of(Twice).from_json({"value": {"other": 1}})
 
 
-def test_a_nested_union_comes_out_as_it_went_in() -> None:
+def test_a_nested_union_survives_the_round_trip_through_json() -> None:
     value = chain(50, lambda child, level: Left(child) if level % 3 else Right(child), None)
     arguments = of(Left | Right)
     assert arguments.from_json(arguments.to_json((value,), {})).args == (value,)
 
 
-def test_what_was_found_is_remembered_no_longer_than_a_union_lasts() -> None:
+def test_conversion_results_are_kept_only_within_a_union() -> None:
     """Or a long list of optional records would hold a second copy of itself."""
     seen: list[int] = []
 
@@ -264,7 +264,7 @@ def test_what_was_found_is_remembered_no_longer_than_a_union_lasts() -> None:
     assert max(seen) <= 1
 
 
-def test_the_only_member_that_may_fit_says_what_is_wrong() -> None:
+def test_the_error_comes_from_the_only_member_that_may_fit() -> None:
     with pytest.raises(InvalidArgument, match=r"^work: value\[1\]\.name must be an int, got 'x'"):
         of(list[Branch] | None).from_json(
             {"value": [{"children": [], "name": 1}, {"children": [], "name": "x"}]}
@@ -334,7 +334,7 @@ def outcome(read: Callable[[], Any]) -> Any:
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_random_unions_are_read_in_few_steps_and_as_without_a_memory(data: st.DataObject) -> None:
+def test_random_unions_are_read_in_few_steps_with_the_same_result(data: st.DataObject) -> None:
     try:
         arguments = of(data.draw(graphs()))
         value = data.draw(JSON_VALUES)

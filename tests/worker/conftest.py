@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from tests.worker.working import Process
+from tests.worker.workers import WorkerProcess
 
-StartWorker = Callable[..., Process]
+StartWorker = Callable[..., WorkerProcess]
 
 
 @pytest.fixture
 def start_worker(dsn: str, tmp_path: Path) -> Iterator[StartWorker]:
     """A factory of worker processes on the test's queue."""
-    started: list[Process] = []
+    started: list[WorkerProcess] = []
 
-    def start_worker(program: str = "on_loop", *, to: str | None = None, **settings: Any) -> Process:
+    def start_worker(program: str = "on_loop", *, to: str | None = None, **settings: Any) -> WorkerProcess:
         log = tmp_path / f"worker-{len(started)}.log"
         settings = {"concurrency": 2, "prefetch": 0, "lease_s": 3, "call_timeout_s": 2.0, **settings}
-        process = Process(to or dsn, log, program, **settings)
+        process = WorkerProcess(to or dsn, log, program, **settings)
         started.append(process)
         return process
 

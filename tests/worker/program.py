@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lonnymq import AsyncMessage, AsyncQueue, ClientSettings, Handler, Message, Retry, Worker, WorkerSettings
-from tests.worker.working import note
+from tests.worker.workers import append_event
 
 # As a payload: how long to work, and how.
 SLEEP, BLOCK, STUBBORN, KILL = "sleep", "block", "stubborn", "kill"
@@ -30,7 +30,7 @@ class OnLoop:
         seconds = wish["seconds"]
         if isinstance(seconds, list):
             seconds = seconds[min(message.attempt + message.suspicion, len(seconds)) - 1]
-        note(
+        append_event(
             self.log,
             event="begin",
             id=message.id,
@@ -51,9 +51,9 @@ class OnLoop:
                 case "kill":
                     os.kill(os.getpid(), signal.SIGKILL)
         except asyncio.CancelledError:
-            note(self.log, event="cancelled", id=message.id)
+            append_event(self.log, event="cancelled", id=message.id)
             raise
-        note(self.log, event="end", id=message.id)
+        append_event(self.log, event="end", id=message.id)
 
 
 async def never_stop(seconds: float) -> None:
@@ -72,14 +72,14 @@ class InThread:
     log: str
 
     def __call__(self, message: Message) -> None:
-        note(self.log, event="begin", id=message.id, attempt=message.attempt, pid=os.getpid())
+        append_event(self.log, event="begin", id=message.id, attempt=message.attempt, pid=os.getpid())
         until = time.monotonic() + message.payload["seconds"]
         while time.monotonic() < until:
             if message.is_lost and message.payload["do"] == "sleep":
-                note(self.log, event="lost", id=message.id)
+                append_event(self.log, event="lost", id=message.id)
                 return
             time.sleep(0.01)
-        note(self.log, event="end", id=message.id)
+        append_event(self.log, event="end", id=message.id)
 
 
 PROGRAMS: dict[str, Callable[[str], Any]] = {"on_loop": OnLoop, "in_thread": InThread}

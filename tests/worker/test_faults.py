@@ -14,7 +14,7 @@ from lonnymq.embedded import EmbeddedServer
 from tests.conftest import Connect
 from tests.proxy import Proxy
 from tests.worker.conftest import StartWorker
-from tests.worker.working import Process, eventually
+from tests.worker.workers import WorkerProcess, eventually
 
 pytestmark = pytest.mark.fault
 AWAY_S = 6.0
@@ -27,7 +27,7 @@ def enqueue(queue: Queue, count: int, seconds: float | list[float] = 0.0) -> lis
     return [one.id for one in created if one.id is not None]
 
 
-def test_a_worker_outlives_its_network(dsn: str, queue: Queue, start_worker: StartWorker) -> None:
+def test_a_worker_survives_network_failures(dsn: str, queue: Queue, start_worker: StartWorker) -> None:
     with Proxy(dsn) as proxy:
         worker = start_worker(to=proxy.dsn, lease_s=1.5, call_timeout_s=1.0)
         worker.wait_for_ids("end", enqueue(queue, 5))
@@ -51,10 +51,10 @@ def test_a_worker_outlives_its_network(dsn: str, queue: Queue, start_worker: Sta
         proxy.stall()
         assert worker.stop() == ExitCode.FINISHED
     assert queue.status().waiting == 0
-    assert "Traceback" not in worker.said()
+    assert "Traceback" not in worker.log_text()
 
 
-def test_a_worker_that_starts_in_an_outage_waits_and_is_back_within_seconds(
+def test_a_worker_that_starts_in_an_outage_recovers_within_seconds(
     dsn: str, queue: Queue, start_worker: StartWorker
 ) -> None:
     with Proxy(dsn) as proxy:
@@ -69,14 +69,14 @@ def test_a_worker_that_starts_in_an_outage_waits_and_is_back_within_seconds(
             began = time.monotonic()
             worker.wait_for_ids("end", ids)
             assert time.monotonic() - began < 5.0
-            knocks = proxy.refused_at
-            pauses = [after - before for before, after in pairwise(knocks)]
+            refused_at = proxy.refused_at
+            pauses = [after - before for before, after in pairwise(refused_at)]
             assert max(pauses) < 3.0
             eventually(lambda: queue.status().leased == 0)
             proxy.refuse_connections()
         # Nor does an outage keep it from stopping.
         assert worker.stop() == ExitCode.FINISHED
-    said = worker.said()
+    said = worker.log_text()
     assert "Traceback" not in said
     assert said.index("no connection to") < said.index("again after") < said.index("working as")
     # The client's lines: two per outage, however often it was tried; the last one had only begun.
@@ -85,9 +85,7 @@ def test_a_worker_that_starts_in_an_outage_waits_and_is_back_within_seconds(
     assert "psycopg.pool" not in said
 
 
-def test_a_worker_told_to_stop_while_it_waits_for_its_database_stops(
-    dsn: str, start_worker: StartWorker
-) -> None:
+def test_a_worker_that_waits_for_its_database_can_be_stopped(dsn: str, start_worker: StartWorker) -> None:
     with Proxy(dsn) as proxy:
         proxy.refuse_connections()
         worker = start_worker(to=proxy.dsn)
@@ -95,26 +93,28 @@ def test_a_worker_told_to_stop_while_it_waits_for_its_database_stops(
         began = time.monotonic()
         assert worker.stop() == ExitCode.FINISHED
         assert time.monotonic() - began < 5.0
-    assert "working as" not in worker.said()
+    assert "working as" not in worker.log_text()
 
 
-def test_a_worker_stops_when_a_newer_version_breaks_with_it(
+def test_a_worker_stops_if_the_schema_is_too_new_for_it(
     queue: Queue, connect: Connect, start_worker: StartWorker
 ) -> None:
     mark = connect().execute("select obj_description('migration'::regclass)").fetchone()
     connect().execute("comment on table migration is 'lonnymq later 99 99'")
     worker = start_worker()
-    assert worker.ended() == ExitCode.UNUSABLE
-    assert "upgrade lonnymq" in worker.said()
-    assert "working as" not in worker.said()
+    assert worker.wait_for_exit() == ExitCode.UNUSABLE
+    assert "upgrade lonnymq" in worker.log_text()
+    assert "working as" not in worker.log_text()
     connect().execute(sql.SQL("comment on table migration is {}").format(*(mark or ())))
 
 
-def test_a_worker_outlives_its_database(own_server: Callable[..., EmbeddedServer], tmp_path: Path) -> None:
+def test_a_worker_survives_restarts_of_its_database(
+    own_server: Callable[..., EmbeddedServer], tmp_path: Path
+) -> None:
     server = own_server(fsync=False)
     queue = Queue(server.dsn)
     queue.install()
-    worker = Process(server.dsn, tmp_path / "worker.log", "on_loop", concurrency=4, lease_s=30)
+    worker = WorkerProcess(server.dsn, tmp_path / "worker.log", "on_loop", concurrency=4, lease_s=30)
     try:
         # One runs through both: its lease outlasts them, and its acknowledgement waits until it can be said.
         long = enqueue(queue, 1, seconds=3)
@@ -128,7 +128,7 @@ def test_a_worker_outlives_its_database(own_server: Callable[..., EmbeddedServer
         assert worker.stop() == ExitCode.FINISHED
         assert [event["attempt"] for event in worker.events("begin") if event["id"] in long] == [1]
         assert len(set(worker.ids("end"))) == len(worker.ids("end")) == 11
-        assert "Traceback" not in worker.said()
+        assert "Traceback" not in worker.log_text()
         assert queue.status().waiting == 0
         assert queue.check() == []
     finally:
@@ -136,14 +136,14 @@ def test_a_worker_outlives_its_database(own_server: Callable[..., EmbeddedServer
         queue.close()
 
 
-def test_a_standby_that_is_away_costs_no_leases(
+def test_an_unreachable_synchronous_standby_costs_no_leases(
     own_server: Callable[..., EmbeddedServer], tmp_path: Path
 ) -> None:
     """Commits wait for a synchronous standby; dequeues and heartbeats do not, and handlers run once."""
     server = own_server(fsync=False)
     queue = Queue(server.dsn)
     queue.install()
-    worker = Process(
+    worker = WorkerProcess(
         server.dsn, tmp_path / "worker.log", "on_loop", concurrency=2, lease_s=1.5, call_timeout_s=30
     )
     try:

@@ -28,10 +28,10 @@ from lonnymq import (
     current_async_message,
     current_message,
 )
-from tests.worker.working import drained, retrying, work, working
+from tests.worker.workers import handler_without_delay, run_worker, running_worker, wait_until_drained
 
 
-def test_a_return_completes_whatever_kind_of_function_handles(dsn: str) -> None:
+def test_a_message_is_completed_when_any_kind_of_function_returns(dsn: str) -> None:
     seen: dict[str, set[Any]] = {"loop": set(), "thread": set(), "object": set(), "hidden": set()}
 
     async def on_loop(message: AsyncMessage) -> str:
@@ -58,22 +58,22 @@ def test_a_return_completes_whatever_kind_of_function_handles(dsn: str) -> None:
         return later()
 
     for handler in (on_loop, in_thread, partial(OnLoop(), "object"), hidden):
-        worked = work(dsn, handler, *range(20))
+        worked = run_worker(dsn, handler, *range(20))
         assert worked.counts == {"completed": 20}
-        assert not worked.letters
+        assert not worked.dead_letters
     assert seen == {kind: set(range(20)) for kind in seen}
 
 
-def test_an_error_is_tried_again_and_after_the_last_attempt_its_traceback_is_kept(dsn: str) -> None:
+def test_an_error_is_retried_and_the_last_traceback_is_kept(dsn: str) -> None:
     attempts: list[int] = []
 
     def fails(message: Message) -> None:
         attempts.append(message.attempt)
         raise RuntimeError(f"the disk of attempt {message.attempt} is full\0\udcff")
 
-    worked = work(dsn, retrying(fails, max_attempts=3), 1)
+    worked = run_worker(dsn, handler_without_delay(fails, max_attempts=3), 1)
     assert worked.counts == {"deferred": 2, "buried": 1}
-    [letter] = worked.letters
+    [letter] = worked.dead_letters
     assert attempts == [1, 2, 3]
     assert letter.error is not None
     assert letter.error.startswith("Traceback")
@@ -82,19 +82,19 @@ def test_an_error_is_tried_again_and_after_the_last_attempt_its_traceback_is_kep
     assert "lonnymq/worker" not in letter.error
 
 
-def test_the_queue_counts_attempts_too(dsn: str, queue: Queue) -> None:
+def test_the_limit_of_a_channel_applies_without_one_of_the_handler(dsn: str, queue: Queue) -> None:
     queue.channel("a").set(max_attempts=2)
 
     async def fails(message: AsyncMessage) -> None:
         raise ValueError("x" * 50_000)
 
-    worked = work(dsn, retrying(fails), 1)
+    worked = run_worker(dsn, handler_without_delay(fails), 1)
     assert worked.counts == {"deferred": 1, "buried": 1}
-    assert worked.letters[0].attempts == 2
-    assert len(worked.letters[0].error or "") < 12_000
+    assert worked.dead_letters[0].attempts == 2
+    assert len(worked.dead_letters[0].error or "") < 12_000
 
 
-def test_a_handler_may_defer_with_a_state_or_bury(dsn: str) -> None:
+def test_a_handler_can_defer_with_a_state_or_bury(dsn: str) -> None:
     states: list[Any] = []
 
     async def in_steps(message: AsyncMessage) -> None:
@@ -109,18 +109,18 @@ def test_a_handler_may_defer_with_a_state_or_bury(dsn: str) -> None:
             case "unfit":
                 raise Defer(state=object())
 
-    worked = work(dsn, retrying(in_steps, max_attempts=5), "steps")
+    worked = run_worker(dsn, handler_without_delay(in_steps, max_attempts=5), "steps")
     assert states == [None, {"done": 1}, {"done": 2}]
     assert worked.counts == {"deferred": 2, "completed": 1}
-    worked = work(dsn, retrying(in_steps), "never")
-    assert [letter.error for letter in worked.letters] == ["no such video"]
-    worked = work(dsn, retrying(in_steps, max_attempts=2), "unfit")
+    worked = run_worker(dsn, handler_without_delay(in_steps), "never")
+    assert [letter.error for letter in worked.dead_letters] == ["no such video"]
+    worked = run_worker(dsn, handler_without_delay(in_steps, max_attempts=2), "unfit")
     assert worked.counts == {"deferred": 1, "buried": 1}
-    worked = work(dsn, retrying(in_steps, max_attempts=1), "waits")
-    assert worked.letters[-1].error == "not today"
+    worked = run_worker(dsn, handler_without_delay(in_steps, max_attempts=1), "waits")
+    assert worked.dead_letters[-1].error == "not today"
 
 
-def test_whatever_a_handler_raises_ends_its_attempt_only(dsn: str) -> None:
+def test_any_exception_of_a_handler_ends_only_its_attempt(dsn: str) -> None:
     class Strange(BaseException):
         pass
 
@@ -145,13 +145,16 @@ def test_whatever_a_handler_raises_ends_its_attempt_only(dsn: str) -> None:
     def in_thread(message: Message) -> None:
         on_loop(message).send(None)  # type: ignore[arg-type]
 
-    assert work(dsn, retrying(on_loop), *range(8)).counts == {"deferred": 7, "completed": 8}
+    assert run_worker(dsn, handler_without_delay(on_loop), *range(8)).counts == {
+        "deferred": 7,
+        "completed": 8,
+    }
     # Here the end of the coroutine is an error of its own, in every attempt.
-    worked = work(dsn, retrying(in_thread, max_attempts=2), *range(8))
+    worked = run_worker(dsn, handler_without_delay(in_thread, max_attempts=2), *range(8))
     assert worked.counts == {"deferred": 8, "buried": 8}
 
 
-def test_time_limits_end_an_attempt(dsn: str) -> None:
+def test_a_timeout_ends_an_attempt(dsn: str) -> None:
     told = threading.Event()
 
     async def on_loop(message: AsyncMessage) -> None:
@@ -164,16 +167,16 @@ def test_time_limits_end_an_attempt(dsn: str) -> None:
         told.set()
 
     for handler in (on_loop, in_thread):
-        worked = work(dsn, retrying(handler, timeout=0.2, max_attempts=1), 1)
+        worked = run_worker(dsn, handler_without_delay(handler, timeout=0.2, max_attempts=1), 1)
         assert worked.took_s < 20
-        letter = worked.letters[-1]
+        letter = worked.dead_letters[-1]
         assert (letter.error or "").endswith(f"{handler.__name__} took longer than 0.2 s")
     assert told.wait(10)
-    quick = work(dsn, retrying(lambda message: None, timeout=30), *range(10))
+    quick = run_worker(dsn, handler_without_delay(lambda message: None, timeout=30), *range(10))
     assert quick.counts == {"completed": 10}
 
 
-def test_batch_handlers_take_many_and_end_them_alike(dsn: str) -> None:
+def test_a_batch_handler_gives_all_its_messages_the_same_outcome(dsn: str) -> None:
     sizes: list[int] = []
 
     async def on_loop(messages: list[AsyncMessage]) -> None:
@@ -187,11 +190,11 @@ def test_batch_handlers_take_many_and_end_them_alike(dsn: str) -> None:
         assert current_message() is messages[0]
         sizes.append(len(messages))
 
-    worked = work(dsn, Handler(call=on_loop, is_batch=True), *range(60), batch_size=30, concurrency=2)
+    worked = run_worker(dsn, Handler(call=on_loop, is_batch=True), *range(60), batch_size=30, concurrency=2)
     assert worked.counts["deferred"] == 60
     assert worked.counts["completed"] + worked.counts["buried"] == 60
     assert 1 < max(sizes) <= 30
-    worked = work(dsn, Handler(call=in_thread, is_batch=True), *range(60), batch_size=7)
+    worked = run_worker(dsn, Handler(call=in_thread, is_batch=True), *range(60), batch_size=7)
     assert worked.counts == {"completed": 60}
     assert max(sizes[-9:]) <= 7
 
@@ -216,14 +219,14 @@ def test_the_current_message_and_context_are_those_of_the_attempt(dsn: str) -> N
         assert current_message() is message
 
     for handler in (on_loop, in_thread):
-        assert work(dsn, handler, *range(10), concurrency=1).counts == {"completed": 10}
+        assert run_worker(dsn, handler, *range(10), concurrency=1).counts == {"completed": 10}
     assert leaked == [None] * 20
     for current in (current_message, current_async_message):
         with pytest.raises(LonnyError, match="there is no current message"):
             current()
 
 
-def test_the_current_message_is_of_the_kind_that_its_code_can_use(dsn: str) -> None:
+def test_the_current_message_has_the_type_that_its_code_can_use(dsn: str) -> None:
     """The other kind would return a coroutine that nobody awaits, or block the loop."""
     seen: list[str] = []
 
@@ -254,12 +257,12 @@ def test_the_current_message_is_of_the_kind_that_its_code_can_use(dsn: str) -> N
 
     for handler in (on_loop, in_thread, hides):
         for middleware in ((), (around,)):
-            worked = work(dsn, retrying(handler, max_attempts=1), 1, middleware=middleware)
-            assert worked.counts == {"completed": 1}, worked.letters
+            worked = run_worker(dsn, handler_without_delay(handler, max_attempts=1), 1, middleware=middleware)
+            assert worked.counts == {"completed": 1}, worked.dead_letters
     assert seen == ["loop", "loop", "thread", "thread", "loop", "loop"]
 
 
-def test_middleware_goes_around_each_attempt(dsn: str) -> None:
+def test_middleware_runs_around_each_attempt(dsn: str) -> None:
     request: ContextVar[str] = ContextVar("request")
     trace: list[str] = []
     seen: list[str] = []
@@ -288,15 +291,15 @@ def test_middleware_goes_around_each_attempt(dsn: str) -> None:
     async def on_loop(message: AsyncMessage) -> None:
         seen.append(request.get())
 
-    worked = work(dsn, in_thread, 7, middleware=[outer, inner])
+    worked = run_worker(dsn, in_thread, 7, middleware=[outer, inner])
     assert worked.counts == {"deferred": 1, "completed": 1}
     assert trace == ["outer in", "inner in", "outer saw it", "outer in", "inner in", "inner out"]
-    worked = work(dsn, on_loop, "refused", 8, middleware=[outer, inner])
+    worked = run_worker(dsn, on_loop, "refused", 8, middleware=[outer, inner])
     assert worked.counts == {"buried": 1, "completed": 1}
     assert seen == ["request 7", "request 7", "request 8"]
 
 
-def test_routes_choose_and_refuse(dsn: str) -> None:
+def test_route_chooses_a_handler_or_buries_the_message(dsn: str) -> None:
     worked_by: list[str] = []
 
     class Routes:
@@ -314,13 +317,13 @@ def test_routes_choose_and_refuse(dsn: str) -> None:
         async def _even(self, messages: list[AsyncMessage]) -> None:
             worked_by.extend(["even"] * len(messages))
 
-    worked = work(dsn, Routes(), *range(10), "unknown", "broken")
+    worked = run_worker(dsn, Routes(), *range(10), "unknown", "broken")
     assert sorted(worked_by) == ["even"] * 6 + ["odd"] * 5
     assert worked.counts == {"completed": 11, "buried": 1, "deferred": 1}
-    assert worked.letters[0].error == "unknown task"
+    assert worked.dead_letters[0].error == "unknown task"
 
 
-def test_handlers_use_the_queue_from_either_world(dsn: str, queue: Queue) -> None:
+def test_async_and_plain_handlers_can_use_the_queue(dsn: str, queue: Queue) -> None:
     async def on_loop(message: AsyncMessage) -> None:
         if message.payload:
             await message.queue.enqueue("b", message.payload - 1)
@@ -329,8 +332,8 @@ def test_handlers_use_the_queue_from_either_world(dsn: str, queue: Queue) -> Non
         if message.payload:
             message.queue.enqueue("b", message.payload - 1)
 
-    assert work(dsn, on_loop, 5).counts == {"completed": 6}
-    assert work(dsn, in_thread, 5).counts == {"completed": 6}
+    assert run_worker(dsn, on_loop, 5).counts == {"completed": 6}
+    assert run_worker(dsn, in_thread, 5).counts == {"completed": 6}
 
     async def with_a_blocking_queue() -> None:
         worker = Worker(queue, in_thread)
@@ -345,7 +348,7 @@ def test_handlers_use_the_queue_from_either_world(dsn: str, queue: Queue) -> Non
     assert queue.status().waiting == 0
 
 
-def test_a_line_is_logged_per_outcome_and_only_trouble_is_loud(
+def test_each_attempt_is_logged_and_only_failures_as_warnings(
     dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def handle(message: AsyncMessage) -> None:
@@ -355,7 +358,7 @@ def test_a_line_is_logged_per_outcome_and_only_trouble_is_loud(
             raise OSError("disk full")
 
     with caplog.at_level(logging.DEBUG, "lonnymq.worker"):
-        work(dsn, retrying(handle, name="transcode"), "good", "bad", "flaky")
+        run_worker(dsn, handler_without_delay(handle, name="transcode"), "good", "bad", "flaky")
     lines = [record for record in caplog.records if hasattr(record, "outcome")]
     assert sorted((one.levelname, vars(one)["outcome"]) for one in lines) == [
         ("DEBUG", "completed"),
@@ -372,7 +375,7 @@ def test_a_line_is_logged_per_outcome_and_only_trouble_is_loud(
     assert "disk full" in deferred.getMessage()
 
 
-def test_what_is_no_handler_queue_or_setting_is_refused() -> None:
+def test_invalid_handlers_queues_and_settings_are_refused() -> None:
     def handle(message: Message) -> None: ...
 
     for make, argument in (
@@ -394,7 +397,7 @@ def test_what_is_no_handler_queue_or_setting_is_refused() -> None:
             make()
 
 
-def test_an_asyncio_pool_has_no_blocking_twin(dsn: str) -> None:
+def test_a_plain_handler_cannot_use_a_queue_with_an_asyncio_pool(dsn: str) -> None:
     def in_thread(message: Message) -> None:
         message.queue.enqueue("b", 1)
 
@@ -418,7 +421,7 @@ def test_an_asyncio_pool_has_no_blocking_twin(dsn: str) -> None:
     asyncio.run(scenario())
 
 
-def test_a_handler_that_cancels_its_task_cancels_no_other(dsn: str) -> None:
+def test_a_handler_that_cancels_its_task_cancels_no_other_handler(dsn: str) -> None:
     """Slots are tasks for many messages: what is meant for one of them must not reach the next."""
 
     async def on_loop(message: AsyncMessage) -> None:
@@ -433,14 +436,17 @@ def test_a_handler_that_cancels_its_task_cancels_no_other(dsn: str) -> None:
                 await asyncio.sleep(0)
 
     async def scenario() -> None:
-        async with AsyncQueue(dsn) as queue, working(queue, Handler(call=on_loop), concurrency=1) as worker:
+        async with (
+            AsyncQueue(dsn) as queue,
+            running_worker(queue, Handler(call=on_loop), concurrency=1) as worker,
+        ):
             for payload in ("at its end", "plain", "after its end"):
                 await queue.enqueue("a", payload)
-            await drained(queue)
+            await wait_until_drained(queue)
             await asyncio.sleep(0.2)
             for _ in range(3):
                 await queue.enqueue("a", "plain")
-            await drained(queue)
+            await wait_until_drained(queue)
         assert worker.counts == {"completed": 6}
 
     asyncio.run(scenario())

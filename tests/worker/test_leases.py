@@ -12,7 +12,13 @@ from psycopg import conninfo, sql
 
 from lonnymq import AsyncMessage, AsyncQueue, Handler, Message, NewMessage
 from tests.conftest import Connect
-from tests.worker.working import PATIENCE_S, drained, eventually, retrying, working
+from tests.worker.workers import (
+    TIMEOUT_S,
+    eventually,
+    handler_without_delay,
+    running_worker,
+    wait_until_drained,
+)
 
 
 def calls_of(connect: Connect, function: str) -> int:
@@ -24,7 +30,7 @@ def calls_of(connect: Connect, function: str) -> int:
     return int(row[0])
 
 
-def test_heartbeats_keep_all_leases_in_one_call_each_time(dsn: str, connect: Connect) -> None:
+def test_one_heartbeat_call_extends_all_leases(dsn: str, connect: Connect) -> None:
     name = conninfo.conninfo_to_dict(dsn)["dbname"]
     connect().execute(
         sql.SQL("alter database {} set track_functions = 'pl'").format(sql.Identifier(str(name)))
@@ -45,8 +51,8 @@ def test_heartbeats_keep_all_leases_in_one_call_each_time(dsn: str, connect: Con
     async def scenario() -> None:
         async with AsyncQueue(dsn) as queue:
             await queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(40)])
-            async with working(queue, Both(), concurrency=40, lease_s=4) as worker:
-                await drained(queue)
+            async with running_worker(queue, Both(), concurrency=40, lease_s=4) as worker:
+                await wait_until_drained(queue)
             assert worker.counts == {"completed": 40}
 
     asyncio.run(scenario())
@@ -61,15 +67,15 @@ async def one_running(dsn: str, handler: Any, **settings: Any) -> AsyncIterator[
     """A worker with one message, at work."""
     async with AsyncQueue(dsn) as queue:
         await queue.enqueue("a", 1, max_attempts=5)
-        async with working(queue, handler, lease_s=1.5, concurrency=1, **settings) as worker:
-            async with asyncio.timeout(PATIENCE_S):
+        async with running_worker(queue, handler, lease_s=1.5, concurrency=1, **settings) as worker:
+            async with asyncio.timeout(TIMEOUT_S):
                 while not (await queue.status()).leased:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
             yield worker, queue
 
 
 async def count(worker: Any, outcome: str) -> None:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while not worker.counts[outcome]:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
@@ -85,7 +91,7 @@ def steal(connect: Connect) -> int:
     return int(row[1])
 
 
-def test_a_lost_lease_cancels_an_async_handler_and_nothing_is_acknowledged(
+def test_a_lost_lease_cancels_an_async_handler_without_acknowledgement(
     dsn: str, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     ended: list[str] = []
@@ -99,57 +105,57 @@ def test_a_lost_lease_cancels_an_async_handler_and_nothing_is_acknowledged(
             raise
 
     async def scenario() -> None:
-        async with one_running(dsn, retrying(on_loop)) as (worker, queue):
+        async with one_running(dsn, handler_without_delay(on_loop)) as (worker, queue):
             token = await asyncio.to_thread(steal, connect)
             await count(worker, "lease_lost")
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 while not ended:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
             leases = connect().execute("select token, worker from lease").fetchall()
             assert leases == [(token, "thief")]
             connect().execute("select message_complete(array[message_id], array[token]) from lease")
-            await drained(queue)
+            await wait_until_drained(queue)
         assert worker.counts == {"lease_lost": 1}
 
     asyncio.run(scenario())
     assert "lease_lost message" in caplog.text
 
 
-def test_a_lost_lease_raises_a_flag_for_a_handler_in_a_thread(dsn: str, connect: Connect) -> None:
+def test_a_handler_in_a_thread_sees_that_its_lease_is_lost(dsn: str, connect: Connect) -> None:
     saw_it = threading.Event()
 
     def in_thread(message: Message) -> None:
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + TIMEOUT_S
         while not message.is_lost and time.monotonic() < until:
             time.sleep(0.01)
         if message.is_lost:
             saw_it.set()
 
     async def scenario() -> None:
-        async with one_running(dsn, retrying(in_thread)) as (worker, queue):
+        async with one_running(dsn, handler_without_delay(in_thread)) as (worker, queue):
             await asyncio.to_thread(steal, connect)
-            assert await asyncio.to_thread(saw_it.wait, PATIENCE_S)
+            assert await asyncio.to_thread(saw_it.wait, TIMEOUT_S)
             connect().execute("select message_complete(array[message_id], array[token]) from lease")
-            await drained(queue)
+            await wait_until_drained(queue)
         assert worker.counts == {"lease_lost": 1}
 
     asyncio.run(scenario())
 
 
-def test_a_cancelled_message_stops_its_handler_and_leaves_its_place(dsn: str, connect: Connect) -> None:
+def test_cancelling_a_message_stops_its_handler_and_ends_its_lease(dsn: str, connect: Connect) -> None:
     async def on_loop(message: AsyncMessage) -> None:
         await asyncio.sleep(60)
 
     def in_thread(message: Message) -> None:
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + TIMEOUT_S
         while not message.is_lost and time.monotonic() < until:
             time.sleep(0.01)
 
     async def scenario(handler: Any) -> None:
-        async with one_running(dsn, retrying(handler)) as (worker, queue):
+        async with one_running(dsn, handler_without_delay(handler)) as (worker, queue):
             ids = [row[0] for row in connect().execute("select id from message").fetchall()]
             assert await queue.cancel(ids) == ["cancelled"]
-            await drained(queue)
+            await wait_until_drained(queue)
         assert worker.counts["cancelled"] >= 1
         assert set(worker.counts) == {"cancelled"}
 
@@ -158,7 +164,7 @@ def test_a_cancelled_message_stops_its_handler_and_leaves_its_place(dsn: str, co
     assert connect().execute("select count(*) from lease").fetchone() == (0,)
 
 
-def test_a_handler_that_blocks_the_loop_is_named_and_loses_at_most_its_lease(
+def test_a_handler_that_blocks_the_loop_is_logged_and_only_loses_its_lease(
     dsn: str, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its lease ends while it blocks, another worker takes the message: only that one may complete it."""
@@ -168,16 +174,16 @@ def test_a_handler_that_blocks_the_loop_is_named_and_loses_at_most_its_lease(
     async def blocks(message: AsyncMessage) -> None:
         attempts.append(message.attempt)
         begun.set()
-        assert taken.wait(PATIENCE_S)
+        assert taken.wait(TIMEOUT_S)
         time.sleep(1)  # noqa: ASYNC251 - on purpose
 
     async def scenario() -> None:
         async with AsyncQueue(dsn) as queue:
             await queue.enqueue("a", 1)
-            async with working(queue, retrying(blocks), lease_s=0.9) as worker:
+            async with running_worker(queue, handler_without_delay(blocks), lease_s=0.9) as worker:
                 await asyncio.to_thread(take_over, connect, begun, taken)
                 await count(worker, "lease_lost")
-                await drained(queue)
+                await wait_until_drained(queue)
             assert worker.counts == {"lease_lost": 1}
 
     asyncio.run(scenario())
@@ -188,7 +194,7 @@ def test_a_handler_that_blocks_the_loop_is_named_and_loses_at_most_its_lease(
 def take_over(connect: Connect, begun: threading.Event, taken: threading.Event) -> None:
     """Wait for the lease of another to end by itself, lease the message, and complete it."""
     thief = connect()
-    assert begun.wait(PATIENCE_S)
+    assert begun.wait(TIMEOUT_S)
 
     def leased() -> Any:
         row = thief.execute("select message_id, token from message_dequeue(1, 60000, 'thief')").fetchone()

@@ -28,14 +28,20 @@ from lonnymq.worker import timeouts
 from tests.conftest import Connect
 from tests.proxy import Proxy
 from tests.worker.conftest import StartWorker
-from tests.worker.working import PATIENCE_S, Process, drained, retrying, working
+from tests.worker.workers import (
+    TIMEOUT_S,
+    WorkerProcess,
+    handler_without_delay,
+    running_worker,
+    wait_until_drained,
+)
 
 MEGABYTE = 1_000_000
 
 
 async def until(condition: Any, what: str) -> None:
     """Wait until it holds; it may be a coroutine function."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while True:
         found = condition()
         if (await found) if asyncio.iscoroutine(found) else found:
@@ -45,7 +51,9 @@ async def until(condition: Any, what: str) -> None:
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-def test_a_full_worker_gives_back_what_it_cannot_start(dsn: str, connect: Connect, is_async: bool) -> None:
+def test_a_busy_worker_gives_back_messages_that_it_cannot_start(
+    dsn: str, connect: Connect, is_async: bool
+) -> None:
     """Handlers that hang keep their own messages, and nobody else's."""
     release = threading.Event()
     begun: list[int] = []
@@ -58,7 +66,7 @@ def test_a_full_worker_gives_back_what_it_cannot_start(dsn: str, connect: Connec
 
     def hangs_in_thread(message: Message) -> None:
         begun.append(message.id)
-        release.wait(PATIENCE_S)
+        release.wait(TIMEOUT_S)
 
     async def works(message: AsyncMessage) -> None:
         assert (message.attempt, message.suspicion) == (1, 0)
@@ -75,7 +83,7 @@ def test_a_full_worker_gives_back_what_it_cannot_start(dsn: str, connect: Connec
                 [NewMessage(channel=f"c{n % 3}", payload=n) for n in range(12)]
             )
             handler = hangs if is_async else hangs_in_thread
-            async with working(queue, handler, concurrency=2, prefetch=8, name="full") as full:
+            async with running_worker(queue, handler, concurrency=2, prefetch=8, name="full") as full:
                 await until(lambda: len(begun) == 2, "two began")
 
                 async def has_given_back() -> bool:
@@ -87,7 +95,7 @@ def test_a_full_worker_gives_back_what_it_cannot_start(dsn: str, connect: Connec
                 for _ in range(30):
                     assert await leased() == 2
                     await asyncio.sleep(0.01)
-                async with working(queue, works):
+                async with running_worker(queue, works):
                     await until(
                         lambda: sum(map(len, quick.values())) == 10, "another worker works the others"
                     )
@@ -98,13 +106,13 @@ def test_a_full_worker_gives_back_what_it_cannot_start(dsn: str, connect: Connec
                 assert all(ids == sorted(ids) for ids in quick.values())
                 assert full.counts == {"given_back": given_back}
                 release.set()
-                await drained(queue)
+                await wait_until_drained(queue)
             assert full.counts["completed"] == 2
 
     asyncio.run(scenario())
 
 
-def test_large_contents_stay_within_the_budget(dsn: str) -> None:
+def test_large_contents_stay_within_the_memory_budget(dsn: str) -> None:
     running: set[int] = set()
     most = 0
 
@@ -120,8 +128,8 @@ def test_large_contents_stay_within_the_budget(dsn: str) -> None:
         async with AsyncQueue(dsn) as queue:
             for n in range(12):
                 await queue.enqueue(f"c{n % 3}", "x" * MEGABYTE)
-            async with working(queue, handle, concurrency=8, max_bytes=int(2.5 * MEGABYTE)) as worker:
-                await drained(queue)
+            async with running_worker(queue, handle, concurrency=8, max_bytes=int(2.5 * MEGABYTE)) as worker:
+                await wait_until_drained(queue)
             assert worker.counts["completed"] == 12
             assert worker.counts["deferred"] == worker.counts["lease_lost"] == 0
 
@@ -129,10 +137,10 @@ def test_large_contents_stay_within_the_budget(dsn: str) -> None:
     assert most <= 2
 
 
-def test_memory_is_bounded_by_the_budget(queue: Queue, start_worker: StartWorker) -> None:
+def test_memory_is_bounded_by_max_bytes(queue: Queue, start_worker: StartWorker) -> None:
     """Forty contents of eight megabytes, ten slots: without a bound they take 240 MB and more at a time."""
 
-    def peak_mb(worker: Process) -> int:
+    def peak_mb(worker: WorkerProcess) -> int:
         status = Path(f"/proc/{worker.pid}/status").read_text()
         return int(status.partition("VmHWM:")[2].split()[0]) // 1024
 
@@ -146,7 +154,7 @@ def test_memory_is_bounded_by_the_budget(queue: Queue, start_worker: StartWorker
     assert peak_mb(worker) - before_mb < 130
 
 
-def test_a_message_larger_than_the_budget_runs_alone(dsn: str) -> None:
+def test_a_message_larger_than_max_bytes_runs_alone(dsn: str) -> None:
     running: list[int] = []
     beside: dict[int, int] = {}
 
@@ -164,8 +172,8 @@ def test_a_message_larger_than_the_budget_runs_alone(dsn: str) -> None:
                 await queue.enqueue(f"small-{n % 3}", "small")
                 if n % 5 == 2:
                     await queue.enqueue("large", "x" * MEGABYTE)
-            async with working(queue, handle, concurrency=4, max_bytes=MEGABYTE // 2) as worker:
-                await drained(queue)
+            async with running_worker(queue, handle, concurrency=4, max_bytes=MEGABYTE // 2) as worker:
+                await wait_until_drained(queue)
             assert worker.counts["completed"] == 24
 
     asyncio.run(scenario())
@@ -173,7 +181,7 @@ def test_a_message_larger_than_the_budget_runs_alone(dsn: str) -> None:
     assert beside[5] > 1
 
 
-def test_large_contents_over_a_slow_link_are_worked_and_spend_no_attempt(dsn: str, connect: Connect) -> None:
+def test_large_contents_over_a_slow_connection_spend_no_extra_attempt(dsn: str, connect: Connect) -> None:
     """Reading all of them takes several leases; each is worked when it is there, and so are small ones."""
     large: list[tuple[int, int]] = []
     small: list[float] = []
@@ -191,12 +199,12 @@ def test_large_contents_over_a_slow_link_are_worked_and_spend_no_attempt(dsn: st
                     [NewMessage(channel="large", payload="x" * 400_000) for _ in range(8)]
                 )
                 proxy.bytes_per_s = 400_000.0
-                async with working(proxy.dsn, handle, lease_s=5, call_timeout_s=2.0) as worker:
+                async with running_worker(proxy.dsn, handle, lease_s=5, call_timeout_s=2.0) as worker:
                     began = time.monotonic()
                     for _ in range(8):
                         await queue.enqueue("small", "small")
                         await asyncio.sleep(0.5)
-                    await drained(queue)
+                    await wait_until_drained(queue)
                     took_s = time.monotonic() - began
                 assert worker.counts["completed"] == 16
                 assert worker.counts["lease_lost"] == worker.counts["buried"] == 0
@@ -207,7 +215,7 @@ def test_large_contents_over_a_slow_link_are_worked_and_spend_no_attempt(dsn: st
     assert len(small) == 8
 
 
-def test_a_client_on_a_slow_link_gets_what_it_can_read_in_time(dsn: str) -> None:
+def test_a_client_with_a_slow_connection_gets_what_it_can_read_in_time(dsn: str) -> None:
     async def scenario() -> None:
         with Proxy(dsn) as proxy:
             async with AsyncQueue(dsn) as producer, AsyncQueue(proxy.dsn) as queue:
@@ -227,7 +235,7 @@ def test_a_client_on_a_slow_link_gets_what_it_can_read_in_time(dsn: str) -> None
 
 
 @pytest.mark.parametrize("is_pool", [True, False])
-def test_handlers_that_use_up_a_shared_pool_do_not_cost_leases(
+def test_handlers_that_exhaust_a_shared_pool_lose_no_leases(
     dsn: str, connect: Connect, is_pool: bool
 ) -> None:
     """Twelve handlers wait for a key in the pool of their worker's queue, for longer than a lease."""
@@ -240,7 +248,7 @@ def test_handlers_that_use_up_a_shared_pool_do_not_cost_leases(
 
     async def scenario(queue: AsyncQueue) -> None:
         await queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(12)])
-        async with working(queue, waits, concurrency=12, lease_s=1.5) as worker:
+        async with running_worker(queue, waits, concurrency=12, lease_s=1.5) as worker:
             await until(lambda: blocked(connect) == 3, "all connections of the pool wait")
             await asyncio.sleep(4)
             assert worker.counts.total() == 0
@@ -262,7 +270,7 @@ def test_handlers_that_use_up_a_shared_pool_do_not_cost_leases(
     asyncio.run(either())
 
 
-def test_a_connection_that_a_pool_could_not_configure_is_closed(dsn: str) -> None:
+def test_a_connection_that_a_pool_cannot_configure_is_closed(dsn: str) -> None:
     made: list[AsyncConnection[Any]] = []
 
     async def configure(connection: AsyncConnection[Any]) -> None:
@@ -294,7 +302,7 @@ def blocked(connect: Connect) -> int:
     return int(row[0])
 
 
-def test_a_call_that_is_cut_off_while_it_sends_does_not_end_the_worker(
+def test_a_call_interrupted_while_sending_does_not_stop_the_worker(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A large state is half sent when the link stands still, for longer than a call may take."""
@@ -310,11 +318,11 @@ def test_a_call_that_is_cut_off_while_it_sends_does_not_end_the_worker(
     async def scenario() -> None:
         async with AsyncQueue(dsn) as queue:
             await queue.enqueue("a", "large")
-            async with working(proxy.dsn, handle, lease_s=60, call_timeout_s=0.5) as worker:
+            async with running_worker(proxy.dsn, handle, lease_s=60, call_timeout_s=0.5) as worker:
                 await until(lambda: len(states) == 1, "it ran")
                 await queue.enqueue("b", "small")
                 await until(lambda: len(states) == 3, "both came, the large one with its state")
-                await drained(queue)
+                await wait_until_drained(queue)
             assert worker.counts["completed"] == 2
 
     with Proxy(dsn) as proxy:
@@ -322,17 +330,17 @@ def test_a_call_that_is_cut_off_while_it_sends_does_not_end_the_worker(
     assert sorted(states) == [0, 0, 8 * MEGABYTE]
 
 
-def test_a_handler_that_timed_out_in_its_thread_does_not_delay_the_end(dsn: str) -> None:
+def test_a_handler_that_timed_out_in_a_thread_does_not_delay_shutdown(dsn: str) -> None:
     release = threading.Event()
 
     def hangs(message: Message) -> None:
-        release.wait(PATIENCE_S)
+        release.wait(TIMEOUT_S)
 
     async def scenario() -> float:
         async with AsyncQueue(dsn) as queue:
             await queue.enqueue("a", 1)
-            async with working(
-                queue, retrying(hangs, timeout=0.1, max_attempts=1), shutdown_s=PATIENCE_S
+            async with running_worker(
+                queue, handler_without_delay(hangs, timeout=0.1, max_attempts=1), shutdown_s=TIMEOUT_S
             ) as worker:
                 await until(lambda: worker.counts["buried"] == 1, "its time was over")
                 began = time.monotonic()
@@ -348,21 +356,21 @@ def test_a_message_cancelled_while_it_runs_is_counted_once(dsn: str) -> None:
 
     async def handle(message: AsyncMessage) -> None:
         begun.set()
-        await asyncio.sleep(PATIENCE_S)
+        await asyncio.sleep(TIMEOUT_S)
 
     async def scenario() -> None:
         async with AsyncQueue(dsn) as queue:
             created = await queue.enqueue("a", 1)
-            async with working(queue, handle, lease_s=0.6) as worker:
+            async with running_worker(queue, handle, lease_s=0.6) as worker:
                 await begun.wait()
                 await queue.cancel([created.id or 0])
-                await drained(queue)
+                await wait_until_drained(queue)
             assert worker.counts == {"cancelled": 1}
 
     asyncio.run(scenario())
 
 
-def test_what_goes_back_does_not_lose_its_place_to_what_came_later(dsn: str) -> None:
+def test_messages_that_are_given_back_keep_their_order(dsn: str) -> None:
     """Leased ahead in two replies: if the older ones go back, so do the younger ones of the channel."""
     order: list[int] = []
 
@@ -379,7 +387,7 @@ def test_what_goes_back_does_not_lose_its_place_to_what_came_later(dsn: str) -> 
                 await queue.enqueue("a", {"n": count, "seconds": one})
                 count += 1
 
-        async with AsyncQueue(dsn) as queue, working(queue, handle, concurrency=1, prefetch=50):
+        async with AsyncQueue(dsn) as queue, running_worker(queue, handle, concurrency=1, prefetch=50):
             for _ in range(5):
                 await put(*[0.001] * 30)
                 await asyncio.sleep(0.05)
@@ -393,7 +401,7 @@ def test_what_goes_back_does_not_lose_its_place_to_what_came_later(dsn: str) -> 
     assert order == sorted(order)
 
 
-def test_a_locked_lease_does_not_hold_up_the_acknowledgements_of_others(dsn: str) -> None:
+def test_a_locked_lease_does_not_delay_other_acknowledgements(dsn: str) -> None:
     """A handler in a thread completes in a transaction that it keeps open, and its time is over."""
     release = threading.Event()
     ended = 0
@@ -401,7 +409,7 @@ def test_a_locked_lease_does_not_hold_up_the_acknowledgements_of_others(dsn: str
     def holds(message: Message) -> None:
         with psycopg.connect(dsn) as connection:
             message.complete(connection=connection)
-            release.wait(PATIENCE_S)
+            release.wait(TIMEOUT_S)
 
     async def quick(message: AsyncMessage) -> None:
         nonlocal ended
@@ -416,7 +424,7 @@ def test_a_locked_lease_does_not_hold_up_the_acknowledgements_of_others(dsn: str
         async with AsyncQueue(dsn) as queue:
             await queue.channel("capped").set(max_concurrency=1)
             await queue.enqueue("holder", 1)
-            async with working(queue, Both()) as worker:
+            async with running_worker(queue, Both()) as worker:
                 await asyncio.sleep(1)
                 await queue.enqueue_many([NewMessage(channel="capped", payload=n) for n in range(100)])
                 # One after the other, each acknowledged before the next is released.
@@ -424,7 +432,7 @@ def test_a_locked_lease_does_not_hold_up_the_acknowledgements_of_others(dsn: str
                 await until(lambda: ended == 100, "the others are worked")
                 took_s = time.monotonic() - began
                 release.set()
-                await drained(queue)
+                await wait_until_drained(queue)
             # At one per second, as long as a busy one is asked about, it would be 100.
             assert took_s < 50
             assert worker.counts["completed"] == 101
@@ -432,7 +440,7 @@ def test_a_locked_lease_does_not_hold_up_the_acknowledgements_of_others(dsn: str
     asyncio.run(scenario())
 
 
-def test_a_thread_that_nobody_awaits_any_more_does_not_take_the_next_job(dsn: str, queue: Queue) -> None:
+def test_a_thread_whose_result_is_not_awaited_gets_no_other_job(dsn: str, queue: Queue) -> None:
     """Middleware with a time limit of its own leaves its threads behind."""
     release = threading.Event()
     called: list[Any] = []
@@ -440,7 +448,7 @@ def test_a_thread_that_nobody_awaits_any_more_does_not_take_the_next_job(dsn: st
     def handle(message: Message) -> None:
         called.append(message.payload)
         if message.payload == "hang":
-            release.wait(PATIENCE_S)
+            release.wait(TIMEOUT_S)
 
     async def limited(message: AsyncMessage, call: Any) -> None:
         async with asyncio.timeout(0.3):
@@ -448,7 +456,10 @@ def test_a_thread_that_nobody_awaits_any_more_does_not_take_the_next_job(dsn: st
 
     async def scenario() -> None:
         handler = Handler(call=handle, retry=Retry(first_s=1000))
-        async with AsyncQueue(dsn) as client, working(client, handler, [limited], concurrency=2) as worker:
+        async with (
+            AsyncQueue(dsn) as client,
+            running_worker(client, handler, [limited], concurrency=2) as worker,
+        ):
             for _ in range(2):
                 await client.enqueue("bad", "hang")
             await until(lambda: worker.counts["deferred"] == 2, "both were given up")
@@ -462,7 +473,7 @@ def test_a_thread_that_nobody_awaits_any_more_does_not_take_the_next_job(dsn: st
     queue.cancel([one.id for one in queue.peek("bad")])
 
 
-def test_states_are_part_of_the_budget(dsn: str) -> None:
+def test_states_count_toward_the_memory_budget(dsn: str) -> None:
     """While the states of ended attempts wait to be sent, no more messages are fetched."""
     begun = 0
 
@@ -476,7 +487,7 @@ def test_states_are_part_of_the_budget(dsn: str) -> None:
         async with AsyncQueue(dsn) as queue:
             await queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(40)])
             with Proxy(dsn) as proxy:
-                async with working(proxy.dsn, handle, concurrency=4, max_bytes=4 * MEGABYTE) as worker:
+                async with running_worker(proxy.dsn, handle, concurrency=4, max_bytes=4 * MEGABYTE) as worker:
                     await until(lambda: begun >= 4, "some have begun")
                     proxy.stall()
                     await asyncio.sleep(1)
@@ -487,7 +498,7 @@ def test_states_are_part_of_the_budget(dsn: str) -> None:
     asyncio.run(scenario())
 
 
-def test_a_content_of_nearly_the_budget_is_not_kept_out_by_smaller_ones(dsn: str) -> None:
+def test_a_content_of_almost_max_bytes_is_not_starved_by_smaller_ones(dsn: str) -> None:
     begun: list[int] = []
     is_over = False
 
@@ -503,18 +514,18 @@ def test_a_content_of_nearly_the_budget_is_not_kept_out_by_smaller_ones(dsn: str
         async with AsyncQueue(dsn) as queue:
             for _ in range(8):
                 await queue.enqueue("small", "x" * 110_000)
-            async with working(queue, handle, concurrency=10, max_bytes=MEGABYTE + 100_000):
+            async with running_worker(queue, handle, concurrency=10, max_bytes=MEGABYTE + 100_000):
                 await until(lambda: len(begun) > 8, "the flow")
                 await queue.enqueue("large", "x" * MEGABYTE)
                 await until(lambda: MEGABYTE in begun, "the large one")
                 is_over = True
-                await drained(queue)
+                await wait_until_drained(queue)
 
     asyncio.run(scenario())
     assert begun.count(MEGABYTE) == 1
 
 
-def test_handlers_that_take_all_threads_of_the_loop_do_not_cost_leases(dsn: str) -> None:
+def test_handlers_that_use_all_threads_of_the_loop_lose_no_leases(dsn: str) -> None:
     """The driver resolves the names of servers in these threads; heartbeats must be able to connect again."""
     release = threading.Event()
     begun = 0
@@ -522,20 +533,20 @@ def test_handlers_that_take_all_threads_of_the_loop_do_not_cost_leases(dsn: str)
     async def handle(message: AsyncMessage) -> None:
         nonlocal begun
         begun += 1
-        await asyncio.to_thread(release.wait, PATIENCE_S)
+        await asyncio.to_thread(release.wait, TIMEOUT_S)
 
     async def scenario() -> None:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
         async with AsyncQueue(dsn) as queue:
             await queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(6)])
             by_name = conninfo.make_conninfo(proxy.dsn, host="localhost")
-            async with working(by_name, handle, concurrency=6, lease_s=2) as worker:
+            async with running_worker(by_name, handle, concurrency=6, lease_s=2) as worker:
                 await until(lambda: begun == 6, "all threads are taken")
                 proxy.reset_connections()
                 await asyncio.sleep(5)
                 assert worker.counts.total() == 0
                 release.set()
-                await drained(queue)
+                await wait_until_drained(queue)
             assert worker.counts == {"completed": 6}
 
     with Proxy(dsn) as proxy:

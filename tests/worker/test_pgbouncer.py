@@ -16,7 +16,7 @@ from psycopg import conninfo
 from lonnymq import ClientSettings, ExitCode, NewMessage, Queue, SessionNotKept, WrongIsolationLevel
 from tests.conftest import Connect
 from tests.worker.conftest import StartWorker
-from tests.worker.working import eventually
+from tests.worker.workers import eventually
 
 # As the page for operators says it.
 CLIENT = {"listen": False, "prepare_threshold": None}
@@ -104,12 +104,14 @@ def test_workers_and_producers_share_few_sessions(
         assert 1 <= sessions[0] <= SESSIONS
         for worker in workers:
             assert worker.stop() == ExitCode.FINISHED
-            assert "fails" not in worker.said()
-            assert "lease_lost" not in worker.said()
+            assert "fails" not in worker.log_text()
+            assert "lease_lost" not in worker.log_text()
         assert queue.status().waiting == 0
 
 
-def test_without_its_settings_the_error_names_them(bouncer: str, start_worker: StartWorker) -> None:
+def test_without_the_settings_for_pgbouncer_the_error_names_them(
+    bouncer: str, start_worker: StartWorker
+) -> None:
     def preparing() -> Queue:
         return Queue(bouncer, settings=ClientSettings(prepare_threshold=0, pool_max_size=1))
 
@@ -128,9 +130,9 @@ def test_without_its_settings_the_error_names_them(bouncer: str, start_worker: S
                 first.status()
         # By now each session has a statement of the name that a worker gives to its first.
         worker = start_worker(to=bouncer, client={"prepare_threshold": 0})
-        assert worker.ended() == ExitCode.UNUSABLE
-        assert "ClientSettings(prepare_threshold=None, listen=False)" in worker.said()
-        assert "Traceback" not in worker.said()
+        assert worker.wait_for_exit() == ExitCode.UNUSABLE
+        assert "ClientSettings(prepare_threshold=None, listen=False)" in worker.log_text()
+        assert "Traceback" not in worker.log_text()
 
 
 def set_defaults(dsn: str, connect: Connect, **defaults: str) -> str:
@@ -146,7 +148,7 @@ def set_defaults(dsn: str, connect: Connect, **defaults: str) -> str:
 
 
 @pytest.mark.parametrize("mode", ["session"])
-def test_in_session_mode_a_databases_defaults_do_not_matter(bouncer: str, connect: Connect) -> None:
+def test_in_session_mode_the_defaults_of_a_database_do_not_matter(bouncer: str, connect: Connect) -> None:
     name = set_defaults(bouncer, connect, default_transaction_isolation="serializable", array_nulls="off")
     with Queue(bouncer) as queue:
         queue.enqueue_many([NewMessage(channel="a", payload=1), NewMessage(channel="a", payload=2, delay=0)])
@@ -154,7 +156,7 @@ def test_in_session_mode_a_databases_defaults_do_not_matter(bouncer: str, connec
     connect().execute(f"alter database {name} reset all".encode())
 
 
-def test_in_transaction_mode_nothing_is_set_on_sessions_of_others(bouncer: str, connect: Connect) -> None:
+def test_in_transaction_mode_sessions_of_other_clients_stay_unchanged(bouncer: str, connect: Connect) -> None:
     name = set_defaults(bouncer, connect, default_transaction_isolation="serializable")
     with Queue(bouncer, settings=ClientSettings(**CLIENT)) as queue:  # type: ignore[arg-type]
         queue.enqueue("a", 1)

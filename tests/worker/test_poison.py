@@ -9,7 +9,7 @@ import pytest
 
 from lonnymq import ExitCode, NewMessage, Queue
 from tests.worker.conftest import StartWorker
-from tests.worker.working import Process, eventually
+from tests.worker.workers import WorkerProcess, eventually
 
 pytestmark = pytest.mark.fault
 
@@ -31,7 +31,7 @@ class Restarted:
 
     def __init__(self, start: StartWorker, **settings: Any) -> None:
         self._start = partial(start, **settings)
-        self._processes: list[Process] = [self._start()]
+        self._processes: list[WorkerProcess] = [self._start()]
 
     @property
     def deaths(self) -> int:
@@ -50,7 +50,7 @@ class Restarted:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("death", ["kill", "block"])
-def test_innocent_messages_run_and_the_one_that_kills_is_buried(
+def test_a_message_that_kills_its_process_is_buried_and_others_complete(
     queue: Queue, start_worker: StartWorker, death: str
 ) -> None:
     """Nine innocent ones of its own channel and of others, in one process with the guilty one."""
@@ -81,7 +81,7 @@ def test_innocent_messages_run_and_the_one_that_kills_is_buried(
         assert worker.stop() in (ExitCode.FINISHED, ExitCode.INTERRUPTED)
 
 
-def test_a_message_that_has_ended_does_not_pay_for_the_next(queue: Queue, start_worker: StartWorker) -> None:
+def test_a_finished_message_is_not_blamed_for_the_next_one(queue: Queue, start_worker: StartWorker) -> None:
     """It returns, and the next one kills the process before the completion is sent, again and again."""
     innocent = enqueue(queue, "a", 1, "sleep", seconds=0.0)
     enqueue(queue, "b", 3, "kill")
@@ -96,7 +96,7 @@ def test_a_message_that_has_ended_does_not_pay_for_the_next(queue: Queue, start_
     assert {letter.channel for letter in queue.dead().list()} == {"b"}
 
 
-def test_a_suspect_waits_until_its_process_is_empty(queue: Queue, start_worker: StartWorker) -> None:
+def test_a_suspect_message_waits_until_its_process_is_empty(queue: Queue, start_worker: StartWorker) -> None:
     """It runs alone although others ran when it came, and they go on afterwards."""
     suspects = enqueue(queue, "a", 2, "sleep", seconds=0.5)
     for _ in range(2):
@@ -120,7 +120,9 @@ def test_a_suspect_waits_until_its_process_is_empty(queue: Queue, start_worker: 
     assert queue.dead().list() == []
 
 
-def test_other_tenants_are_worked_between_suspects(queue: Queue, start_worker: StartWorker) -> None:
+def test_other_tenants_make_progress_between_suspect_messages(
+    queue: Queue, start_worker: StartWorker
+) -> None:
     """Many suspects that take their time: what ran alone is followed by as much time for the others."""
     suspects = enqueue(queue, "a", 6, "sleep", seconds=1.0)
     for _ in range(2):

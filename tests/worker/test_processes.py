@@ -11,7 +11,7 @@ from lonnymq import ExitCode, NewMessage, Queue
 from tests.conftest import Connect
 from tests.proxy import Proxy
 from tests.worker.conftest import StartWorker
-from tests.worker.working import Process, eventually
+from tests.worker.workers import WorkerProcess, eventually
 
 pytestmark = pytest.mark.fault
 
@@ -22,7 +22,7 @@ def enqueue(queue: Queue, count: int, seconds: float) -> None:
     )
 
 
-def workers_of(process: Process) -> set[int]:
+def workers_of(process: WorkerProcess) -> set[int]:
     """The processes whose handlers have begun something."""
     return {event["pid"] for event in process.events("begin")}
 
@@ -35,7 +35,7 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-def test_processes_share_the_work_and_one_that_dies_is_replaced(
+def test_processes_share_the_work_and_a_dead_one_is_replaced(
     queue: Queue, connect: Connect, start_worker: StartWorker
 ) -> None:
     parent = start_worker(processes=2, concurrency=2, lease_s=2)
@@ -72,14 +72,14 @@ def test_processes_share_the_work_and_one_that_dies_is_replaced(
     assert connect().execute("select count(*) from lease").fetchone() == (0,)
 
 
-def test_a_second_signal_reaches_the_children_and_orphans_stop_by_themselves(
+def test_a_second_signal_reaches_the_children_and_orphans_stop(
     queue: Queue, connect: Connect, start_worker: StartWorker
 ) -> None:
     enqueue(queue, 4, seconds=60)
     parent = start_worker(processes=2, concurrency=2, lease_s=5, shutdown_s=60)
     parent.wait_for("begin", 4)
     parent.send(signal.SIGTERM)
-    eventually(lambda: "stopping 2 processes" in parent.said())
+    eventually(lambda: "stopping 2 processes" in parent.log_text())
     assert parent.stop(signal.SIGTERM) == ExitCode.INTERRUPTED
     assert len(parent.events("cancelled")) == 4
     attempts = connect().execute("select attempts from message").fetchall()
@@ -93,11 +93,13 @@ def test_a_second_signal_reaches_the_children_and_orphans_stop_by_themselves(
     assert connect().execute("select count(*) from lease").fetchone() == (0,)
 
 
-def test_children_that_cannot_use_the_queue_end_their_parent(queue: Queue, start_worker: StartWorker) -> None:
+def test_a_supervisor_stops_if_its_children_cannot_use_the_queue(
+    queue: Queue, start_worker: StartWorker
+) -> None:
     queue.uninstall()
     parent = start_worker(processes=2)
-    assert parent.ended() == ExitCode.UNUSABLE
-    assert "run install()" in parent.said()
+    assert parent.wait_for_exit() == ExitCode.UNUSABLE
+    assert "run install()" in parent.log_text()
     queue.install()
 
 
@@ -109,13 +111,13 @@ def test_a_handler_that_ends_its_process_does_not_stop_the_others(
     parent.wait_for("end")
     # With the code of a worker that cannot use its queue.
     queue.enqueue("a", {"do": "exit", "seconds": 3}, max_attempts=1)
-    eventually(lambda: "ended with 3, starting another" in parent.said())
+    eventually(lambda: "ended with 3, starting another" in parent.log_text())
     enqueue(queue, 4, seconds=0)
     parent.wait_for("end", 5)
     assert parent.stop() == ExitCode.FINISHED
 
 
-def test_a_process_that_is_replaced_in_an_outage_stops_nobody(
+def test_a_process_that_is_replaced_in_an_outage_stops_no_other(
     dsn: str, queue: Queue, start_worker: StartWorker
 ) -> None:
     with Proxy(dsn) as proxy:
@@ -136,7 +138,7 @@ def test_a_process_that_is_replaced_in_an_outage_stops_nobody(
         assert parent.stop() == ExitCode.FINISHED
 
 
-def test_a_process_that_cannot_use_the_queue_any_more_is_tried_again(
+def test_processes_are_restarted_until_the_queue_can_be_used_again(
     queue: Queue, connect: Connect, start_worker: StartWorker
 ) -> None:
     parent = start_worker(processes=2, concurrency=1)
@@ -146,20 +148,20 @@ def test_a_process_that_cannot_use_the_queue_any_more_is_tried_again(
     connect().execute("comment on table migration is 'lonnymq later 99 99'")
     for pid in eventually(lambda: pair_of(parent), "two of them"):
         os.kill(pid, signal.SIGKILL)
-    eventually(lambda: "ended with 3, starting another" in parent.said())
+    eventually(lambda: "ended with 3, starting another" in parent.log_text())
     connect().execute(sql.SQL("comment on table migration is {}").format(*(mark or ())))
     enqueue(queue, 1, seconds=0)
     parent.wait_for("end", 2)
     assert parent.stop() == ExitCode.FINISHED
 
 
-def pair_of(parent: Process) -> list[int]:
+def pair_of(parent: WorkerProcess) -> list[int]:
     children = children_of(parent.pid)
     return children if len(children) == 2 else []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_to_the_whole_group_before_they_have_begun_is_no_failure(
+def test_a_signal_to_the_process_group_during_startup_is_no_failure(
     start_worker: StartWorker, number: signal.Signals
 ) -> None:
     parent = start_worker(processes=2)
@@ -167,8 +169,8 @@ def test_a_signal_to_the_whole_group_before_they_have_begun_is_no_failure(
     parent.send(number)
     for pid in children:
         os.kill(pid, number)
-    assert parent.ended() == ExitCode.FINISHED
-    assert "Traceback" not in parent.said()
+    assert parent.wait_for_exit() == ExitCode.FINISHED
+    assert "Traceback" not in parent.log_text()
 
 
 def children_of(pid: int) -> list[int]:

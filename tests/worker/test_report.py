@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lonnymq import AsyncMessage, AsyncQueue, Defer, Handler, Message, Queue, Retry
-from tests.worker.working import work, working
+from tests.worker.workers import run_worker, running_worker
 
 RETRY = Retry(first_s=0.004, factor=1.0, jitter=0.0)
 
@@ -17,7 +17,7 @@ def lines(caplog: pytest.LogCaptureFixture, outcome: str) -> list[logging.LogRec
     return [record for record in caplog.records if getattr(record, "outcome", "") == outcome]
 
 
-def test_a_line_says_which_attempt_of_how_many_it_was_and_when_the_next_is(
+def test_a_log_line_has_the_attempt_its_limit_and_the_next_delay(
     dsn: str, queue: Queue, caplog: pytest.LogCaptureFixture
 ) -> None:
     def transcode(message: Message) -> None:
@@ -25,7 +25,7 @@ def test_a_line_says_which_attempt_of_how_many_it_was_and_when_the_next_is(
 
     def said(handler: Handler, outcome: str) -> str:
         caplog.clear()
-        work(dsn, handler, 1)
+        run_worker(dsn, handler, 1)
         return re.sub(r"message \d+|in \d+ ms: ", "#", lines(caplog, outcome)[-1].getMessage())
 
     limited = Handler(call=transcode, name="transcode", max_attempts=2, retry=RETRY)
@@ -46,14 +46,17 @@ def test_a_line_says_which_attempt_of_how_many_it_was_and_when_the_next_is(
     ("delay", "words"),
     [(None, "next in 0 ms"), (0.25, "next in 250 ms"), (4, "next in 4 s"), (7200, "next in 7200 s")],
 )
-def test_a_deferral_says_how_long_it_is(
+def test_the_log_line_of_a_deferral_has_its_delay(
     dsn: str, caplog: pytest.LogCaptureFixture, delay: float | None, words: str
 ) -> None:
     async def handle(message: AsyncMessage) -> None:
         raise Defer(delay)
 
     async def scenario() -> None:
-        async with AsyncQueue(dsn) as queue, working(queue, Handler(call=handle, max_attempts=2)) as worker:
+        async with (
+            AsyncQueue(dsn) as queue,
+            running_worker(queue, Handler(call=handle, max_attempts=2)) as worker,
+        ):
             await queue.enqueue("a", 1)
             async with asyncio.timeout(60):
                 while not worker.counts["deferred"]:  # noqa: ASYNC110
@@ -64,9 +67,7 @@ def test_a_deferral_says_how_long_it_is(
     assert f"attempt 1 of 2, {words}, by " in lines(caplog, "deferred")[0].getMessage()
 
 
-def test_a_message_that_is_cancelled_while_it_runs_is_counted_and_told_once(
-    dsn: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_message_cancelled_while_it_runs_is_logged_once(dsn: str, caplog: pytest.LogCaptureFixture) -> None:
     began: list[int] = []
 
     async def on_loop(message: AsyncMessage) -> None:
@@ -76,7 +77,7 @@ def test_a_message_that_is_cancelled_while_it_runs_is_counted_and_told_once(
     async def scenario() -> Any:
         async with AsyncQueue(dsn) as queue:
             ids = [(await queue.enqueue("a", n)).id or 0 for n in range(3)]
-            async with working(queue, on_loop, lease_s=0.6) as worker, asyncio.timeout(60):
+            async with running_worker(queue, on_loop, lease_s=0.6) as worker, asyncio.timeout(60):
                 while len(began) < 3:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
                 await queue.cancel(ids)
@@ -89,7 +90,7 @@ def test_a_message_that_is_cancelled_while_it_runs_is_counted_and_told_once(
     assert len(lines(caplog, "cancelled")) == 3
 
 
-def test_a_line_holds_nothing_that_steers_a_terminal(dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_control_characters_in_a_log_line_are_escaped(dsn: str, caplog: pytest.LogCaptureFixture) -> None:
     async def odd(message: AsyncMessage) -> None:
         raise RuntimeError("a\x1b[31mb\x9bc\u202ed" + "e" * 5_000)
 
@@ -98,7 +99,10 @@ def test_a_line_holds_nothing_that_steers_a_terminal(dsn: str, caplog: pytest.Lo
     async def scenario() -> None:
         async with AsyncQueue(dsn) as queue:
             await queue.enqueue("\u202etenant", 1)
-            async with working(queue, Handler(call=odd, max_attempts=1)) as worker, asyncio.timeout(60):
+            async with (
+                running_worker(queue, Handler(call=odd, max_attempts=1)) as worker,
+                asyncio.timeout(60),
+            ):
                 while not worker.counts["buried"]:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
 

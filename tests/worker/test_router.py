@@ -76,7 +76,7 @@ WRONG: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("handler", "words"), WRONG, ids=range(len(WRONG)))
-def test_what_would_complete_messages_without_working_them_is_refused(handler: Any, words: str) -> None:
+def test_a_handler_that_would_not_process_messages_is_refused(handler: Any, words: str) -> None:
     with pytest.raises(InvalidArgument, match=rf"^handler must be .*{words}"):
         Worker("dbname=nobody", handler)
     if callable(handler):
@@ -96,11 +96,11 @@ RIGHT: list[Any] = [
 
 
 @pytest.mark.parametrize("handler", RIGHT, ids=range(len(RIGHT)))
-def test_what_takes_a_message_is_taken(handler: Any) -> None:
+def test_anything_that_can_be_called_with_a_message_is_a_handler(handler: Any) -> None:
     assert Worker("dbname=nobody", handler).handler is handler
 
 
-def test_a_recipe_must_not_be_a_task() -> None:
+def test_a_supervisor_refuses_a_task_as_its_worker() -> None:
     with pytest.raises(InvalidArgument, match=r"worker must be a Worker.*: 'sweep' is a task"):
         create_worker(f"{__name__}:sweep")
 
@@ -115,7 +115,7 @@ LOST = Verdict(BURY, error="its only attempt was lost with its worker")
 
 
 @pytest.mark.parametrize(("message_limit", "handler_limit"), [(None, 1), (1, None), (1, 1), (5, 1)])
-def test_an_only_attempt_that_was_lost_with_its_worker_is_not_repeated(
+def test_a_message_with_one_attempt_is_not_repeated_after_a_lost_process(
     message_limit: int | None, handler_limit: int | None
 ) -> None:
     assert admitted(message_limit, handler_limit, suspicion=1) == LOST
@@ -124,7 +124,7 @@ def test_an_only_attempt_that_was_lost_with_its_worker_is_not_repeated(
 
 
 @pytest.mark.parametrize(("message_limit", "handler_limit"), [(None, None), (2, None), (None, 2)])
-def test_one_of_several_attempts_that_was_lost_is_repeated(
+def test_a_message_with_several_attempts_is_repeated_after_a_lost_process(
     message_limit: int | None, handler_limit: int | None
 ) -> None:
     assert isinstance(admitted(message_limit, handler_limit, suspicion=3), Handler)

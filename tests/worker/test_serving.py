@@ -17,12 +17,12 @@ from lonnymq import (
     WorkerSettings,
 )
 from tests.conftest import Connect
-from tests.worker.working import PATIENCE_S, drained, eventually, working
+from tests.worker.workers import TIMEOUT_S, eventually, running_worker, wait_until_drained
 
 SETTINGS = WorkerSettings(concurrency=2, prefetch=3, lease_s=10)
 
 
-def test_a_cancelled_worker_gives_everything_back(dsn: str, connect: Connect) -> None:
+def test_cancelling_serve_gives_all_messages_back(dsn: str, connect: Connect) -> None:
     begun = asyncio.Event()
 
     async def handle(message: AsyncMessage) -> None:
@@ -33,7 +33,7 @@ def test_a_cancelled_worker_gives_everything_back(dsn: str, connect: Connect) ->
         async with AsyncQueue(dsn) as queue:
             await queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(6)])
             serving = asyncio.create_task(Worker(queue, handle, settings=SETTINGS).serve())
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 await begun.wait()
                 serving.cancel()
                 with pytest.raises(asyncio.CancelledError):
@@ -44,7 +44,7 @@ def test_a_cancelled_worker_gives_everything_back(dsn: str, connect: Connect) ->
     assert connect().execute("select attempts from message").fetchall() == [(0,)] * 6
 
 
-def test_a_worker_may_serve_again_and_be_stopped_before_it_began(dsn: str, queue: Queue) -> None:
+def test_a_worker_can_serve_again_and_be_stopped_before_it_starts(dsn: str, queue: Queue) -> None:
     async def handle(message: AsyncMessage) -> None:
         worker.stop()
 
@@ -59,7 +59,7 @@ def test_a_worker_may_serve_again_and_be_stopped_before_it_began(dsn: str, queue
     assert worker.counts["completed"] == 2
 
 
-def test_a_worker_may_run_in_another_thread(dsn: str, queue: Queue) -> None:
+def test_a_worker_can_run_in_another_thread(dsn: str, queue: Queue) -> None:
     codes: list[int] = []
 
     async def handle(message: AsyncMessage) -> None: ...
@@ -70,11 +70,11 @@ def test_a_worker_may_run_in_another_thread(dsn: str, queue: Queue) -> None:
     queue.enqueue("a", 1)
     eventually(lambda: worker.counts["completed"] == 1)
     worker.stop()
-    thread.join(PATIENCE_S)
+    thread.join(TIMEOUT_S)
     assert codes == [ExitCode.FINISHED]
 
 
-def test_workers_share_a_client_and_each_message_is_worked_once(dsn: str) -> None:
+def test_workers_that_share_a_client_process_each_message_once(dsn: str) -> None:
     seen: list[int] = []
 
     async def handle(message: AsyncMessage) -> None:
@@ -83,23 +83,27 @@ def test_workers_share_a_client_and_each_message_is_worked_once(dsn: str) -> Non
 
     async def scenario() -> None:
         async with AsyncQueue(dsn) as queue:
-            async with working(queue, handle), working(queue, handle), working(queue, handle):
+            async with (
+                running_worker(queue, handle),
+                running_worker(queue, handle),
+                running_worker(queue, handle),
+            ):
                 for n in range(10):
                     await queue.enqueue_many([NewMessage(channel=f"c{n}", payload=n) for _ in range(30)])
-                await drained(queue)
+                await wait_until_drained(queue)
 
     asyncio.run(scenario())
     assert len(seen) == len(set(seen)) == 300
 
 
-def test_what_keeps_a_worker_from_working_is_raised(dsn: str, queue: Queue) -> None:
+def test_serve_raises_if_the_queue_cannot_be_used(dsn: str, queue: Queue) -> None:
     queue.uninstall()
     with pytest.raises(SchemaMissing):
         asyncio.run(Worker(dsn, print).serve())
     queue.install()
 
 
-def test_a_broken_worker_says_so(
+def test_an_error_of_the_worker_itself_is_logged_and_ends_it(
     dsn: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An error of ours ends the process, with a traceback, and not in silence."""

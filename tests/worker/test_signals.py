@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from lonnymq import ExitCode, NewMessage, Queue
 from tests.conftest import Connect
 from tests.worker.conftest import StartWorker
-from tests.worker.working import eventually
+from tests.worker.workers import eventually
 
 pytestmark = pytest.mark.fault
 
@@ -33,7 +33,7 @@ def attempts_and_leases(connect: Connect) -> tuple[dict[int, int], int]:
     return attempts, row[0]
 
 
-def test_sigterm_finishes_what_runs_and_gives_back_what_was_prefetched(
+def test_sigterm_finishes_running_handlers_and_gives_back_the_rest(
     queue: Queue, connect: Connect, start_worker: StartWorker
 ) -> None:
     ids = enqueue(queue, 8, seconds=4)
@@ -46,7 +46,7 @@ def test_sigterm_finishes_what_runs_and_gives_back_what_was_prefetched(
     assert attempts_and_leases(connect) == (dict.fromkeys(ids[2:], 0), 0)
 
 
-def test_what_does_not_finish_in_time_is_given_back_without_spending_an_attempt(
+def test_a_handler_interrupted_by_shutdown_spends_no_attempt(
     queue: Queue, connect: Connect, start_worker: StartWorker
 ) -> None:
     ids = enqueue(queue, 3, seconds=60)
@@ -63,13 +63,15 @@ def test_what_does_not_finish_in_time_is_given_back_without_spending_an_attempt(
     assert attempts_and_leases(connect) == (dict.fromkeys(ids, 0), 0)
 
 
-def test_a_second_signal_means_now(queue: Queue, connect: Connect, start_worker: StartWorker) -> None:
+def test_a_second_signal_interrupts_running_handlers(
+    queue: Queue, connect: Connect, start_worker: StartWorker
+) -> None:
     ids = enqueue(queue, 2, seconds=60)
     worker = start_worker(shutdown_s=60)
     worker.wait_for("begin", 2)
     began = time.monotonic()
     worker.send(signal.SIGTERM)
-    eventually(lambda: "stopping" in worker.said())
+    eventually(lambda: "stopping" in worker.log_text())
     assert worker.ids("cancelled") == []
     assert worker.stop(signal.SIGTERM) == ExitCode.INTERRUPTED
     assert time.monotonic() - began < 20
@@ -77,7 +79,9 @@ def test_a_second_signal_means_now(queue: Queue, connect: Connect, start_worker:
     assert attempts_and_leases(connect) == (dict.fromkeys(ids, 0), 0)
 
 
-def test_what_a_killed_worker_held_is_worked_by_another(queue: Queue, start_worker: StartWorker) -> None:
+def test_messages_of_a_killed_worker_are_processed_by_another(
+    queue: Queue, start_worker: StartWorker
+) -> None:
     ids = enqueue(queue, 4, seconds=[60, 0.6])
     victim = start_worker(concurrency=4, lease_s=1.5)
     victim.wait_for("begin", 4)
@@ -91,14 +95,12 @@ def test_what_a_killed_worker_held_is_worked_by_another(queue: Queue, start_work
     assert queue.status().waiting == 0
 
 
-def test_a_message_that_kills_its_workers_is_buried_in_the_end(
-    queue: Queue, start_worker: StartWorker
-) -> None:
+def test_a_message_that_kills_its_workers_is_finally_buried(queue: Queue, start_worker: StartWorker) -> None:
     [id_] = enqueue(queue, 1, "kill")
     # Twice it may have been another's fault. The third time it runs alone.
     for _ in range(3):
         victim = start_worker(lease_s=0.5, max_attempts=2)
-        assert victim.ended() == -signal.SIGKILL
+        assert victim.wait_for_exit() == -signal.SIGKILL
     survivor = start_worker(lease_s=0.5, max_attempts=2)
     [letter] = eventually(lambda: queue.dead("a").list())
     assert survivor.stop() == ExitCode.FINISHED
@@ -107,15 +109,15 @@ def test_a_message_that_kills_its_workers_is_buried_in_the_end(
     assert survivor.events("begin") == []
 
 
-def test_a_blocked_loop_does_not_keep_a_worker_from_ending(queue: Queue, start_worker: StartWorker) -> None:
+def test_a_worker_with_a_blocked_event_loop_can_be_stopped(queue: Queue, start_worker: StartWorker) -> None:
     enqueue(queue, 1, "block", seconds=300)
     worker = start_worker(shutdown_s=0.1)
     worker.wait_for("begin")
     assert worker.stop(signal.SIGTERM) == ExitCode.INTERRUPTED
-    assert "ended by force" in worker.said()
+    assert "ended by force" in worker.log_text()
 
 
-def test_a_worker_without_the_right_to_work_says_so_at_once(
+def test_a_worker_whose_role_is_not_permitted_stops_with_an_error(
     dsn: str, queue: Queue, connect: Connect, start_worker: StartWorker
 ) -> None:
     role = f"lonnymq_{uuid.uuid4().hex[:8]}"
@@ -123,15 +125,15 @@ def test_a_worker_without_the_right_to_work_says_so_at_once(
     queue.grant(role, "producer")
     try:
         worker = start_worker(to=conninfo.make_conninfo(dsn, user=role, password="x"))
-        assert worker.ended() == ExitCode.UNUSABLE
-        assert f"role {role!r} is not permitted to process the messages of this queue" in worker.said()
-        assert "working as" not in worker.said()
+        assert worker.wait_for_exit() == ExitCode.UNUSABLE
+        assert f"role {role!r} is not permitted to process the messages of this queue" in worker.log_text()
+        assert "working as" not in worker.log_text()
     finally:
         queue.revoke(role)
         connect().execute(sql.SQL("drop owned by {0} cascade; drop role {0}").format(sql.Identifier(role)))
 
 
-def test_a_queue_that_cannot_be_used_is_said_before_anything_else(
+def test_a_worker_stops_at_once_if_the_queue_cannot_be_used(
     dsn: str, queue: Queue, start_worker: StartWorker
 ) -> None:
     name = conninfo_to_dict(dsn)["dbname"]
@@ -140,13 +142,13 @@ def test_a_queue_that_cannot_be_used_is_said_before_anything_else(
     nowhere = start_worker(to=make_conninfo(dsn, dbname="nowhere"))
     nobody = start_worker(to=make_conninfo(dsn, user="nobody_here"))
     for worker in (missing, nowhere, nobody):
-        assert worker.ended() == ExitCode.UNUSABLE
-        assert "Traceback" not in worker.said()
-        assert "working as" not in worker.said()
-        assert "trying again" not in worker.said()
-    assert f"there is no queue in schema 'lonnymq' of database {name!r}: run install()" in missing.said()
-    assert "the queue cannot be used: database" in nowhere.said()
-    assert "Check the connection string, in LONNYMQ_DSN" in nowhere.said()
-    assert '"nowhere" does not exist' in nowhere.said()
-    assert '"nobody_here" does not exist' in nobody.said()
+        assert worker.wait_for_exit() == ExitCode.UNUSABLE
+        assert "Traceback" not in worker.log_text()
+        assert "working as" not in worker.log_text()
+        assert "trying again" not in worker.log_text()
+    assert f"there is no queue in schema 'lonnymq' of database {name!r}: run install()" in missing.log_text()
+    assert "the queue cannot be used: database" in nowhere.log_text()
+    assert "Check the connection string, in LONNYMQ_DSN" in nowhere.log_text()
+    assert '"nowhere" does not exist' in nowhere.log_text()
+    assert '"nobody_here" does not exist' in nobody.log_text()
     queue.install()

@@ -11,7 +11,7 @@ import pytest
 from lonnymq import AsyncMessage, CompleteOutcome, Handler, Message
 from lonnymq.model.acknowledge import ACTIONS, Action, Effect
 from tests.conftest import Connect
-from tests.worker.working import retrying, work
+from tests.worker.workers import handler_without_delay, run_worker
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def effects(connect: Connect) -> Iterator[Any]:
 INSERT = "insert into public.effect values (%s, %s)"
 
 
-def test_effect_and_acknowledgement_are_one_commit(
+def test_an_effect_and_its_acknowledgement_commit_together(
     dsn: str, effects: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Before the commit a failure takes both back; after it, neither."""
@@ -55,14 +55,14 @@ def test_effect_and_acknowledgement_are_one_commit(
 
     with caplog.at_level(logging.INFO, "lonnymq.worker"):
         for handler in (on_loop, in_thread):
-            worked = work(dsn, retrying(handler), "plain", "before", "after")
+            worked = run_worker(dsn, handler_without_delay(handler), "plain", "before", "after")
             assert worked.counts == {"completed": 3, "deferred": 1}
-            assert not worked.letters
+            assert not worked.dead_letters
     assert [attempt for _, attempt in effects()] == [1, 2, 1] * 2
     assert "lease_lost" not in caplog.text
 
 
-def test_a_batch_and_its_effects_are_one_commit(dsn: str, effects: Any) -> None:
+def test_a_batch_and_its_effects_commit_together(dsn: str, effects: Any) -> None:
     async def on_loop(messages: list[AsyncMessage]) -> None:
         async with await psycopg.AsyncConnection.connect(dsn) as connection:
             for message in messages:
@@ -71,12 +71,12 @@ def test_a_batch_and_its_effects_are_one_commit(dsn: str, effects: Any) -> None:
             if messages[0].attempt == 1:
                 raise RuntimeError("before the commit")
 
-    worked = work(dsn, retrying(on_loop, is_batch=True), *range(30), concurrency=1)
+    worked = run_worker(dsn, handler_without_delay(on_loop, is_batch=True), *range(30), concurrency=1)
     assert worked.counts == {"completed": 30, "deferred": 30}
     assert [attempt for _, attempt in effects()] == [2] * 30
 
 
-def test_a_long_transaction_with_the_acknowledgement_in_it_is_not_lost(dsn: str, effects: Any) -> None:
+def test_a_long_transaction_with_the_acknowledgement_keeps_its_lease(dsn: str, effects: Any) -> None:
     """Its lease is locked, then gone: heartbeats meanwhile must not stop the handler."""
 
     async def on_loop(message: AsyncMessage) -> None:
@@ -86,12 +86,14 @@ def test_a_long_transaction_with_the_acknowledgement_in_it_is_not_lost(dsn: str,
             await connection.execute(INSERT, [message.id, message.attempt])
         await asyncio.sleep(1.6)  # another finds it gone
 
-    worked = work(dsn, retrying(on_loop), 1, 2, lease_s=4)
+    worked = run_worker(dsn, handler_without_delay(on_loop), 1, 2, lease_s=4)
     assert worked.counts == {"completed": 2}
     assert len(effects()) == 2
 
 
-def test_what_a_handler_says_itself_is_not_said_again(dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_message_acknowledged_by_its_handler_is_not_acknowledged_again(
+    dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async def on_loop(message: AsyncMessage) -> None:
         match message.payload:
             case "complete":
@@ -107,26 +109,26 @@ def test_what_a_handler_says_itself_is_not_said_again(dsn: str, caplog: pytest.L
 
     given_back: list[int] = []
     with caplog.at_level(logging.DEBUG, "lonnymq.worker"):
-        worked = work(dsn, Handler(call=on_loop), "complete", "defer", "give back", "bury")
+        worked = run_worker(dsn, Handler(call=on_loop), "complete", "defer", "give back", "bury")
     assert worked.counts == {"completed": 3, "deferred": 1, "given_back": 1, "buried": 1}
-    assert [letter.error for letter in worked.letters] == ["by hand"]
+    assert [letter.error for letter in worked.dead_letters] == ["by hand"]
     assert "lease_lost" not in caplog.text
 
 
 @pytest.mark.parametrize("action", ACTIONS, ids=[action.name for action in ACTIONS])
-def test_a_worker_counts_the_action_of_its_handler(dsn: str, action: Action[Any]) -> None:
+def test_a_worker_counts_acknowledgements_by_its_handler(dsn: str, action: Action[Any]) -> None:
     async def on_loop(message: AsyncMessage) -> None:
         if not acted:
             acted.append(await getattr(message, action.name)())
 
     acted: list[str] = []
-    worked = work(dsn, Handler(call=on_loop), 1)
+    worked = run_worker(dsn, Handler(call=on_loop), 1)
     assert acted == [action.done]
     comes_again = action.effect in (Effect.RETRY, Effect.RETURN)
     assert worked.counts == {action.done: 1, **({"completed": 1} if comes_again else {})}
 
 
-def test_a_transaction_that_is_tried_again_keeps_its_lease(dsn: str, effects: Any) -> None:
+def test_the_lease_is_kept_after_a_rolled_back_acknowledgement(dsn: str, effects: Any) -> None:
     """An acknowledgement that was rolled back is none: the lease is kept on."""
 
     async def on_loop(message: AsyncMessage) -> None:
@@ -137,11 +139,11 @@ def test_a_transaction_that_is_tried_again_keeps_its_lease(dsn: str, effects: An
             await connection.execute(INSERT, [message.id, message.attempt])
             assert await message.complete(connection=connection) is CompleteOutcome.COMPLETED
 
-    assert work(dsn, retrying(on_loop), "a", lease_s=3).counts == {"completed": 1}
+    assert run_worker(dsn, handler_without_delay(on_loop), "a", lease_s=3).counts == {"completed": 1}
     assert [attempt for _, attempt in effects()] == [1]
 
 
-def test_a_lease_that_a_transaction_has_locked_holds_up_no_other(dsn: str) -> None:
+def test_a_lease_locked_by_a_transaction_does_not_delay_others(dsn: str) -> None:
     locked = asyncio.Event()
 
     async def on_loop(message: AsyncMessage) -> None:
@@ -153,6 +155,6 @@ def test_a_lease_that_a_transaction_has_locked_holds_up_no_other(dsn: str) -> No
         elif message.payload == "other":
             await asyncio.sleep(6)
 
-    counts = work(dsn, retrying(on_loop), "locked", "other", "other", lease_s=4).counts
+    counts = run_worker(dsn, handler_without_delay(on_loop), "locked", "other", "other", lease_s=4).counts
     # Its own handler has kept the worker from knowing of its lease.
     assert counts == {"completed": 3, "lease_lost": 1}

@@ -15,13 +15,13 @@ ERROR = RuntimeError("full")
 JUDGE = Judge(JSON, Random(1))
 
 
-def test_delays_grow_to_their_limit() -> None:
+def test_delays_grow_up_to_most_s() -> None:
     assert [HANDLER.retry.delay_s(attempt, Random()) for attempt in (1, 2, 3, 4)] == [2, 6, 10, 10]
     assert Retry(first_s=1, factor=2, jitter=0).delay_s(2_000_000_000, Random()) == 3600
     assert Retry(first_s=0).delay_s(2_000_000_000, Random()) == 0
 
 
-def test_jitter_shortens_a_delay_by_its_share_at_most() -> None:
+def test_jitter_shortens_a_delay_by_up_to_its_share() -> None:
     delays = [Retry(first_s=10, jitter=0.3).delay_s(1, Random(seed)) for seed in range(200)]
     assert 7 <= min(delays) < 7.5
     assert 9.5 < max(delays) <= 10
@@ -38,7 +38,7 @@ def test_jitter_shortens_a_delay_by_its_share_at_most() -> None:
         ("jitter", "x"),
     ],
 )
-def test_a_retry_that_makes_no_sense_is_refused(argument: str, value: object) -> None:
+def test_an_invalid_retry_is_refused(argument: str, value: object) -> None:
     with pytest.raises(InvalidArgument, match=f"^{argument} must be a number"):
         Retry(**{argument: value})  # type: ignore[arg-type]
 
@@ -71,13 +71,13 @@ def test_a_retry_that_makes_no_sense_is_refused(argument: str, value: object) ->
         ),
     ],
 )
-def test_verdicts(
+def test_the_verdict_follows_from_error_and_interruption(
     handler: Handler, attempt: int, error: BaseException | None, why: Interruption | None, verdict: Verdict
 ) -> None:
     assert JUDGE.verdict(handler, attempt, error, why) == verdict
 
 
-def test_a_state_that_cannot_be_kept_is_an_error_of_the_attempt() -> None:
+def test_a_state_that_cannot_be_encoded_fails_the_attempt() -> None:
     verdict = JUDGE.verdict(HANDLER, 1, Defer(state=object()), None)
     assert verdict.action is DEFER
     assert verdict.delay_ms == 2000
@@ -115,13 +115,15 @@ def nested(depth: int) -> list[object]:
         (Handler(call=print, retry=Hopeless()), ERROR, "ZeroDivisionError"),
     ],
 )
-def test_what_cannot_be_judged_is_tried_again(handler: Handler, error: Exception, shown: str) -> None:
+def test_an_attempt_whose_error_cannot_be_handled_is_retried(
+    handler: Handler, error: Exception, shown: str
+) -> None:
     verdict = JUDGE.verdict(handler, 1, error, None)
     assert verdict.action is DEFER
     assert shown in str(verdict.error)
 
 
 @pytest.mark.parametrize("handler", [HANDLER, LAST])
-def test_what_a_defer_says_can_be_stored(handler: Handler) -> None:
+def test_the_error_of_a_deferral_is_escaped(handler: Handler) -> None:
     for error, kept in (("a\0b", "a\\x00b"), ("\ud800", "\\ud800"), (ERROR, "full")):
         assert JUDGE.verdict(handler, 3, Defer(error=error), None).error == kept  # type: ignore[arg-type]

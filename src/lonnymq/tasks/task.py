@@ -154,7 +154,9 @@ class Task(Generic[P, Returned, Answer]):
             return error
         moved = ", ".join(f"{name}={_format_option(given[name])}" for name in misplaced)
         function = getattr(self.function, "__name__", "task")
-        return InvalidArgument(f"{error}; options go before the arguments: {function}.options({moved}).enqueue(...)")
+        return InvalidArgument(
+            f"{error}; options go before the arguments: {function}.options({moved}).enqueue(...)"
+        )
 
     def _create_call(self) -> Callable[..., object]:
         function = cast("Callable[..., Any]", self.function)

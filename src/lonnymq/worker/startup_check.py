@@ -50,7 +50,7 @@ async def _check_until_usable(queue: "AsyncQueue", call_timeout_s: float) -> Non
                 raise
             # The client logs outages itself.
             if not (is_logged or outage.is_known()):
-                LOGGER.warning("the queue cannot be used yet, retrying: %s", line(str(error)))
+                LOGGER.warning("the queue cannot be used yet, trying again: %s", line(str(error)))
             is_logged = True
             await asyncio.sleep(backoff.next_s())
         else:

@@ -104,7 +104,7 @@ class WorkerLog:
         if level == logging.WARNING:
             self._failing.add(operation)
         reason = _first_line(error)
-        LOGGER.log(level, "%s failed, retrying: %s", operation, reason, extra={"worker": self.worker})
+        LOGGER.log(level, "%s failed, trying again: %s", operation, reason, extra={"worker": self.worker})
 
     def log_recovery(self, operation: str) -> None:
         """Log that an operation succeeds again, if its failure was logged."""

@@ -15,12 +15,14 @@ from typing import Any
 
 from lonnymq import AsyncQueue, DeadLetter, Handler, NewMessage, Retry, Worker, WorkerSettings
 
-PATIENCE_S = 60.0
-AT_ONCE = Retry(first_s=0.0, most_s=0.0)
+TIMEOUT_S = 60.0
+NO_DELAY = Retry(first_s=0.0, most_s=0.0)
 
 
 @asynccontextmanager
-async def working(queue: Any, handler: Any, middleware: Any = (), **settings: Any) -> AsyncIterator[Worker]:
+async def running_worker(
+    queue: Any, handler: Any, middleware: Any = (), **settings: Any
+) -> AsyncIterator[Worker]:
     """A worker at work on this loop, stopped at the end."""
     settings = {"concurrency": 4, "lease_s": 5, "shutdown_s": 10, **settings}
     worker = Worker(queue, handler, settings=WorkerSettings(**settings), middleware=middleware)
@@ -29,37 +31,37 @@ async def working(queue: Any, handler: Any, middleware: Any = (), **settings: An
         yield worker
     finally:
         worker.stop()
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             await serving
 
 
 @dataclass(frozen=True)
-class Worked:
+class RunResult:
     """What a worker did, and what it left in the queue."""
 
     counts: dict[str, int]
-    letters: Sequence[DeadLetter]
+    dead_letters: Sequence[DeadLetter]
     took_s: float
 
 
-def work(dsn: str, handler: Any, *payloads: Any, middleware: Any = (), **settings: Any) -> Worked:
+def run_worker(dsn: str, handler: Any, *payloads: Any, middleware: Any = (), **settings: Any) -> RunResult:
     """Enqueue these, have them worked until nothing is left, and stop."""
 
-    async def scenario() -> Worked:
+    async def scenario() -> RunResult:
         async with AsyncQueue(dsn) as queue:
             await queue.enqueue_many([NewMessage(channel="a", payload=one) for one in payloads])
             began = time.monotonic()
-            async with working(queue, handler, middleware, **settings) as worker:
-                await drained(queue)
+            async with running_worker(queue, handler, middleware, **settings) as worker:
+                await wait_until_drained(queue)
                 took_s = time.monotonic() - began
-            return Worked(dict(worker.counts), await queue.dead().list(), took_s)
+            return RunResult(dict(worker.counts), await queue.dead().list(), took_s)
 
     return asyncio.run(scenario())
 
 
-def retrying(call: Any, **options: Any) -> Handler:
+def handler_without_delay(call: Any, **options: Any) -> Handler:
     """A handler whose retries come at once."""
-    return Handler(call=call, retry=AT_ONCE, **options)
+    return Handler(call=call, retry=NO_DELAY, **options)
 
 
 async def is_drained(queue: AsyncQueue) -> bool:
@@ -67,23 +69,23 @@ async def is_drained(queue: AsyncQueue) -> bool:
     return status.waiting == status.leased == 0
 
 
-async def drained(queue: AsyncQueue) -> None:
+async def wait_until_drained(queue: AsyncQueue) -> None:
     """Wait until nothing waits and nothing is leased."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while not await is_drained(queue):  # noqa: ASYNC110 - another process drains it
             await asyncio.sleep(0.02)
 
 
 def eventually(condition: Callable[[], Any], what: str = "") -> Any:
     """Wait until a condition holds, and return what it returned."""
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + TIMEOUT_S
     while not (found := condition()):
         assert time.monotonic() < until, f"still not: {what or condition}"
         time.sleep(0.02)
     return found
 
 
-class Process:
+class WorkerProcess:
     """A worker as its operator sees it: a process that takes signals and leaves an exit code."""
 
     def __init__(self, dsn: str, log: Path, program: str, **settings: Any) -> None:
@@ -115,7 +117,7 @@ class Process:
 
     def wait_for(self, kind: str, count: int = 1) -> None:
         def is_there() -> bool:
-            assert self._process.poll() is None, f"it has ended: {self.said()}"
+            assert self._process.poll() is None, f"it has ended: {self.log_text()}"
             return len(self.events(kind)) >= count
 
         eventually(is_there, f"{count} times {kind}")
@@ -124,7 +126,7 @@ class Process:
         """Wait for these; under load any of them may have come twice."""
 
         def are_there() -> bool:
-            assert self._process.poll() is None, f"it has ended: {self.said()}"
+            assert self._process.poll() is None, f"it has ended: {self.log_text()}"
             return set(ids) <= set(self.ids(kind))
 
         eventually(are_there, f"{kind} of {ids}")
@@ -134,22 +136,22 @@ class Process:
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         self.send(number)
-        return self.ended()
+        return self.wait_for_exit()
 
-    def ended(self) -> int:
+    def wait_for_exit(self) -> int:
         """Wait for its end, and return its exit code."""
-        return self._process.wait(PATIENCE_S)
+        return self._process.wait(TIMEOUT_S)
 
     def kill(self) -> None:
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
 
-    def said(self) -> str:
+    def log_text(self) -> str:
         return self.stderr.read_text()
 
 
-def note(path: str, **event: Any) -> None:
+def append_event(path: str, **event: Any) -> None:
     """Write an event down in one system call: whoever is killed has written all of it or nothing."""
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(descriptor, (json.dumps(event) + "\n").encode())
