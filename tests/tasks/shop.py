@@ -1,4 +1,4 @@
-"""A program as users write it: an app, tasks, a cron. Its database is named by the environment."""
+"""A user's program with an app, tasks and a cron; the environment names its database."""
 
 import os
 from datetime import UTC, datetime

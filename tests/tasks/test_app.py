@@ -1,4 +1,4 @@
-"""Apps: tasks from their declaration to their end in a real worker."""
+"""Apps and tasks, from the declaration to the attempt in a real worker."""
 
 import asyncio
 import functools
@@ -31,7 +31,7 @@ Until = Callable[[], bool]
 
 
 def work(app: App[Any], until: Until) -> None:
-    """Run the app's own worker until something is so."""
+    """Run the app's worker until a condition holds."""
 
     async def serve() -> None:
         worker = app.worker(concurrency=4)
@@ -96,11 +96,11 @@ def test_calling_a_task_calls_its_function(queue: Queue) -> None:
 
     @app.task(name="other name")
     def double(n: int) -> int:
-        """Twice as much."""
+        """Return twice the number."""
         return 2 * n
 
     assert double(4) == 8
-    assert (double.name, double.__doc__) == ("other name", "Twice as much.")
+    assert (double.name, double.__doc__) == ("other name", "Return twice the number.")
     assert app.tasks == {"other name": double}
     assert queue.status().waiting == 0
 
@@ -224,7 +224,7 @@ def test_the_limit_of_a_task_applies_to_messages_without_their_own(queue: Queue)
 
 
 def test_a_task_without_a_limit_is_tried_25_times(queue: Queue) -> None:
-    """Its channel's limit comes before that, its own before both; None is for ever."""
+    """The limit of its channel takes precedence, and its own over both; None means unlimited."""
     app = App(queue)
 
     def fail() -> None:
@@ -255,15 +255,15 @@ def test_a_task_without_a_limit_is_tried_25_times(queue: Queue) -> None:
 
 
 def test_25_attempts_take_about_half_a_day() -> None:
-    """As the documentation says."""
+    """This is what the documentation says."""
     for share, hours in ((0.0, 13.1), (0.999, 10.5)):
-        chance = Random()
-        chance.random = lambda share=share: share  # type: ignore[method-assign,misc]
-        pauses_s = [Retry().delay_s(attempt, chance) for attempt in range(1, 25)]
-        assert round(sum(pauses_s) / 3600, 1) == hours
+        random = Random()
+        random.random = lambda share=share: share  # type: ignore[method-assign,misc]
+        delays_s = [Retry().delay_s(attempt, random) for attempt in range(1, 25)]
+        assert round(sum(delays_s) / 3600, 1) == hours
 
 
-def plainly(function: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+def hide_async(function: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
     """A decorator that hides that a function is async."""
 
     @functools.wraps(function)
@@ -278,7 +278,7 @@ def test_an_async_function_in_a_plain_decorator_is_awaited(queue: Queue) -> None
     seen: list[int] = []
 
     @app.task()
-    @plainly
+    @hide_async
     async def work_(n: int) -> None:
         await asyncio.sleep(0)
         seen.append(n)
@@ -289,7 +289,7 @@ def test_an_async_function_in_a_plain_decorator_is_awaited(queue: Queue) -> None
 
 
 class Sealed:
-    """A codec of the user's own."""
+    """A custom codec."""
 
     def encode(self, payload: Any) -> bytes:
         return pickle.dumps(payload)
@@ -380,7 +380,7 @@ def test_an_app_is_pickled_by_its_name() -> None:
 
 @pytest.fixture
 def shop_workers(dsn: str, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """A factory of real worker programs, each with so many processes."""
+    """A function that starts a worker program with this many processes."""
     started: list[subprocess.Popen[bytes]] = []
     notes = {"SHOP_DSN": dsn, "SHOP_NOTES": str(tmp_path / "notes")}
 
@@ -398,10 +398,10 @@ def shop_workers(dsn: str, tmp_path: Path) -> Iterator[Callable[..., subprocess.
 def test_several_worker_programs_create_each_tick_once(
     queue: Queue, connect: Connect, tmp_path: Path, shop_workers: Callable[..., subprocess.Popen[bytes]]
 ) -> None:
-    """Three programs by the database's own clock, one of them with two processes, one killed on the way."""
+    """Three programs by the database's clock: one has two processes, and one is killed."""
     notes = tmp_path / "notes"
     notes.touch()
-    record_keys(connect, is_taken=False)
+    record_keys(connect, is_key_removed=False)
     sender = App(queue)
     for task in (shop.charge, shop.break_, shop.hang):
         sender.task(name=task.name, max_attempts=task.max_attempts)(task.function)

@@ -1,4 +1,4 @@
-"""Arguments of tasks: what goes in comes out, and what does not fit is refused on both sides, by name."""
+"""Arguments of tasks survive the round trip through JSON, and wrong ones are refused on both sides."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -114,8 +114,10 @@ def of(annotation: Any) -> Arguments:
     return Arguments(function, "work")
 
 
-def carried(arguments: Arguments, *positional: Any, **named: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the call after its way through JSON."""
+def round_trip(
+    arguments: Arguments, *positional: Any, **named: Any
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return a call's arguments after a round trip through JSON."""
     written = json.loads(json.dumps(arguments.to_json(positional, named), allow_nan=False))
     bound = arguments.from_json(written)
     return bound.args, bound.kwargs
@@ -123,14 +125,14 @@ def carried(arguments: Arguments, *positional: Any, **named: Any) -> tuple[tuple
 
 @pytest.mark.parametrize(("annotation", "value"), ROUND_TRIPS, ids=repr)
 def test_a_value_survives_the_round_trip_through_json(annotation: Any, value: Any) -> None:
-    [found], _ = carried(of(annotation), value)
+    [found], _ = round_trip(of(annotation), value)
     assert found == value
     assert type(found) is type(value)
 
 
 def test_a_datetime_keeps_its_instant_and_its_offset() -> None:
     local = datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"), fold=1)
-    [found], _ = carried(of(datetime), local)
+    [found], _ = round_trip(of(datetime), local)
     assert (found.astimezone(UTC), found.utcoffset()) == (local.astimezone(UTC), local.utcoffset())
 
 
@@ -231,7 +233,7 @@ def test_a_call_is_checked_against_the_signature() -> None:
 
     arguments = Arguments(work, "work")
     assert arguments.to_json((1, 2), {}) == {"a": 1, "b": 2}
-    assert carried(arguments, 1, b=2, c=4) == ((1, 2), {"c": 4})
+    assert round_trip(arguments, 1, b=2, c=4) == ((1, 2), {"c": 4})
     calls: list[tuple[tuple[int, ...], dict[str, int]]] = [
         ((1,), {}),
         ((1, 2, 3), {}),
@@ -248,20 +250,20 @@ def test_a_task_can_take_any_number_of_arguments() -> None:
     def work(*ids: UUID, **prices: Decimal) -> None: ...
 
     arguments = Arguments(work, "work")
-    assert carried(arguments, AN_ID, AN_ID, a=Decimal(1)) == ((AN_ID, AN_ID), {"a": Decimal(1)})
-    assert carried(arguments) == ((), {})
+    assert round_trip(arguments, AN_ID, AN_ID, a=Decimal(1)) == ((AN_ID, AN_ID), {"a": Decimal(1)})
+    assert round_trip(arguments) == ((), {})
     with pytest.raises(InvalidArgument, match=r"work: ids\[1\] must be a UUID, got 5"):
         arguments.to_json((AN_ID, 5), {})
 
 
 def test_defaults_are_those_of_the_worker() -> None:
-    """So that it may change, and an argument with a default be added, while messages wait."""
+    """A default can change, and an argument with a default can be added, while messages wait."""
 
     def work(a: int, b: int = 2, *, c: date = date(2026, 1, 1)) -> None: ...
 
     arguments = Arguments(work, "work")
     assert arguments.to_json((1,), {}) == {"a": 1}
-    assert carried(arguments, 1) == ((1, 2), {"c": date(2026, 1, 1)})
+    assert round_trip(arguments, 1) == ((1, 2), {"c": date(2026, 1, 1)})
 
 
 def test_a_message_with_missing_or_unknown_arguments_is_refused() -> None:
@@ -302,7 +304,7 @@ def test_an_annotation_that_is_defined_later_is_resolved_on_first_use() -> None:
         arguments.to_json((1,), {})
     globals()["Later"] = Line
     try:
-        assert carried(arguments, Line(Decimal(1))) == ((Line(Decimal(1)),), {})
+        assert round_trip(arguments, Line(Decimal(1))) == ((Line(Decimal(1)),), {})
     finally:
         del globals()["Later"]
 

@@ -1,4 +1,4 @@
-"""Crons in the database: who comes first creates a tick, and nobody creates it twice."""
+"""Crons in the database: each tick is created once."""
 
 import asyncio
 import threading
@@ -37,17 +37,17 @@ def set_(queue: Queue, name: str = "a", expression: str = "*/10 * * * *", **opti
 
 
 def tick(dsn: str, *names: str, now: datetime | None = None) -> float:
-    """One look of a worker's ticker; return in how many seconds it would look again."""
+    """Tick once as a worker does; return the seconds until its next call."""
 
-    async def look() -> float:
+    async def tick_once() -> float:
         async with AsyncQueue(dsn) as queue:
             return await ticker.tick(queue, names, now=now)
 
-    return asyncio.run(look())
+    return asyncio.run(tick_once())
 
 
 def created(connect: Connect) -> list[str]:
-    """Return the keys of all messages that crons have created, without their common beginning."""
+    """Return the keys of all messages that crons have created, without their common prefix."""
     rows = (
         connect().execute("select substr(key, 6) from message where key like 'cron:%%' order by 1").fetchall()
     )
@@ -91,7 +91,7 @@ def test_only_one_of_several_concurrent_ticks_takes_effect(queue: Queue) -> None
     assert queue.cron.due(now=START + HOUR).crons == ()
 
 
-@pytest.mark.parametrize("change", ["pause", "delete", "expression", "resume", "anew"])
+@pytest.mark.parametrize("change", ["pause", "delete", "expression", "resume", "set again"])
 def test_ticks_computed_before_a_change_are_stale(queue: Queue, change: str, connect: Connect) -> None:
     set_(queue)
     (due,) = queue.cron.due(now=START + HOUR).crons
@@ -99,7 +99,7 @@ def test_ticks_computed_before_a_change_are_stale(queue: Queue, change: str, con
         set_(queue, expression="*/20 * * * *")
     elif change == "delete":
         queue.cron.delete("a")
-    elif change == "anew":
+    elif change == "set again":
         queue.cron.delete("a")
         set_(queue, after=None)
     else:
@@ -144,7 +144,7 @@ def test_ticks_of_a_paused_cron_are_not_caught_up(queue: Queue, dsn: str, connec
     assert queue.cron.pause("a") is CronSetOutcome.SET
     assert queue.cron.pause("a") is CronSetOutcome.UNCHANGED
     assert tick(dsn) == ticker.POLL_S
-    # A deployment declares it again: the pause stays.
+    # A deployment sets it again, and it stays paused.
     set_(queue, payload=2)
     assert status(queue).is_paused
     assert queue.cron.resume("a") is CronSetOutcome.SET
@@ -183,7 +183,7 @@ def test_crons_are_listed_by_name_in_pages(queue: Queue) -> None:
 def test_a_declared_cron_ticks_only_for_workers_that_declare_it(
     queue: Queue, dsn: str, connect: Connect
 ) -> None:
-    """So it stops when it leaves the code; whoever sets one from outside has it ticked by all."""
+    """It stops ticking when it leaves the code; a cron that was set from outside is ticked by all workers."""
     queue.cron.declare(Cron(name="declared", expression="* * * * *", channel="x", payload=1))
     set_(queue, "set", "* * * * *")
     tick(dsn)
@@ -217,7 +217,7 @@ def test_a_full_channel_drops_a_tick_like_any_other_message(queue: Queue, dsn: s
 def test_a_cron_that_cannot_be_read_does_not_delay_others(
     queue: Queue, dsn: str, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Set in SQL, where nobody can read expressions; or by a program with a newer list of time zones."""
+    """It was set in SQL, which does not check expressions, or by a program with newer time zones."""
     connect().execute("select cron_set('bad', 'nonsense', 'x', 'x', p_mark_at => %s)", [START])
     connect().execute(
         "select cron_set('far', '* * * * *', 'x', 'x', 'Mars/Olympus', p_mark_at => %s)", [START]
@@ -230,7 +230,7 @@ def test_a_cron_that_cannot_be_read_does_not_delay_others(
     caplog.clear()
     tick(dsn, now=START + HOUR + MINUTE)
     assert caplog.text == ""
-    # Nothing was decided: whoever can read it catches up.
+    # Its ticks are undecided: a worker that can read it catches up.
     assert status(queue, "far").mark_at == START
 
 
@@ -288,9 +288,9 @@ def test_the_table_refuses_instants_that_workers_cannot_read(
 
 
 def test_a_transaction_that_changes_a_cron_makes_no_other_wait(dsn: str, connect: Connect) -> None:
-    """Each answers 'busy' at once; also where a cron is only just being made."""
-    patience = ClientSettings(busy_for_s=0.0)
-    with Queue(dsn, settings=patience) as queue, psycopg.connect(dsn) as holder:
+    """Calls answer 'busy' at once, also about a cron that is being created."""
+    settings = ClientSettings(busy_for_s=0.0)
+    with Queue(dsn, settings=settings) as queue, psycopg.connect(dsn) as holder:
         set_(queue)
         (due,) = queue.cron.due(now=START + HOUR).crons
         ticks = schedule.decide(due)
@@ -382,7 +382,7 @@ def test_the_cost_of_cron_due_does_not_grow_with_the_number_of_crons(connect: Co
             for _ in range(2):
                 rows = session.execute(f"explain (analyze, buffers, format json) select {call}".encode())
                 plan = rows.fetchall()[0][0][0]["Plan"]
-            # The second time: the first one reads the catalog.
+            # Of the second execution: the first one reads the catalog.
             assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 30
         session.execute("analyze cron")
 

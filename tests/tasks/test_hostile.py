@@ -1,4 +1,4 @@
-"""Messages that were made to do harm: each is buried with a reason of bounded length, the others go on."""
+"""Malicious messages are buried with a reason of bounded length, and others are processed."""
 
 import inspect
 import json
@@ -45,7 +45,7 @@ def payload(**arguments: Any) -> bytes:
     return json.dumps({"task": "work_", "arguments": arguments}).encode()
 
 
-# What no worker may stumble over, and what the reason says.
+# Contents that must not stop a worker, and a part of the reason.
 HOSTILE: dict[str, tuple[bytes, str]] = {
     "a huge task name": (json.dumps({"task": HUGE}).encode(), "unknown task '\\x1b"),
     "a huge argument name": (payload(**{HUGE: 1}), "unknown argument '\\x1b"),
@@ -69,7 +69,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "nested too deep to read": (payload(tree=chain(300, lambda one, _: {"child": one}, None)), "too deep"),
     "a lone surrogate": (b'{"task": "\\ud800\\u0000"}', "unknown task '\\ud800\\x00'"),
     "a lone surrogate as a name": (payload(**{"\ud800\0": 1}), "unknown argument '\\ud800\\x00'"),
-    "a union that takes for ever": (
+    "a deep union": (
         payload(tree=chain(60, lambda one, _: {"child": one}, "x")),
         "tree must be",
     ),
@@ -110,8 +110,8 @@ def test_no_message_stops_a_worker(queue: Queue, caplog: pytest.LogCaptureFixtur
 
     work_async.__signature__ = inspect.signature(work_)  # type: ignore[attr-defined]
     work_async.__annotations__ = work_.__annotations__
-    made: Any = work_async if is_async else work_
-    app.task(name="work_")(made)
+    function: Any = work_async if is_async else work_
+    app.task(name="work_")(function)
     reasons = {}
     for content, reason in HOSTILE.values():
         reasons[queue.enqueue("acme", content).id] = reason
@@ -127,41 +127,41 @@ def test_no_message_stops_a_worker(queue: Queue, caplog: pytest.LogCaptureFixtur
         assert len(letter.error) <= 2_000
     lines = [record.getMessage() for record in caplog.records if record.name == "lonnymq.worker"]
     assert len(lines) > len(HOSTILE)
-    for said in lines:
-        assert len(said) < 1_000
-        assert not {unicodedata.category(one) for one in said} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    for text in lines:
+        assert len(text) < 1_000
+        assert not {unicodedata.category(one) for one in text} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
 @dataclass
 class Trace:
-    """Notes in which thread it was made."""
+    """Records in which thread it was created."""
 
     n: int
-    made_in: ClassVar[set[int]] = set()
+    created_in: ClassVar[set[int]] = set()
 
     def __post_init__(self) -> None:
-        self.made_in.add(threading.get_ident())
+        self.created_in.add(threading.get_ident())
         if self.n < 0:
             raise StopIteration
 
 
 def test_large_arguments_are_not_converted_on_the_event_loop(queue: Queue) -> None:
-    """Or one message would keep the heartbeats of all others waiting."""
+    """Otherwise one message would delay the heartbeats of all others."""
     app = App(queue)
     seen: list[tuple[int, set[int]]] = []
 
     @app.task(max_attempts=1)
     async def trace(traces: list[Trace], note: str = "") -> None:
-        seen.append((threading.get_ident(), set(Trace.made_in)))
+        seen.append((threading.get_ident(), set(Trace.created_in)))
 
-    Trace.made_in.clear()
+    Trace.created_in.clear()
     queue.enqueue("acme", {"task": "trace", "arguments": {"traces": [{"n": 1}], "note": "x" * 200_000}})
-    # Nobody can await a StopIteration: the attempt fails all the same, and does not hang.
+    # A future cannot hold a StopIteration: the attempt must fail, and not hang.
     queue.enqueue("acme", {"task": "trace", "arguments": {"traces": [{"n": -1}], "note": "x" * 200_000}})
     work(app, is_empty(queue))
-    [(loop, made_in)] = seen
-    assert made_in
-    assert loop not in made_in
+    [(loop, created_in)] = seen
+    assert created_in
+    assert loop not in created_in
     errors = [letter.error or "" for letter in queue.dead().list()]
     assert len(errors) == 1
     assert all("StopIteration" in error for error in errors)
@@ -189,7 +189,7 @@ ERRORS: dict[str, Callable[[], BaseException]] = {
     "a chain": lambda: _chained(RuntimeError(HUGE), ValueError(HUGE)),
     "a group": lambda: ExceptionGroup(HUGE, [ValueError(HUGE)] * 50),
     "a surrogate": lambda: RuntimeError("\ud800\0"),
-    "no words": lambda: RuntimeError("\n\n"),
+    "no text": lambda: RuntimeError("\n\n"),
 }
 
 

@@ -1,4 +1,4 @@
-"""When crons tick: expressions, time zones, clocks that are set forward and back, ticks that were missed."""
+"""When crons tick: expressions, time zones, clock changes and missed ticks."""
 
 import subprocess
 import sys
@@ -43,12 +43,12 @@ AUTUMN = instant("2026-10-24T12:00")
 @pytest.mark.parametrize(
     ("expression", "expected"),
     [
-        # 02:30 does not exist on the 29th: it comes as soon as it would be over.
+        # 02:30 does not exist on the 29th: the tick comes at the end of the missing hour.
         ("30 2 * * *", ["29 01:00", "30 00:30"]),
         ("0 3 * * *", ["29 01:00", "30 01:00"]),
-        # Two that would fall together are one.
+        # Two ticks that would coincide are one.
         ("0 2,3 * * *", ["29 01:00", "30 00:00", "30 01:00"]),
-        # By the hour, time just goes on.
+        # Intervals ignore the clock change.
         ("0 */6 * * *", ["28 17:00", "28 23:00", "29 04:00", "29 10:00", "29 16:00", "29 22:00", "30 04:00"]),
     ],
 )
@@ -59,7 +59,7 @@ def test_every_day_has_its_tick_when_the_clock_is_set_forward(expression: str, e
 @pytest.mark.parametrize(
     ("expression", "expected"),
     [
-        # 02:30 comes twice on the 25th: the tick comes once.
+        # 02:30 occurs twice on the 25th: the tick comes once.
         ("30 2 * * *", ["25 00:30", "26 01:30"]),
         ("0 3 * * *", ["25 02:00", "26 02:00"]),
         ("0 1,2,3 * * *", ["24 23:00", "25 00:00", "25 02:00", "26 00:00", "26 01:00", "26 02:00"]),
@@ -117,7 +117,7 @@ EXPRESSIONS = [
     *("* * * * *", "*/7 * * * *", "30 2 * * *", "0 0 * * *", "15,45 1-3 * * *", "0 */3 * * *"),
     *("59 23 L * *", "0 12 * * MON#1", "30 1 29 2 *", "0 30 1 * * *", "*/20 * 2 * * *"),
 ]
-# Around a change of the clock in each of these zones.
+# A clock change in each of these zones.
 CHANGES = ["2026-03-29T01:00", "2026-10-25T01:00", "2026-03-08T05:00", "2026-11-01T05:00", "2026-04-04T15:00"]
 
 
@@ -148,12 +148,12 @@ def test_latest_tick_is_the_last_of_ticks_after(
     st.lists(st.integers(-3 * 3600, 3 * 3600), max_size=20),
 )
 def test_frequent_and_rare_checks_find_the_same_ticks(
-    expression: str, timezone: str, change: datetime, looks_s: list[int]
+    expression: str, timezone: str, change: datetime, checks_s: list[int]
 ) -> None:
     begin, end = change - 3 * HOUR, change + 3 * HOUR
     mark_at = begin
     found: list[datetime] = []
-    for now_at in [*(change + timedelta(seconds=look_s) for look_s in sorted(looks_s)), end]:
+    for now_at in [*(change + timedelta(seconds=check_s) for check_s in sorted(checks_s)), end]:
         while mark_at < now_at:
             decided = schedule.decide(due(expression, "all", mark_at, now_at, timezone), limit=50)
             assert decided.next_at > decided.until_at
@@ -166,7 +166,7 @@ NOON = instant("2026-01-15T12:00")
 
 
 def test_catch_up_decides_which_missed_ticks_are_created() -> None:
-    """Every ten minutes, and nobody was there for an hour: the last tick is five minutes ago."""
+    """A tick every ten minutes, and no worker for an hour: the last tick was five minutes ago."""
     mark_at, now_at = NOON, NOON + HOUR + 5 * MINUTE
     following = now_at + 5 * MINUTE
     everything = tuple(NOON + n * 10 * MINUTE for n in range(1, 7))
@@ -204,29 +204,29 @@ def test_years_of_missed_ticks_are_caught_up_in_several_steps() -> None:
     ("expression", "span"), [("* * * * * *", 1), ("* * * * *", 60), ("0 */6 * * *", 6 * 3600)]
 )
 def test_only_the_latest_of_too_many_missed_ticks_are_caught_up(expression: str, span: int) -> None:
-    """Not every second since 1970: the queue would be flooded."""
+    """Every second since 1970 would flood the queue."""
     mark_at, now_at = instant("1970-01-01T00:00"), NOON
     found: list[datetime] = []
     skipped: list[datetime] = []
-    looks = 0
+    steps = 0
     while mark_at < now_at:
         decided = schedule.decide(due(expression, "all", mark_at, now_at))
         assert len(decided.ticks) <= schedule.MAX_TICKS
         skipped += [] if decided.skipped_to is None else [decided.skipped_to]
         found += decided.ticks
         mark_at = decided.until_at
-        looks += 1
+        steps += 1
     assert len(skipped) == 1
     assert skipped[0] < found[0]
     begin = found[0].timestamp()
     assert [tick.timestamp() for tick in found] == [begin + n * span for n in range(len(found))]
-    # Those of the last minute were not missed.
+    # Ticks of the last minute are not missed.
     assert schedule.MAX_MISSED <= len(found) <= schedule.MAX_MISSED + 60
-    assert looks <= len(found) / schedule.MAX_TICKS + 1
+    assert steps <= len(found) / schedule.MAX_TICKS + 1
 
 
 def test_no_missed_tick_is_skipped_below_the_limit() -> None:
-    """Also where that takes several looks."""
+    """Also if catching up takes several steps."""
     decided = schedule.decide(due("* * * * *", "all", NOON - 900 * MINUTE, NOON))
     assert (decided.ticks[0], decided.skipped_to) == (NOON - 899 * MINUTE, None)
 
@@ -272,7 +272,7 @@ def test_dates_at_the_ends_of_the_calendar_raise_no_error(far: datetime, timezon
     ).map(" ".join)
 )
 def test_any_expression_ticks_or_is_refused(expression: str) -> None:
-    """Nothing else is raised, and none is searched for more than 50 years."""
+    """No other error is raised, and no search goes beyond 50 years."""
     with suppress(InvalidArgument):
         schedule.require_valid(expression, "Europe/Berlin")
         assert schedule.explain(expression)

@@ -1,4 +1,4 @@
-"""Tickers: processes that look what is due, by the database's clock or by one that is simulated."""
+"""Workers that tick crons, by the database's clock or a simulated one."""
 
 import asyncio
 import logging
@@ -64,7 +64,7 @@ def test_crons_tick_again_when_the_database_is_back(
 
 
 def run_ticker(dsn: str, crons: list[Cron], until: Callable[[], bool]) -> None:
-    """Run a worker's ticker by the database's own clock until something is so."""
+    """Tick by the database's clock until a condition holds."""
 
     async def run() -> None:
         async with AsyncQueue(dsn) as queue:
@@ -121,7 +121,7 @@ def test_a_worker_without_the_cron_library_leaves_crons_alone(
 
 
 def fail_for(connect: Connect, name: str) -> None:
-    """Have every change of a cron's row fail."""
+    """Let every change of a cron's row fail."""
     connect().execute(
         f"""
         create function fail() returns trigger language plpgsql as $$
@@ -153,7 +153,7 @@ def test_a_cron_that_cannot_tick_or_be_postponed_does_not_delay_others(
 
 
 def test_many_crons_that_cannot_tick_do_not_delay_others(queue: Queue, dsn: str, connect: Connect) -> None:
-    """More of them than a pass looks at."""
+    """There are more of them than one page."""
     for n in range(110):
         set_(queue, f"bad {n}")
     connect().execute(
@@ -198,11 +198,11 @@ def test_a_cron_whose_call_takes_too_long_does_not_delay_others(
         """
     )
 
-    async def look() -> float:
+    async def tick_once() -> float:
         async with AsyncQueue(dsn) as own:
             return await ticker.tick(own, call_timeout_s=1.0)
 
-    asyncio.run(look())
+    asyncio.run(tick_once())
     ticked = {key.partition(":")[0] for key in created(connect)}
     assert ticked == {f"good {n}" for n in range(5)}
     assert "cron slow does not tick: no answer from the database within 1 s" in caplog.text
@@ -240,7 +240,7 @@ def test_a_cron_that_cannot_be_declared_does_not_delay_others(
 def test_a_worker_processes_messages_even_if_its_crons_are_broken(
     queue: Queue, connect: Connect, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even with a row that the table would refuse."""
+    """Even if a row violates the table's constraints."""
     monkeypatch.setattr(ticker, "ERROR_RETRY_S", 0.05)
     set_(queue)
     for constraint in ("cron_instants_check", "cron_catch_up_check"):
@@ -275,7 +275,7 @@ def run_app(app: App[Any], until: Callable[[], bool]) -> None:
     asyncio.run(serve())
 
 
-# Six hours around each change of the clock in Berlin.
+# Six hours around each clock change in Berlin.
 SPRING = datetime(2026, 3, 28, 22, tzinfo=UTC)
 AUTUMN = datetime(2026, 10, 24, 22, tzinfo=UTC)
 
@@ -286,7 +286,7 @@ AUTUMN = datetime(2026, 10, 24, 22, tzinfo=UTC)
 def test_three_processes_create_each_tick_once(
     queue: Queue, dsn: str, connect: Connect, start: datetime, daily: list[str]
 ) -> None:
-    """Their clocks differ by minutes, and one is killed on the way; no key helps them."""
+    """Their clocks differ by minutes, one is killed, and no key prevents duplicates."""
     record_keys(connect)
     end = start + 6 * HOUR
     queue.cron.declare(
@@ -329,15 +329,15 @@ def test_three_processes_create_each_tick_once(
     assert declared == [start + n * 5 * MINUTE for n in range(1, 73)]
 
 
-def record_keys(connect: Connect, *, is_taken: bool = True) -> None:
-    """Have the keys of new messages recorded, and taken away, so that none prevents a second message."""
+def record_keys(connect: Connect, *, is_key_removed: bool = True) -> None:
+    """Record the keys of new messages, and remove them so that they prevent no duplicate."""
     connect().execute(
         f"""
         create table recorded (key text);
         create function record_key() returns trigger language plpgsql as $$
         begin
           insert into lonnymq.recorded select substr(new.key, 6) where new.key like 'cron:%';
-          if {is_taken} then
+          if {is_key_removed} then
             new.key := null;
           end if;
           return new;

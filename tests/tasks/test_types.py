@@ -1,4 +1,4 @@
-"""What a type checker says about calls of tasks: wrong arguments are its errors too."""
+"""The type checker finds wrong arguments in calls of tasks."""
 
 import re
 import subprocess
@@ -14,7 +14,7 @@ def test_the_type_checker_refuses_wrong_arguments_only(tmp_path: Path) -> None:
     program = tmp_path / "typed_program.py"
     program.write_text(PROGRAM.read_text(encoding="utf-8"), encoding="utf-8")
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", str(program)]
-    # The project's own cache: without it, this takes half a minute.
+    # Without the project's cache this takes half a minute.
     cache = ["--cache-dir", str(ROOT / ".mypy_cache")]
     checked = subprocess.run([*command, *cache], capture_output=True, text=True, cwd=ROOT, check=False)
     found = {int(line) for line in re.findall(r"typed_program\.py:(\d+): error", checked.stdout)}

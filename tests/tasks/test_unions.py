@@ -1,4 +1,4 @@
-"""Unions that refer to themselves: reading and writing them takes time in proportion to the value."""
+"""Converting recursive unions takes time in proportion to the value."""
 
 import dataclasses
 import sys
@@ -63,7 +63,7 @@ def of(annotation: Any) -> Arguments:
 
 
 def steps(call: Callable[[], Any], *, within: str = "lonnymq", of: str | None = None) -> int:
-    """Return how many calls within the package it takes, whether it raises or not."""
+    """Return how many functions of the package are called, whether the call raises or not."""
     count = 0
 
     def profile(frame: FrameType, event: str, argument: Any) -> None:
@@ -89,10 +89,10 @@ def chain(depth: int, make: Callable[[Any, int], Any], end: Any) -> Any:
 
 
 READ: dict[str, tuple[Any, Callable[[Any, int], Any], Any]] = {
-    # None of the alternatives fits, which is known at the very end only.
-    "wrong at the end": (Left | Right, lambda child, _: {"child": child}, "x"),
-    # Each level is tried as the wrong one first, and then again.
-    "right all the way": (Left | Right, lambda child, _: {"child": child, "tag": "right"}, None),
+    # No member fits, which is known only at the innermost level.
+    "wrong innermost value": (Left | Right, lambda child, _: {"child": child}, "x"),
+    # Each level is tried as the wrong member first.
+    "right at each level": (Left | Right, lambda child, _: {"child": child, "tag": "right"}, None),
     "wrong tags": (Left | Right, lambda child, _: {"child": child, "tag": "x"}, None),
     "typed dicts": (LeftDict | RightDict, lambda child, _: {"child": child}, "x"),
     "through a record": (Twig | Branch, lambda child, _: {"children": [child], "name": 1}, "x"),
@@ -103,7 +103,7 @@ READ: dict[str, tuple[Any, Callable[[Any, int], Any], Any]] = {
 def test_the_cost_of_reading_a_nested_union_is_linear_in_its_depth(
     annotation: Any, make: Callable[[Any, int], Any], end: Any
 ) -> None:
-    """At depth 20 it took five seconds, and twice that with each level more."""
+    """Without remembered results, the time would double with each level."""
     arguments = of(annotation)
     deep, deeper = (
         steps(lambda depth=depth: arguments.from_json({"value": chain(depth, make, end)}))  # type: ignore[misc]
@@ -144,7 +144,7 @@ class Counted(pydantic.BaseModel):
     name: int
 
 
-# What fits is the last of them.
+# Only the last member fits.
 UNFITTING: dict[str, tuple[Any, Any]] = {
     "texts": (datetime | date | UUID | Decimal | str, "a"),
     "choices": (Literal["b", "c"] | Colour | str, "a"),
@@ -157,7 +157,7 @@ UNFITTING: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize(("member", "value"), UNFITTING.values(), ids=UNFITTING)
 def test_members_of_a_union_that_do_not_fit_format_no_errors(member: Any, value: Any) -> None:
-    """A list of a million short texts kept the loop for 20 seconds, with errors that nobody saw."""
+    """Formatting discarded errors would block the event loop for seconds with a list of a million texts."""
     arguments = of(list[member])
     values = [value] * 10
     assert steps(lambda: arguments.to_json((values,), {}), within="texts.py") == 0
@@ -173,10 +173,10 @@ class Nest:
 
 
 def test_a_model_in_a_nested_union_is_not_read_again_at_each_level() -> None:
-    """Each level went through JSON with all that was in it: 80 times the size of the message."""
+    """Otherwise each level would be written as JSON again, with everything inside it."""
     written = chain(50, lambda child, _: {"child": child}, {"numbers": [1], "child": {"child": 7}})
     count = steps(lambda: of(Nest).from_json({"value": written}), within="json/__init__.py", of="dumps")
-    # A number may be a model as well, for all that its shape tells.
+    # A number may be a model too, as far as its type tells.
     assert count <= 1
     nested = chain(50, lambda child, _: Nest(child), Named(name="ada"))
     assert of(Nest).from_json(of(Nest).to_json((nested,), {})).args == (nested,)
@@ -243,7 +243,7 @@ def test_a_nested_union_survives_the_round_trip_through_json() -> None:
 
 
 def test_conversion_results_are_kept_only_within_a_union() -> None:
-    """Or a long list of optional records would hold a second copy of itself."""
+    """Otherwise a long list of optional records would keep a second copy of itself."""
     seen: list[int] = []
 
     @dataclass
@@ -277,9 +277,9 @@ SCALAR_TYPES = (int, str, None, bool)
 
 @st.composite
 def graphs(draw: st.DrawFn) -> Any:
-    """Draw a union of dataclasses whose fields are unions of these, of scalars and of lists of them."""
+    """Draw a union of dataclasses whose fields are unions of these, of scalars, or lists of such unions."""
     space: dict[str, Any] = {}
-    made: list[Any] = []
+    classes: list[Any] = []
     for name in NAMES:
         fields: list[Any] = []
         for field_name in draw(st.lists(st.sampled_from("xyz"), min_size=1, max_size=2, unique=True)):
@@ -300,9 +300,9 @@ def graphs(draw: st.DrawFn) -> Any:
         )
         kind.__module__ = __name__
         space[name] = kind
-        made.append(kind)
+        classes.append(kind)
     globals().update(space)
-    return Union[tuple(made)]  # noqa: UP007 - made of a list
+    return Union[tuple(classes)]  # noqa: UP007 - from a list
 
 
 JSON_VALUES = st.recursive(
@@ -319,7 +319,7 @@ def size(value: Any) -> int:
 
 
 class Forgetful(dict[Any, Any]):
-    """Remembers nothing beyond the question: what came of a value is computed each time."""
+    """Computes each result again."""
 
     def __contains__(self, key: object) -> bool:
         return False
@@ -341,7 +341,7 @@ def test_random_unions_are_read_in_few_steps_with_the_same_result(data: st.DataO
         assume(size(value) > 3)
         found = outcome(lambda: arguments.from_json({"value": value}))
         count = steps(lambda: arguments.from_json({"value": value}))
-        # Each converter sees each value once: the records, their fields, and unions of these.
+        # Each converter converts each value once: the records, their fields, and unions of these.
         assert count < 60 * 12 * size(value)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(ValuePath, "in_union", forgetful)

@@ -1,6 +1,6 @@
 """A process that ticks by a simulated clock: `python -m tests.tasks.ticking dsn start end speed skew_s`.
 
-It says when it is ready, begins when it is told the real time of the start, and prints nothing else.
+It prints "ready", and starts when it reads the real time of the start.
 """
 
 import asyncio

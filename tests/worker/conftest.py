@@ -1,4 +1,4 @@
-"""Worker processes that end with their test, whatever becomes of it."""
+"""Worker processes that end with their test, even if it fails."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ StartWorker = Callable[..., WorkerProcess]
 
 @pytest.fixture
 def start_worker(dsn: str, tmp_path: Path) -> Iterator[StartWorker]:
-    """A factory of worker processes on the test's queue."""
+    """A function that starts worker processes on the test's queue."""
     started: list[WorkerProcess] = []
 
     def start_worker(program: str = "on_loop", *, to: str | None = None, **settings: Any) -> WorkerProcess:

@@ -1,4 +1,4 @@
-"""The programs that worker processes of the tests run: `python -m tests.worker.program {json}`."""
+"""The program of the tests' worker processes: `python -m tests.worker.program {json}`."""
 
 import asyncio
 import json
@@ -14,20 +14,20 @@ from typing import Any
 from lonnymq import AsyncMessage, AsyncQueue, ClientSettings, Handler, Message, Retry, Worker, WorkerSettings
 from tests.worker.workers import append_event
 
-# As a payload: how long to work, and how.
+# What a payload asks for.
 SLEEP, BLOCK, STUBBORN, KILL = "sleep", "block", "stubborn", "kill"
 
 
 @dataclass(frozen=True)
 class OnLoop:
-    """Works on the loop, as its payload says: {"do": "sleep", "seconds": 1}."""
+    """Does on the event loop what the payload says: {"do": "sleep", "seconds": 1}."""
 
     log: str
 
     async def __call__(self, message: AsyncMessage) -> None:
-        wish = message.payload
-        # A list has the seconds of each attempt, those included that were lost with their process.
-        seconds = wish["seconds"]
+        payload = message.payload
+        # A list has the seconds of each attempt, including attempts that were lost with their process.
+        seconds = payload["seconds"]
         if isinstance(seconds, list):
             seconds = seconds[min(message.attempt + message.suspicion, len(seconds)) - 1]
         append_event(
@@ -39,7 +39,7 @@ class OnLoop:
             pid=os.getpid(),
         )
         try:
-            match wish["do"]:
+            match payload["do"]:
                 case "sleep":
                     await asyncio.sleep(seconds)
                 case "block":
@@ -67,7 +67,7 @@ async def never_stop(seconds: float) -> None:
 
 @dataclass(frozen=True)
 class InThread:
-    """Works in a thread, for so many seconds or until it is told that its lease is lost."""
+    """Blocks a thread for this many seconds, or until its lease is lost."""
 
     log: str
 

@@ -1,4 +1,4 @@
-"""Databases that restart and networks that are cut, under a running worker."""
+"""Restarts of the database and failures of the network under a running worker."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from tests.worker.conftest import StartWorker
 from tests.worker.workers import WorkerProcess, eventually
 
 pytestmark = pytest.mark.fault
-AWAY_S = 6.0
+OUTAGE_S = 6.0
 
 
 def enqueue(queue: Queue, count: int, seconds: float | list[float] = 0.0) -> list[int]:
@@ -35,7 +35,8 @@ def test_a_worker_survives_network_failures(dsn: str, queue: Queue, start_worker
         proxy.reset_connections()
         worker.wait_for_ids("end", enqueue(queue, 5))
 
-        # Nothing is told: no answer for as long as a lease is a lost lease, and the handler is stopped.
+        # The connections hang. After a lease without an answer the lease counts as lost, and the handler is
+        # cancelled.
         ids = enqueue(queue, 1, seconds=[60, 0])
         worker.wait_for_ids("begin", ids)
         proxy.stall()
@@ -47,7 +48,7 @@ def test_a_worker_survives_network_failures(dsn: str, queue: Queue, start_worker
         assert last["suspicion"] == 1
 
         eventually(lambda: queue.status().leased == 0)
-        # Nor does it keep a worker from ending.
+        # A connection that hangs does not keep the worker from stopping.
         proxy.stall()
         assert worker.stop() == ExitCode.FINISHED
     assert queue.status().waiting == 0
@@ -60,11 +61,11 @@ def test_a_worker_that_starts_in_an_outage_recovers_within_seconds(
     with Proxy(dsn) as proxy:
         proxy.refuse_connections()
         worker = start_worker(to=proxy.dsn)
-        eventually(lambda: proxy.refused_at, "it tries")
+        eventually(lambda: proxy.refused_at, "the worker tries to connect")
         for _ in range(2):
             ids = enqueue(queue, 1)
             proxy.refused_at.clear()
-            time.sleep(AWAY_S)
+            time.sleep(OUTAGE_S)
             proxy.accept_connections()
             began = time.monotonic()
             worker.wait_for_ids("end", ids)
@@ -74,22 +75,22 @@ def test_a_worker_that_starts_in_an_outage_recovers_within_seconds(
             assert max(pauses) < 3.0
             eventually(lambda: queue.status().leased == 0)
             proxy.refuse_connections()
-        # Nor does an outage keep it from stopping.
+        # An outage does not keep the worker from stopping either.
         assert worker.stop() == ExitCode.FINISHED
-    said = worker.log_text()
-    assert "Traceback" not in said
-    assert said.index("no connection to") < said.index("again after") < said.index("working as")
-    # The client's lines: two per outage, however often it was tried; the last one had only begun.
-    assert said.count("lonnymq.client connected to") == 2
-    assert said.count("lonnymq.client no connection to") in (2, 3)
-    assert "psycopg.pool" not in said
+    log_text = worker.log_text()
+    assert "Traceback" not in log_text
+    assert log_text.index("no connection to") < log_text.index("again after") < log_text.index("working as")
+    # The client logs two lines per outage, however often it tries; the last outage may have just begun.
+    assert log_text.count("lonnymq.client connected to") == 2
+    assert log_text.count("lonnymq.client no connection to") in (2, 3)
+    assert "psycopg.pool" not in log_text
 
 
 def test_a_worker_that_waits_for_its_database_can_be_stopped(dsn: str, start_worker: StartWorker) -> None:
     with Proxy(dsn) as proxy:
         proxy.refuse_connections()
         worker = start_worker(to=proxy.dsn)
-        eventually(lambda: proxy.refused_at, "it tries")
+        eventually(lambda: proxy.refused_at, "the worker tries to connect")
         began = time.monotonic()
         assert worker.stop() == ExitCode.FINISHED
         assert time.monotonic() - began < 5.0
@@ -99,13 +100,13 @@ def test_a_worker_that_waits_for_its_database_can_be_stopped(dsn: str, start_wor
 def test_a_worker_stops_if_the_schema_is_too_new_for_it(
     queue: Queue, connect: Connect, start_worker: StartWorker
 ) -> None:
-    mark = connect().execute("select obj_description('migration'::regclass)").fetchone()
+    comment = connect().execute("select obj_description('migration'::regclass)").fetchone()
     connect().execute("comment on table migration is 'lonnymq later 99 99'")
     worker = start_worker()
     assert worker.wait_for_exit() == ExitCode.UNUSABLE
     assert "upgrade lonnymq" in worker.log_text()
     assert "working as" not in worker.log_text()
-    connect().execute(sql.SQL("comment on table migration is {}").format(*(mark or ())))
+    connect().execute(sql.SQL("comment on table migration is {}").format(*(comment or ())))
 
 
 def test_a_worker_survives_restarts_of_its_database(
@@ -116,7 +117,7 @@ def test_a_worker_survives_restarts_of_its_database(
     queue.install()
     worker = WorkerProcess(server.dsn, tmp_path / "worker.log", "on_loop", concurrency=4, lease_s=30)
     try:
-        # One runs through both: its lease outlasts them, and its acknowledgement waits until it can be said.
+        # One handler runs through both: its lease outlasts them, and its acknowledgement is sent afterwards.
         long = enqueue(queue, 1, seconds=3)
         worker.wait_for_ids("begin", long)
         server.restart()
@@ -139,7 +140,7 @@ def test_a_worker_survives_restarts_of_its_database(
 def test_an_unreachable_synchronous_standby_costs_no_leases(
     own_server: Callable[..., EmbeddedServer], tmp_path: Path
 ) -> None:
-    """Commits wait for a synchronous standby; dequeues and heartbeats do not, and handlers run once."""
+    """Only acknowledgements wait for the standby; dequeues and heartbeats do not, and handlers run once."""
     server = own_server(fsync=False)
     queue = Queue(server.dsn)
     queue.install()
@@ -154,7 +155,7 @@ def test_an_unreachable_synchronous_standby_costs_no_leases(
             admin.execute("select pg_reload_conf()")
             worker.wait_for_ids("end", ids)
             leases = admin.execute("select count(*) from lonnymq.lease").fetchone()
-            assert leases == (2,), "the acknowledgements wait"
+            assert leases == (2,), "the acknowledgements wait for the standby"
             admin.execute("alter system reset synchronous_standby_names")
             admin.execute("select pg_reload_conf()")
         eventually(lambda: queue.status().leased == 0)

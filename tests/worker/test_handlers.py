@@ -1,4 +1,4 @@
-"""What handlers may do, and what becomes of their messages."""
+"""What handlers can do, and what happens to their messages."""
 
 import asyncio
 import logging
@@ -32,7 +32,7 @@ from tests.worker.workers import handler_without_delay, run_worker, running_work
 
 
 def test_a_message_is_completed_when_any_kind_of_function_returns(dsn: str) -> None:
-    seen: dict[str, set[Any]] = {"loop": set(), "thread": set(), "object": set(), "hidden": set()}
+    seen: dict[str, set[Any]] = {"loop": set(), "thread": set(), "object": set(), "returns awaitable": set()}
 
     async def on_loop(message: AsyncMessage) -> str:
         assert type(message) is AsyncMessage
@@ -50,17 +50,17 @@ def test_a_message_is_completed_when_any_kind_of_function_returns(dsn: str) -> N
             await asyncio.sleep(0)
             seen[greeting].add(message.payload)
 
-    def hidden(message: Message) -> Awaitable[None]:
+    def returns_awaitable(message: Message) -> Awaitable[None]:
         async def later() -> None:
             await asyncio.sleep(0)
-            seen["hidden"].add(message.payload)
+            seen["returns awaitable"].add(message.payload)
 
         return later()
 
-    for handler in (on_loop, in_thread, partial(OnLoop(), "object"), hidden):
-        worked = run_worker(dsn, handler, *range(20))
-        assert worked.counts == {"completed": 20}
-        assert not worked.dead_letters
+    for handler in (on_loop, in_thread, partial(OnLoop(), "object"), returns_awaitable):
+        result = run_worker(dsn, handler, *range(20))
+        assert result.counts == {"completed": 20}
+        assert not result.dead_letters
     assert seen == {kind: set(range(20)) for kind in seen}
 
 
@@ -71,9 +71,9 @@ def test_an_error_is_retried_and_the_last_traceback_is_kept(dsn: str) -> None:
         attempts.append(message.attempt)
         raise RuntimeError(f"the disk of attempt {message.attempt} is full\0\udcff")
 
-    worked = run_worker(dsn, handler_without_delay(fails, max_attempts=3), 1)
-    assert worked.counts == {"deferred": 2, "buried": 1}
-    [letter] = worked.dead_letters
+    result = run_worker(dsn, handler_without_delay(fails, max_attempts=3), 1)
+    assert result.counts == {"deferred": 2, "buried": 1}
+    [letter] = result.dead_letters
     assert attempts == [1, 2, 3]
     assert letter.error is not None
     assert letter.error.startswith("Traceback")
@@ -88,10 +88,10 @@ def test_the_limit_of_a_channel_applies_without_one_of_the_handler(dsn: str, que
     async def fails(message: AsyncMessage) -> None:
         raise ValueError("x" * 50_000)
 
-    worked = run_worker(dsn, handler_without_delay(fails), 1)
-    assert worked.counts == {"deferred": 1, "buried": 1}
-    assert worked.dead_letters[0].attempts == 2
-    assert len(worked.dead_letters[0].error or "") < 12_000
+    result = run_worker(dsn, handler_without_delay(fails), 1)
+    assert result.counts == {"deferred": 1, "buried": 1}
+    assert result.dead_letters[0].attempts == 2
+    assert len(result.dead_letters[0].error or "") < 12_000
 
 
 def test_a_handler_can_defer_with_a_state_or_bury(dsn: str) -> None:
@@ -109,15 +109,15 @@ def test_a_handler_can_defer_with_a_state_or_bury(dsn: str) -> None:
             case "unfit":
                 raise Defer(state=object())
 
-    worked = run_worker(dsn, handler_without_delay(in_steps, max_attempts=5), "steps")
+    result = run_worker(dsn, handler_without_delay(in_steps, max_attempts=5), "steps")
     assert states == [None, {"done": 1}, {"done": 2}]
-    assert worked.counts == {"deferred": 2, "completed": 1}
-    worked = run_worker(dsn, handler_without_delay(in_steps), "never")
-    assert [letter.error for letter in worked.dead_letters] == ["no such video"]
-    worked = run_worker(dsn, handler_without_delay(in_steps, max_attempts=2), "unfit")
-    assert worked.counts == {"deferred": 1, "buried": 1}
-    worked = run_worker(dsn, handler_without_delay(in_steps, max_attempts=1), "waits")
-    assert worked.dead_letters[-1].error == "not today"
+    assert result.counts == {"deferred": 2, "completed": 1}
+    result = run_worker(dsn, handler_without_delay(in_steps), "never")
+    assert [letter.error for letter in result.dead_letters] == ["no such video"]
+    result = run_worker(dsn, handler_without_delay(in_steps, max_attempts=2), "unfit")
+    assert result.counts == {"deferred": 1, "buried": 1}
+    result = run_worker(dsn, handler_without_delay(in_steps, max_attempts=1), "waits")
+    assert result.dead_letters[-1].error == "not today"
 
 
 def test_any_exception_of_a_handler_ends_only_its_attempt(dsn: str) -> None:
@@ -149,13 +149,13 @@ def test_any_exception_of_a_handler_ends_only_its_attempt(dsn: str) -> None:
         "deferred": 7,
         "completed": 8,
     }
-    # Here the end of the coroutine is an error of its own, in every attempt.
-    worked = run_worker(dsn, handler_without_delay(in_thread, max_attempts=2), *range(8))
-    assert worked.counts == {"deferred": 8, "buried": 8}
+    # Here the StopIteration at the end of the coroutine is an error too, in every attempt.
+    result = run_worker(dsn, handler_without_delay(in_thread, max_attempts=2), *range(8))
+    assert result.counts == {"deferred": 8, "buried": 8}
 
 
 def test_a_timeout_ends_an_attempt(dsn: str) -> None:
-    told = threading.Event()
+    timed_out = threading.Event()
 
     async def on_loop(message: AsyncMessage) -> None:
         await asyncio.sleep(60)
@@ -164,14 +164,14 @@ def test_a_timeout_ends_an_attempt(dsn: str) -> None:
         until = time.monotonic() + 30
         while not message.is_lost and time.monotonic() < until:
             time.sleep(0.01)
-        told.set()
+        timed_out.set()
 
     for handler in (on_loop, in_thread):
-        worked = run_worker(dsn, handler_without_delay(handler, timeout=0.2, max_attempts=1), 1)
-        assert worked.took_s < 20
-        letter = worked.dead_letters[-1]
+        result = run_worker(dsn, handler_without_delay(handler, timeout=0.2, max_attempts=1), 1)
+        assert result.took_s < 20
+        letter = result.dead_letters[-1]
         assert (letter.error or "").endswith(f"{handler.__name__} took longer than 0.2 s")
-    assert told.wait(10)
+    assert timed_out.wait(10)
     quick = run_worker(dsn, handler_without_delay(lambda message: None, timeout=30), *range(10))
     assert quick.counts == {"completed": 10}
 
@@ -190,12 +190,12 @@ def test_a_batch_handler_gives_all_its_messages_the_same_outcome(dsn: str) -> No
         assert current_message() is messages[0]
         sizes.append(len(messages))
 
-    worked = run_worker(dsn, Handler(call=on_loop, is_batch=True), *range(60), batch_size=30, concurrency=2)
-    assert worked.counts["deferred"] == 60
-    assert worked.counts["completed"] + worked.counts["buried"] == 60
+    result = run_worker(dsn, Handler(call=on_loop, is_batch=True), *range(60), batch_size=30, concurrency=2)
+    assert result.counts["deferred"] == 60
+    assert result.counts["completed"] + result.counts["buried"] == 60
     assert 1 < max(sizes) <= 30
-    worked = run_worker(dsn, Handler(call=in_thread, is_batch=True), *range(60), batch_size=7)
-    assert worked.counts == {"completed": 60}
+    result = run_worker(dsn, Handler(call=in_thread, is_batch=True), *range(60), batch_size=7)
+    assert result.counts == {"completed": 60}
     assert max(sizes[-9:]) <= 7
 
 
@@ -227,7 +227,7 @@ def test_the_current_message_and_context_are_those_of_the_attempt(dsn: str) -> N
 
 
 def test_the_current_message_has_the_type_that_its_code_can_use(dsn: str) -> None:
-    """The other kind would return a coroutine that nobody awaits, or block the loop."""
+    """The other type would return a coroutine that is never awaited, or block the event loop."""
     seen: list[str] = []
 
     async def around(message: AsyncMessage, call: Callable[[], Awaitable[None]]) -> None:
@@ -249,16 +249,16 @@ def test_the_current_message_has_the_type_that_its_code_can_use(dsn: str) -> Non
         assert current_message().heartbeat() == "extended"
         seen.append("thread")
 
-    def hides(message: Message) -> Awaitable[None]:
+    def returns_awaitable(message: Message) -> Awaitable[None]:
         async def later() -> None:
             await on_loop(current_async_message())
 
         return later()
 
-    for handler in (on_loop, in_thread, hides):
+    for handler in (on_loop, in_thread, returns_awaitable):
         for middleware in ((), (around,)):
-            worked = run_worker(dsn, handler_without_delay(handler, max_attempts=1), 1, middleware=middleware)
-            assert worked.counts == {"completed": 1}, worked.dead_letters
+            result = run_worker(dsn, handler_without_delay(handler, max_attempts=1), 1, middleware=middleware)
+            assert result.counts == {"completed": 1}, result.dead_letters
     assert seen == ["loop", "loop", "thread", "thread", "loop", "loop"]
 
 
@@ -273,7 +273,7 @@ def test_middleware_runs_around_each_attempt(dsn: str) -> None:
         try:
             await call()
         except Defer:
-            trace.append("outer saw it")
+            trace.append("outer deferred")
             raise
 
     async def inner(message: AsyncMessage, call: Callable[[], Awaitable[None]]) -> None:
@@ -291,20 +291,20 @@ def test_middleware_runs_around_each_attempt(dsn: str) -> None:
     async def on_loop(message: AsyncMessage) -> None:
         seen.append(request.get())
 
-    worked = run_worker(dsn, in_thread, 7, middleware=[outer, inner])
-    assert worked.counts == {"deferred": 1, "completed": 1}
-    assert trace == ["outer in", "inner in", "outer saw it", "outer in", "inner in", "inner out"]
-    worked = run_worker(dsn, on_loop, "refused", 8, middleware=[outer, inner])
-    assert worked.counts == {"buried": 1, "completed": 1}
+    result = run_worker(dsn, in_thread, 7, middleware=[outer, inner])
+    assert result.counts == {"deferred": 1, "completed": 1}
+    assert trace == ["outer in", "inner in", "outer deferred", "outer in", "inner in", "inner out"]
+    result = run_worker(dsn, on_loop, "refused", 8, middleware=[outer, inner])
+    assert result.counts == {"buried": 1, "completed": 1}
     assert seen == ["request 7", "request 7", "request 8"]
 
 
 def test_route_chooses_a_handler_or_buries_the_message(dsn: str) -> None:
-    worked_by: list[str] = []
+    handled_by: list[str] = []
 
     class Routes:
         def __init__(self) -> None:
-            self.odd = Handler(call=lambda message: worked_by.append("odd"))
+            self.odd = Handler(call=lambda message: handled_by.append("odd"))
             self.even = Handler(call=self._even, is_batch=True)
 
         def route(self, message: AsyncMessage) -> Handler:
@@ -315,12 +315,12 @@ def test_route_chooses_a_handler_or_buries_the_message(dsn: str) -> None:
             return self.even if message.payload == "broken" or message.payload % 2 == 0 else self.odd
 
         async def _even(self, messages: list[AsyncMessage]) -> None:
-            worked_by.extend(["even"] * len(messages))
+            handled_by.extend(["even"] * len(messages))
 
-    worked = run_worker(dsn, Routes(), *range(10), "unknown", "broken")
-    assert sorted(worked_by) == ["even"] * 6 + ["odd"] * 5
-    assert worked.counts == {"completed": 11, "buried": 1, "deferred": 1}
-    assert worked.dead_letters[0].error == "unknown task"
+    result = run_worker(dsn, Routes(), *range(10), "unknown", "broken")
+    assert sorted(handled_by) == ["even"] * 6 + ["odd"] * 5
+    assert result.counts == {"completed": 11, "buried": 1, "deferred": 1}
+    assert result.dead_letters[0].error == "unknown task"
 
 
 def test_async_and_plain_handlers_can_use_the_queue(dsn: str, queue: Queue) -> None:
@@ -422,7 +422,7 @@ def test_a_plain_handler_cannot_use_a_queue_with_an_asyncio_pool(dsn: str) -> No
 
 
 def test_a_handler_that_cancels_its_task_cancels_no_other_handler(dsn: str) -> None:
-    """Slots are tasks for many messages: what is meant for one of them must not reach the next."""
+    """A slot is one task for many messages: cancelling one of them must not affect the next."""
 
     async def on_loop(message: AsyncMessage) -> None:
         task = asyncio.current_task()

@@ -1,4 +1,4 @@
-"""Leases that are kept, and what happens when they are lost."""
+"""How leases are extended, and what happens when they are lost."""
 
 import asyncio
 import threading
@@ -37,7 +37,7 @@ def test_one_heartbeat_call_extends_all_leases(dsn: str, connect: Connect) -> No
     )
 
     class Both:
-        """Half of them in threads, half on the loop, all for longer than a lease."""
+        """Runs half of the messages in threads and half on the loop, all for longer than a lease."""
 
         def route(self, message: AsyncMessage) -> Handler:
             return Handler(call=self.in_thread if message.payload % 2 else self.on_loop)
@@ -56,15 +56,15 @@ def test_one_heartbeat_call_extends_all_leases(dsn: str, connect: Connect) -> No
             assert worker.counts == {"completed": 40}
 
     asyncio.run(scenario())
-    beats = eventually(lambda: calls_of(connect, "message_heartbeat"))
-    assert 3 <= beats <= 20
-    # They end at about the same time, and are completed together.
+    heartbeats = eventually(lambda: calls_of(connect, "message_heartbeat"))
+    assert 3 <= heartbeats <= 20
+    # The handlers end at about the same time, and their messages are completed together.
     assert calls_of(connect, "message_complete") <= 20
 
 
 @asynccontextmanager
 async def one_running(dsn: str, handler: Any, **settings: Any) -> AsyncIterator[tuple[Any, AsyncQueue]]:
-    """A worker with one message, at work."""
+    """Run a worker that processes one message."""
     async with AsyncQueue(dsn) as queue:
         await queue.enqueue("a", 1, max_attempts=5)
         async with running_worker(queue, handler, lease_s=1.5, concurrency=1, **settings) as worker:
@@ -74,16 +74,16 @@ async def one_running(dsn: str, handler: Any, **settings: Any) -> AsyncIterator[
             yield worker, queue
 
 
-async def count(worker: Any, outcome: str) -> None:
+async def wait_for_count(worker: Any, outcome: str) -> None:
     async with asyncio.timeout(TIMEOUT_S):
         while not worker.counts[outcome]:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
 def steal(connect: Connect) -> int:
-    """End the lease as if its time were over, and lease the message as another worker would."""
+    """Let the lease expire, and lease the message as another worker."""
     thief = connect()
-    with thief.transaction():  # or a heartbeat may come between
+    with thief.transaction():  # so that no heartbeat comes in between
         thief.execute("update lease set unlock_at = 0")
         row = thief.execute("select message_id, token from message_dequeue(1, 60000, 'thief')").fetchone()
     assert row is not None
@@ -107,7 +107,7 @@ def test_a_lost_lease_cancels_an_async_handler_without_acknowledgement(
     async def scenario() -> None:
         async with one_running(dsn, handler_without_delay(on_loop)) as (worker, queue):
             token = await asyncio.to_thread(steal, connect)
-            await count(worker, "lease_lost")
+            await wait_for_count(worker, "lease_lost")
             async with asyncio.timeout(TIMEOUT_S):
                 while not ended:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
@@ -122,19 +122,19 @@ def test_a_lost_lease_cancels_an_async_handler_without_acknowledgement(
 
 
 def test_a_handler_in_a_thread_sees_that_its_lease_is_lost(dsn: str, connect: Connect) -> None:
-    saw_it = threading.Event()
+    noticed = threading.Event()
 
     def in_thread(message: Message) -> None:
         until = time.monotonic() + TIMEOUT_S
         while not message.is_lost and time.monotonic() < until:
             time.sleep(0.01)
         if message.is_lost:
-            saw_it.set()
+            noticed.set()
 
     async def scenario() -> None:
         async with one_running(dsn, handler_without_delay(in_thread)) as (worker, queue):
             await asyncio.to_thread(steal, connect)
-            assert await asyncio.to_thread(saw_it.wait, TIMEOUT_S)
+            assert await asyncio.to_thread(noticed.wait, TIMEOUT_S)
             connect().execute("select message_complete(array[message_id], array[token]) from lease")
             await wait_until_drained(queue)
         assert worker.counts == {"lease_lost": 1}
@@ -167,13 +167,13 @@ def test_cancelling_a_message_stops_its_handler_and_ends_its_lease(dsn: str, con
 def test_a_handler_that_blocks_the_loop_is_logged_and_only_loses_its_lease(
     dsn: str, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its lease ends while it blocks, another worker takes the message: only that one may complete it."""
+    """The lease expires while the handler blocks, and only the worker that leases it next completes it."""
     attempts: list[int] = []
-    begun, taken = threading.Event(), threading.Event()
+    started, taken = threading.Event(), threading.Event()
 
     async def blocks(message: AsyncMessage) -> None:
         attempts.append(message.attempt)
-        begun.set()
+        started.set()
         assert taken.wait(TIMEOUT_S)
         time.sleep(1)  # noqa: ASYNC251 - on purpose
 
@@ -181,8 +181,8 @@ def test_a_handler_that_blocks_the_loop_is_logged_and_only_loses_its_lease(
         async with AsyncQueue(dsn) as queue:
             await queue.enqueue("a", 1)
             async with running_worker(queue, handler_without_delay(blocks), lease_s=0.9) as worker:
-                await asyncio.to_thread(take_over, connect, begun, taken)
-                await count(worker, "lease_lost")
+                await asyncio.to_thread(take_over, connect, started, taken)
+                await wait_for_count(worker, "lease_lost")
                 await wait_until_drained(queue)
             assert worker.counts == {"lease_lost": 1}
 
@@ -191,10 +191,10 @@ def test_a_handler_that_blocks_the_loop_is_logged_and_only_loses_its_lease(
     assert "the event loop was blocked for" in caplog.text
 
 
-def take_over(connect: Connect, begun: threading.Event, taken: threading.Event) -> None:
-    """Wait for the lease of another to end by itself, lease the message, and complete it."""
+def take_over(connect: Connect, started: threading.Event, taken: threading.Event) -> None:
+    """Wait until the other worker's lease expires, lease the message, and complete it."""
     thief = connect()
-    assert begun.wait(TIMEOUT_S)
+    assert started.wait(TIMEOUT_S)
 
     def leased() -> Any:
         row = thief.execute("select message_id, token from message_dequeue(1, 60000, 'thief')").fetchone()

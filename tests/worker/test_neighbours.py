@@ -1,4 +1,4 @@
-"""What one tenant's messages do to those of another in the same worker: nothing."""
+"""Messages of one tenant do not affect those of another in the same worker."""
 
 import asyncio
 import threading
@@ -39,14 +39,14 @@ from tests.worker.workers import (
 MEGABYTE = 1_000_000
 
 
-async def until(condition: Any, what: str) -> None:
-    """Wait until it holds; it may be a coroutine function."""
+async def wait_until(condition: Any, what: str) -> None:
+    """Wait until a condition holds; it may be a coroutine function."""
     deadline = time.monotonic() + TIMEOUT_S
     while True:
         found = condition()
         if (await found) if asyncio.iscoroutine(found) else found:
             return
-        assert time.monotonic() < deadline, f"still not: {what}"
+        assert time.monotonic() < deadline, f"timed out waiting until {what}"
         await asyncio.sleep(0.01)
 
 
@@ -54,18 +54,18 @@ async def until(condition: Any, what: str) -> None:
 def test_a_busy_worker_gives_back_messages_that_it_cannot_start(
     dsn: str, connect: Connect, is_async: bool
 ) -> None:
-    """Handlers that hang keep their own messages, and nobody else's."""
+    """Handlers that hang keep only their own messages."""
     release = threading.Event()
-    begun: list[int] = []
+    started: list[int] = []
     quick: dict[str, list[int]] = {}
 
     async def hangs(message: AsyncMessage) -> None:
-        begun.append(message.id)
+        started.append(message.id)
         while not release.is_set():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
     def hangs_in_thread(message: Message) -> None:
-        begun.append(message.id)
+        started.append(message.id)
         release.wait(TIMEOUT_S)
 
     async def works(message: AsyncMessage) -> None:
@@ -84,24 +84,24 @@ def test_a_busy_worker_gives_back_messages_that_it_cannot_start(
             )
             handler = hangs if is_async else hangs_in_thread
             async with running_worker(queue, handler, concurrency=2, prefetch=8, name="full") as full:
-                await until(lambda: len(begun) == 2, "two began")
+                await wait_until(lambda: len(started) == 2, "two have started")
 
                 async def has_given_back() -> bool:
                     return full.counts["given_back"] > 0 and await leased() == 2
 
-                await until(has_given_back, "what could not start went back")
+                await wait_until(has_given_back, "waiting messages were given back")
                 given_back = full.counts["given_back"]
-                # From now on it leases nothing that it cannot start.
+                # From now on it leases only messages that it can start.
                 for _ in range(30):
                     assert await leased() == 2
                     await asyncio.sleep(0.01)
                 async with running_worker(queue, works):
-                    await until(
-                        lambda: sum(map(len, quick.values())) == 10, "another worker works the others"
+                    await wait_until(
+                        lambda: sum(map(len, quick.values())) == 10, "another worker has processed the others"
                     )
-                # They have kept their places in their channels.
+                # They have kept their order within their channels.
                 assert sorted(id_ for ids in quick.values() for id_ in ids) == sorted(
-                    {one.id or 0 for one in created} - set(begun)
+                    {one.id or 0 for one in created} - set(started)
                 )
                 assert all(ids == sorted(ids) for ids in quick.values())
                 assert full.counts == {"given_back": given_back}
@@ -138,7 +138,7 @@ def test_large_contents_stay_within_the_memory_budget(dsn: str) -> None:
 
 
 def test_memory_is_bounded_by_max_bytes(queue: Queue, start_worker: StartWorker) -> None:
-    """Forty contents of eight megabytes, ten slots: without a bound they take 240 MB and more at a time."""
+    """Forty contents of 8 MB and ten slots: without a bound they would take at least 240 MB at a time."""
 
     def peak_mb(worker: WorkerProcess) -> int:
         status = Path(f"/proc/{worker.pid}/status").read_text()
@@ -182,7 +182,7 @@ def test_a_message_larger_than_max_bytes_runs_alone(dsn: str) -> None:
 
 
 def test_large_contents_over_a_slow_connection_spend_no_extra_attempt(dsn: str, connect: Connect) -> None:
-    """Reading all of them takes several leases; each is worked when it is there, and so are small ones."""
+    """Reading all contents takes longer than a lease; each message starts as soon as its own is read."""
     large: list[tuple[int, int]] = []
     small: list[float] = []
 
@@ -226,7 +226,7 @@ def test_a_client_with_a_slow_connection_gets_what_it_can_read_in_time(dsn: str)
                 batch = await queue.dequeue(6, lease_s=6)
                 assert 1 <= len(batch) < 6
                 assert all(len(message.content) == 1_500_000 for message in batch)
-                # The others wait for the next, and nothing was spent.
+                # The others wait for the next dequeue, and have spent no attempt.
                 assert (await producer.status()).leased == len(batch)
                 assert [one.attempts for one in await producer.peek("a")] == [0] * (6 - len(batch))
                 assert await queue.complete(batch) == ["completed"] * len(batch)
@@ -238,7 +238,7 @@ def test_a_client_with_a_slow_connection_gets_what_it_can_read_in_time(dsn: str)
 def test_handlers_that_exhaust_a_shared_pool_lose_no_leases(
     dsn: str, connect: Connect, is_pool: bool
 ) -> None:
-    """Twelve handlers wait for a key in the pool of their worker's queue, for longer than a lease."""
+    """Twelve handlers wait for a locked key on connections of the worker's queue, for longer than a lease."""
     holder = connect(autocommit=False)
     holder.execute("select message_create('b', 'x', p_key => 'k')")
 
@@ -249,11 +249,11 @@ def test_handlers_that_exhaust_a_shared_pool_lose_no_leases(
     async def scenario(queue: AsyncQueue) -> None:
         await queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(12)])
         async with running_worker(queue, waits, concurrency=12, lease_s=1.5) as worker:
-            await until(lambda: blocked(connect) == 3, "all connections of the pool wait")
+            await wait_until(lambda: blocked(connect) == 3, "all connections of the pool are waiting")
             await asyncio.sleep(4)
             assert worker.counts.total() == 0
             await asyncio.to_thread(holder.rollback)
-            await until(lambda: worker.counts["completed"] >= 12, "all are completed")
+            await wait_until(lambda: worker.counts["completed"] >= 12, "all are completed")
         assert worker.counts["lease_lost"] == 0
 
     async def either() -> None:
@@ -271,20 +271,20 @@ def test_handlers_that_exhaust_a_shared_pool_lose_no_leases(
 
 
 def test_a_connection_that_a_pool_cannot_configure_is_closed(dsn: str) -> None:
-    made: list[AsyncConnection[Any]] = []
+    opened: list[AsyncConnection[Any]] = []
 
     async def configure(connection: AsyncConnection[Any]) -> None:
-        made.append(connection)
+        opened.append(connection)
         await connection.execute("set search_path to")
 
     async def scenario() -> None:
         pool: Any = AsyncConnectionPool(dsn, configure=configure, min_size=0, max_size=1, open=False)
         worker = Worker(AsyncQueue(pool), ignore)
         serving = asyncio.create_task(worker.serve())
-        await until(lambda: len(made) >= 3, "the worker tries again")
+        await wait_until(lambda: len(opened) >= 3, "the worker has tried again")
         worker.stop()
         await serving
-        assert all(connection.closed for connection in made)
+        assert all(connection.closed for connection in opened)
 
     async def ignore(message: AsyncMessage) -> None:
         raise AssertionError
@@ -305,7 +305,7 @@ def blocked(connect: Connect) -> int:
 def test_a_call_interrupted_while_sending_does_not_stop_the_worker(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A large state is half sent when the link stands still, for longer than a call may take."""
+    """The connection stalls in the middle of a large state, for longer than the timeout of the call."""
     monkeypatch.setattr(timeouts, "SLOWEST_BYTES_PER_S", 4 * MEGABYTE)
     states: list[int] = []
 
@@ -319,9 +319,11 @@ def test_a_call_interrupted_while_sending_does_not_stop_the_worker(
         async with AsyncQueue(dsn) as queue:
             await queue.enqueue("a", "large")
             async with running_worker(proxy.dsn, handle, lease_s=60, call_timeout_s=0.5) as worker:
-                await until(lambda: len(states) == 1, "it ran")
+                await wait_until(lambda: len(states) == 1, "the first attempt has started")
                 await queue.enqueue("b", "small")
-                await until(lambda: len(states) == 3, "both came, the large one with its state")
+                await wait_until(
+                    lambda: len(states) == 3, "both were processed, the large one with its state"
+                )
                 await wait_until_drained(queue)
             assert worker.counts["completed"] == 2
 
@@ -342,7 +344,7 @@ def test_a_handler_that_timed_out_in_a_thread_does_not_delay_shutdown(dsn: str) 
             async with running_worker(
                 queue, handler_without_delay(hangs, timeout=0.1, max_attempts=1), shutdown_s=TIMEOUT_S
             ) as worker:
-                await until(lambda: worker.counts["buried"] == 1, "its time was over")
+                await wait_until(lambda: worker.counts["buried"] == 1, "it has timed out")
                 began = time.monotonic()
             return time.monotonic() - began
 
@@ -352,17 +354,17 @@ def test_a_handler_that_timed_out_in_a_thread_does_not_delay_shutdown(dsn: str) 
 
 
 def test_a_message_cancelled_while_it_runs_is_counted_once(dsn: str) -> None:
-    begun = asyncio.Event()
+    started = asyncio.Event()
 
     async def handle(message: AsyncMessage) -> None:
-        begun.set()
+        started.set()
         await asyncio.sleep(TIMEOUT_S)
 
     async def scenario() -> None:
         async with AsyncQueue(dsn) as queue:
             created = await queue.enqueue("a", 1)
             async with running_worker(queue, handle, lease_s=0.6) as worker:
-                await begun.wait()
+                await started.wait()
                 await queue.cancel([created.id or 0])
                 await wait_until_drained(queue)
             assert worker.counts == {"cancelled": 1}
@@ -371,7 +373,7 @@ def test_a_message_cancelled_while_it_runs_is_counted_once(dsn: str) -> None:
 
 
 def test_messages_that_are_given_back_keep_their_order(dsn: str) -> None:
-    """Leased ahead in two replies: if the older ones go back, so do the younger ones of the channel."""
+    """If prefetched messages are given back, so are later ones of the same channel from another reply."""
     order: list[int] = []
 
     async def handle(message: AsyncMessage) -> None:
@@ -395,14 +397,14 @@ def test_messages_that_are_given_back_keep_their_order(dsn: str) -> None:
                 await asyncio.sleep(0.06)
                 await put(0.001, 0.001)
                 await asyncio.sleep(0.3)
-            await until(lambda: len(order) >= count, "all have run")
+            await wait_until(lambda: len(order) >= count, "all have run")
 
     asyncio.run(scenario())
     assert order == sorted(order)
 
 
 def test_a_locked_lease_does_not_delay_other_acknowledgements(dsn: str) -> None:
-    """A handler in a thread completes in a transaction that it keeps open, and its time is over."""
+    """A handler in a thread completes its message, keeps the transaction open, and times out."""
     release = threading.Event()
     ended = 0
 
@@ -427,13 +429,13 @@ def test_a_locked_lease_does_not_delay_other_acknowledgements(dsn: str) -> None:
             async with running_worker(queue, Both()) as worker:
                 await asyncio.sleep(1)
                 await queue.enqueue_many([NewMessage(channel="capped", payload=n) for n in range(100)])
-                # One after the other, each acknowledged before the next is released.
+                # At most one at a time, so each is acknowledged before the next is leased.
                 began = time.monotonic()
-                await until(lambda: ended == 100, "the others are worked")
+                await wait_until(lambda: ended == 100, "the others are processed")
                 took_s = time.monotonic() - began
                 release.set()
                 await wait_until_drained(queue)
-            # At one per second, as long as a busy one is asked about, it would be 100.
+            # If each of them waited a second for the busy one, this would take 100 s.
             assert took_s < 50
             assert worker.counts["completed"] == 101
 
@@ -441,7 +443,7 @@ def test_a_locked_lease_does_not_delay_other_acknowledgements(dsn: str) -> None:
 
 
 def test_a_thread_whose_result_is_not_awaited_gets_no_other_job(dsn: str, queue: Queue) -> None:
-    """Middleware with a time limit of its own leaves its threads behind."""
+    """Middleware with a timeout of its own leaves busy threads behind."""
     release = threading.Event()
     called: list[Any] = []
 
@@ -462,10 +464,10 @@ def test_a_thread_whose_result_is_not_awaited_gets_no_other_job(dsn: str, queue:
         ):
             for _ in range(2):
                 await client.enqueue("bad", "hang")
-            await until(lambda: worker.counts["deferred"] == 2, "both were given up")
+            await wait_until(lambda: worker.counts["deferred"] == 2, "both have timed out")
             for n in range(10):
                 await client.enqueue("good", n, max_attempts=1)
-            await until(lambda: worker.counts["completed"] == 10, "the others are worked")
+            await wait_until(lambda: worker.counts["completed"] == 10, "the others are processed")
         release.set()
 
     asyncio.run(scenario())
@@ -474,13 +476,13 @@ def test_a_thread_whose_result_is_not_awaited_gets_no_other_job(dsn: str, queue:
 
 
 def test_states_count_toward_the_memory_budget(dsn: str) -> None:
-    """While the states of ended attempts wait to be sent, no more messages are fetched."""
-    begun = 0
+    """No more messages are fetched while large states of ended attempts wait to be sent."""
+    started = 0
 
     async def handle(message: AsyncMessage) -> None:
-        nonlocal begun
+        nonlocal started
         if message.state is None:
-            begun += 1
+            started += 1
             raise Defer(state="y" * MEGABYTE)
 
     async def scenario() -> None:
@@ -488,23 +490,23 @@ def test_states_count_toward_the_memory_budget(dsn: str) -> None:
             await queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(40)])
             with Proxy(dsn) as proxy:
                 async with running_worker(proxy.dsn, handle, concurrency=4, max_bytes=4 * MEGABYTE) as worker:
-                    await until(lambda: begun >= 4, "some have begun")
+                    await wait_until(lambda: started >= 4, "some have started")
                     proxy.stall()
                     await asyncio.sleep(1)
-                    assert begun <= 12
+                    assert started <= 12
                     proxy.abandon_open_connections()
-                    await until(lambda: worker.counts["completed"] >= 40, "all are worked")
+                    await wait_until(lambda: worker.counts["completed"] >= 40, "all are processed")
 
     asyncio.run(scenario())
 
 
 def test_a_content_of_almost_max_bytes_is_not_starved_by_smaller_ones(dsn: str) -> None:
-    begun: list[int] = []
+    started: list[int] = []
     is_over = False
 
     async def handle(message: AsyncMessage) -> None:
         size = len(message.payload)
-        begun.append(size)
+        started.append(size)
         await asyncio.sleep(0.2 + message.id % 7 / 20)
         if not is_over and size < MEGABYTE:
             await message.queue.enqueue("small", message.payload)
@@ -515,24 +517,24 @@ def test_a_content_of_almost_max_bytes_is_not_starved_by_smaller_ones(dsn: str) 
             for _ in range(8):
                 await queue.enqueue("small", "x" * 110_000)
             async with running_worker(queue, handle, concurrency=10, max_bytes=MEGABYTE + 100_000):
-                await until(lambda: len(begun) > 8, "the flow")
+                await wait_until(lambda: len(started) > 8, "small messages are flowing")
                 await queue.enqueue("large", "x" * MEGABYTE)
-                await until(lambda: MEGABYTE in begun, "the large one")
+                await wait_until(lambda: MEGABYTE in started, "the large message has started")
                 is_over = True
                 await wait_until_drained(queue)
 
     asyncio.run(scenario())
-    assert begun.count(MEGABYTE) == 1
+    assert started.count(MEGABYTE) == 1
 
 
 def test_handlers_that_use_all_threads_of_the_loop_lose_no_leases(dsn: str) -> None:
-    """The driver resolves the names of servers in these threads; heartbeats must be able to connect again."""
+    """The driver resolves host names in these threads; heartbeats must still be able to reconnect."""
     release = threading.Event()
-    begun = 0
+    started = 0
 
     async def handle(message: AsyncMessage) -> None:
-        nonlocal begun
-        begun += 1
+        nonlocal started
+        started += 1
         await asyncio.to_thread(release.wait, TIMEOUT_S)
 
     async def scenario() -> None:
@@ -541,7 +543,7 @@ def test_handlers_that_use_all_threads_of_the_loop_lose_no_leases(dsn: str) -> N
             await queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(6)])
             by_name = conninfo.make_conninfo(proxy.dsn, host="localhost")
             async with running_worker(by_name, handle, concurrency=6, lease_s=2) as worker:
-                await until(lambda: begun == 6, "all threads are taken")
+                await wait_until(lambda: started == 6, "all threads are busy")
                 proxy.reset_connections()
                 await asyncio.sleep(5)
                 assert worker.counts.total() == 0

@@ -1,4 +1,4 @@
-"""Behind PgBouncer in transaction mode: no LISTEN, no prepared statements, few sessions for many clients."""
+"""Workers and clients behind PgBouncer, without LISTEN and prepared statements in transaction mode."""
 
 import os
 import pwd
@@ -18,7 +18,7 @@ from tests.conftest import Connect
 from tests.worker.conftest import StartWorker
 from tests.worker.workers import eventually
 
-# As the page for operators says it.
+# As docs/howto/pgbouncer.md says.
 CLIENT = {"listen": False, "prepare_threshold": None}
 SESSIONS = 2
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
@@ -33,14 +33,14 @@ def mode() -> str:
 
 @pytest.fixture
 def bouncer(dsn: str, mode: str) -> Iterator[str]:
-    """The way to the test's database through a PgBouncer of its own."""
+    """A DSN of the test's database through a PgBouncer of its own."""
     parameters = conninfo.conninfo_to_dict(dsn)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     given = {name: parameters.get(name) for name in ("host", "port", "user", "password")}
     target = " ".join(f"{name}='{value}'" for name, value in given.items() if value)
     with tempfile.TemporaryDirectory(prefix="lonnymq-pgbouncer-") as home:
-        # It runs as another user, who must be able to get in.
+        # PgBouncer runs as another user, who must be able to read this directory.
         Path(home).chmod(0o755)
         file, log = Path(home, "pgbouncer.ini"), Path(home, "log")
         file.write_text(
@@ -49,7 +49,7 @@ def bouncer(dsn: str, mode: str) -> Iterator[str]:
             "max_client_conn = 100\n"
         )
         with log.open("wb") as output:
-            command = [str(PROGRAM), *as_somebody(str(given["host"] or "")), str(file)]
+            command = [str(PROGRAM), *unprivileged_options(str(given["host"] or "")), str(file)]
             process = subprocess.Popen(command, stdout=output, stderr=output)
         through = conninfo.make_conninfo(dsn, host="127.0.0.1", port=port, sslmode="disable")
         try:
@@ -61,8 +61,8 @@ def bouncer(dsn: str, mode: str) -> Iterator[str]:
             process.wait()
 
 
-def as_somebody(host: str) -> list[str]:
-    """It refuses to be root: let it be whoever may enter the server's directory of sockets."""
+def unprivileged_options(host: str) -> list[str]:
+    """Return options to run as the owner of the server's socket directory, because root is refused."""
     if os.geteuid() != 0:
         return []
     owner = pwd.getpwuid(Path(host).stat().st_uid) if host.startswith("/") else pwd.getpwnam("nobody")
@@ -104,7 +104,7 @@ def test_workers_and_producers_share_few_sessions(
         assert 1 <= sessions[0] <= SESSIONS
         for worker in workers:
             assert worker.stop() == ExitCode.FINISHED
-            assert "fails" not in worker.log_text()
+            assert "failed, trying again" not in worker.log_text()
             assert "lease_lost" not in worker.log_text()
         assert queue.status().waiting == 0
 
@@ -121,14 +121,14 @@ def test_without_the_settings_for_pgbouncer_the_error_names_them(
         with pytest.raises(SessionNotKept, match="already exists" + hint):
             second.status()
         with psycopg.connect(bouncer) as other, other.transaction():
-            # It holds the session that was used last, so the others get the next one.
+            # This transaction holds the session that was used last, so the others get the next one.
             other.execute("select 1")
             with pytest.raises(SessionNotKept, match="does not exist" + hint):
                 first.status()
             third.channel("a").explain()
             with pytest.raises(SessionNotKept, match="requires" + hint):
                 first.status()
-        # By now each session has a statement of the name that a worker gives to its first.
+        # By now each session has a prepared statement with the name of a worker's first.
         worker = start_worker(to=bouncer, client={"prepare_threshold": 0})
         assert worker.wait_for_exit() == ExitCode.UNUSABLE
         assert "ClientSettings(prepare_threshold=None, listen=False)" in worker.log_text()
@@ -136,7 +136,7 @@ def test_without_the_settings_for_pgbouncer_the_error_names_them(
 
 
 def set_defaults(dsn: str, connect: Connect, **defaults: str) -> str:
-    """Set defaults of the test's database, also for the sessions that PgBouncer has; return its name."""
+    """Set defaults of the test's database, close PgBouncer's sessions, and return the database's name."""
     name = str(conninfo.conninfo_to_dict(dsn)["dbname"])
     for setting, value in defaults.items():
         connect().execute(f"alter database {name} set {setting} = '{value}'".encode())

@@ -1,4 +1,4 @@
-"""A message that kills its process does not take others with it."""
+"""A message that kills its process does not make others fail."""
 
 import signal
 import time
@@ -26,8 +26,8 @@ def enqueue(queue: Queue, channel: str, count: int, do: str, seconds: float = 0.
     return [one.id for one in created if one.id is not None]
 
 
-class Restarted:
-    """A worker that is started again whenever it dies, as an orchestrator does."""
+class RestartedWorker:
+    """Starts a worker again whenever it dies, as an orchestrator does."""
 
     def __init__(self, start: StartWorker, **settings: Any) -> None:
         self._start = partial(start, **settings)
@@ -37,7 +37,7 @@ class Restarted:
     def deaths(self) -> int:
         return len(self._processes) - 1
 
-    def tend(self) -> None:
+    def restart_if_dead(self) -> None:
         if self._processes[-1].is_dead:
             self._processes.append(self._start())
 
@@ -53,17 +53,17 @@ class Restarted:
 def test_a_message_that_kills_its_process_is_buried_and_others_complete(
     queue: Queue, start_worker: StartWorker, death: str
 ) -> None:
-    """Nine innocent ones of its own channel and of others, in one process with the guilty one."""
+    """Nine innocent messages, of the same channel and of another, run in the process of the guilty one."""
     [guilty] = enqueue(queue, "a", 1, death, seconds=2.5)
     innocent = enqueue(queue, "a", 5, "sleep") + enqueue(queue, "b", 4, "sleep")
-    # Of one that is blocked nobody knows but another.
+    # Only another worker notices that one is blocked.
     count = 1 if death == "kill" else 2
-    workers = [Restarted(start_worker, concurrency=10, lease_s=0.8, shutdown_s=1) for _ in range(count)]
+    workers = [RestartedWorker(start_worker, concurrency=10, lease_s=0.8, shutdown_s=1) for _ in range(count)]
     later: list[int] = []
 
     def is_over() -> bool:
         for worker in workers:
-            worker.tend()
+            worker.restart_if_dead()
         if len(later) < 20:
             later.extend(enqueue(queue, "c", 1, "sleep"))
         time.sleep(0.1)
@@ -82,13 +82,13 @@ def test_a_message_that_kills_its_process_is_buried_and_others_complete(
 
 
 def test_a_finished_message_is_not_blamed_for_the_next_one(queue: Queue, start_worker: StartWorker) -> None:
-    """It returns, and the next one kills the process before the completion is sent, again and again."""
+    """Again and again, the next message kills the process before the completion of the first is sent."""
     innocent = enqueue(queue, "a", 1, "sleep", seconds=0.0)
     enqueue(queue, "b", 3, "kill")
-    worker = Restarted(start_worker, concurrency=1, prefetch=0, lease_s=0.5)
+    worker = RestartedWorker(start_worker, concurrency=1, prefetch=0, lease_s=0.5)
 
     def is_over() -> bool:
-        worker.tend()
+        worker.restart_if_dead()
         return len(queue.dead().list()) == 3 and queue.status().waiting == queue.status().leased == 0
 
     eventually(is_over)
@@ -97,12 +97,12 @@ def test_a_finished_message_is_not_blamed_for_the_next_one(queue: Queue, start_w
 
 
 def test_a_suspect_message_waits_until_its_process_is_empty(queue: Queue, start_worker: StartWorker) -> None:
-    """It runs alone although others ran when it came, and they go on afterwards."""
+    """It runs alone although other handlers were running when it was leased, and others continue after it."""
     suspects = enqueue(queue, "a", 2, "sleep", seconds=0.5)
     for _ in range(2):
-        victim = start_worker(concurrency=2, lease_s=0.5)
-        victim.wait_for_ids("begin", suspects)
-        victim.kill()
+        killed = start_worker(concurrency=2, lease_s=0.5)
+        killed.wait_for_ids("begin", suspects)
+        killed.kill()
     long = enqueue(queue, "b", 3, "sleep", seconds=1.5)
     worker = start_worker(concurrency=4, lease_s=1)
     worker.wait_for_ids("begin", long)
@@ -123,12 +123,12 @@ def test_a_suspect_message_waits_until_its_process_is_empty(queue: Queue, start_
 def test_other_tenants_make_progress_between_suspect_messages(
     queue: Queue, start_worker: StartWorker
 ) -> None:
-    """Many suspects that take their time: what ran alone is followed by as much time for the others."""
+    """After each message that ran alone, others get as much time as that one took."""
     suspects = enqueue(queue, "a", 6, "sleep", seconds=1.0)
     for _ in range(2):
-        victim = start_worker(concurrency=6, lease_s=0.5)
-        victim.wait_for_ids("begin", suspects)
-        victim.kill()
+        killed = start_worker(concurrency=6, lease_s=0.5)
+        killed.wait_for_ids("begin", suspects)
+        killed.kill()
     worker = start_worker(concurrency=6, lease_s=2)
     others: list[int] = []
 
@@ -140,7 +140,7 @@ def test_other_tenants_make_progress_between_suspect_messages(
     eventually(is_over)
     ended = worker.ids("end")
     between = [sum(1 for id_ in ended[: ended.index(suspect)] if id_ in others) for suspect in suspects]
-    # Some of the others before each suspect but the first.
+    # Others were processed before each suspect except perhaps the first.
     assert len(set(between)) >= len(suspects) - 1
     assert worker.stop() == ExitCode.FINISHED
     assert queue.dead().list() == []

@@ -1,4 +1,4 @@
-"""Several processes of one worker, as their operator sees them."""
+"""Workers with several processes, as an operator sees them."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ def enqueue(queue: Queue, count: int, seconds: float) -> None:
 
 
 def workers_of(process: WorkerProcess) -> set[int]:
-    """The processes whose handlers have begun something."""
+    """Return the processes in which handlers have started."""
     return {event["pid"] for event in process.events("begin")}
 
 
@@ -40,15 +40,15 @@ def test_processes_share_the_work_and_a_dead_one_is_replaced(
 ) -> None:
     parent = start_worker(processes=2, concurrency=2, lease_s=2)
 
-    def begun(count: int, seconds: float) -> None:
-        """As many more, once all else has ended."""
+    def start_handlers(count: int, seconds: float) -> None:
+        """Start this many more handlers, once all others have ended."""
         eventually(lambda: queue.status().waiting == queue.status().leased == 0)
         before = len(parent.events("begin"))
         enqueue(queue, count, seconds)
         parent.wait_for("begin", before + count)
 
     def have_worked(count: int) -> bool:
-        """However late one of them comes, there is work for it."""
+        """Return whether this many processes have run handlers; there is work for late ones too."""
         if queue.status().waiting == 0:
             enqueue(queue, 4, seconds=0.1)
         return len(workers_of(parent)) == count
@@ -57,12 +57,12 @@ def test_processes_share_the_work_and_a_dead_one_is_replaced(
     first, second = workers_of(parent)
     assert parent.pid not in (first, second)
 
-    begun(4, seconds=1)
+    start_handlers(4, seconds=1)
     os.kill(first, signal.SIGKILL)
-    eventually(lambda: have_worked(3), "the new one works too")
+    eventually(lambda: have_worked(3), "the new process has run handlers")
 
-    # To the group, as a terminal does: the children take orders from their parent only.
-    begun(4, seconds=1)
+    # A terminal sends SIGINT to the whole process group. The children obey only their parent.
+    start_handlers(4, seconds=1)
     survivors = [pid for pid in workers_of(parent) if is_alive(pid) and pid != first]
     for pid in survivors:
         os.kill(pid, signal.SIGINT)
@@ -89,7 +89,7 @@ def test_a_second_signal_reaches_the_children_and_orphans_stop(
     killed.wait_for("begin", 4)
     children = workers_of(killed)
     killed.kill()
-    eventually(lambda: not any(is_alive(pid) for pid in children), "orphans end")
+    eventually(lambda: not any(is_alive(pid) for pid in children), "orphaned children end")
     assert connect().execute("select count(*) from lease").fetchone() == (0,)
 
 
@@ -109,7 +109,7 @@ def test_a_handler_that_ends_its_process_does_not_stop_the_others(
     parent = start_worker(processes=2, concurrency=1, lease_s=1, max_attempts=1)
     enqueue(queue, 1, seconds=0)
     parent.wait_for("end")
-    # With the code of a worker that cannot use its queue.
+    # This is the exit code of a worker that cannot use its queue.
     queue.enqueue("a", {"do": "exit", "seconds": 3}, max_attempts=1)
     eventually(lambda: "ended with 3, starting another" in parent.log_text())
     enqueue(queue, 4, seconds=0)
@@ -124,13 +124,13 @@ def test_a_process_that_is_replaced_in_an_outage_stops_no_other(
         parent = start_worker(to=proxy.dsn, processes=2, concurrency=1)
         enqueue(queue, 1, seconds=0)
         parent.wait_for("end")
-        children = eventually(lambda: pair_of(parent), "two of them")
+        children = eventually(lambda: pair_of(parent), "two children")
         proxy.refuse_connections()
         os.kill(children[0], signal.SIGKILL)
-        after = eventually(lambda: [pid for pid in pair_of(parent) if pid != children[0]], "a new one")
+        after = eventually(lambda: [pid for pid in pair_of(parent) if pid != children[0]], "a new child")
         assert children[1] in after
         proxy.refused_at.clear()
-        eventually(lambda: len(proxy.refused_at) > 5, "they try")
+        eventually(lambda: len(proxy.refused_at) > 5, "they try to connect")
         proxy.accept_connections()
         enqueue(queue, 4, seconds=0.2)
         parent.wait_for("end", 5)
@@ -144,12 +144,12 @@ def test_processes_are_restarted_until_the_queue_can_be_used_again(
     parent = start_worker(processes=2, concurrency=1)
     enqueue(queue, 1, seconds=0)
     parent.wait_for("end")
-    mark = connect().execute("select obj_description('migration'::regclass)").fetchone()
+    comment = connect().execute("select obj_description('migration'::regclass)").fetchone()
     connect().execute("comment on table migration is 'lonnymq later 99 99'")
-    for pid in eventually(lambda: pair_of(parent), "two of them"):
+    for pid in eventually(lambda: pair_of(parent), "two children"):
         os.kill(pid, signal.SIGKILL)
     eventually(lambda: "ended with 3, starting another" in parent.log_text())
-    connect().execute(sql.SQL("comment on table migration is {}").format(*(mark or ())))
+    connect().execute(sql.SQL("comment on table migration is {}").format(*(comment or ())))
     enqueue(queue, 1, seconds=0)
     parent.wait_for("end", 2)
     assert parent.stop() == ExitCode.FINISHED
@@ -174,6 +174,6 @@ def test_a_signal_to_the_process_group_during_startup_is_no_failure(
 
 
 def children_of(pid: int) -> list[int]:
-    """Its spawned workers; one of its other children keeps track of what they share."""
+    """Return the spawned workers; another child of the process tracks shared resources."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
     return [int(one) for one in children if b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes()]

@@ -1,4 +1,4 @@
-"""What a worker says about its attempts: one line and one count for each."""
+"""What a worker logs and counts: one line and one count per attempt."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ def test_a_log_line_has_the_attempt_its_limit_and_the_next_delay(
     def transcode(message: Message) -> None:
         raise ValueError("no such video")
 
-    def said(handler: Handler, outcome: str) -> str:
+    def log_line(handler: Handler, outcome: str) -> str:
         caplog.clear()
         run_worker(dsn, handler, 1)
         return re.sub(r"message \d+|in \d+ ms: ", "#", lines(caplog, outcome)[-1].getMessage())
@@ -31,15 +31,15 @@ def test_a_log_line_has_the_attempt_its_limit_and_the_next_delay(
     limited = Handler(call=transcode, name="transcode", max_attempts=2, retry=RETRY)
     with caplog.at_level(logging.DEBUG, "lonnymq"):
         expected = "deferred # of 'a', attempt 1 of 2, next in 4 ms, by transcode #ValueError: no such video"
-        assert said(limited, "deferred") == expected
+        assert log_line(limited, "deferred") == expected
         [first] = lines(caplog, "deferred")
         assert (vars(first)["max_attempts"], vars(first)["next_in_ms"]) == (2, 4)
         expected = "buried # of 'a', attempt 2 of 2, by transcode #ValueError: no such video"
-        assert said(limited, "buried") == expected
-        # The limit of the channel.
+        assert log_line(limited, "buried") == expected
+        # The limit is that of the channel.
         queue.channel("a").set(max_attempts=3)
         expected = "deferred # of 'a', attempt 2 of 3, next in 4 ms, by transcode #ValueError: no such video"
-        assert said(Handler(call=transcode, name="transcode", retry=RETRY), "deferred") == expected
+        assert log_line(Handler(call=transcode, name="transcode", retry=RETRY), "deferred") == expected
 
 
 @pytest.mark.parametrize(
@@ -68,17 +68,17 @@ def test_the_log_line_of_a_deferral_has_its_delay(
 
 
 def test_a_message_cancelled_while_it_runs_is_logged_once(dsn: str, caplog: pytest.LogCaptureFixture) -> None:
-    began: list[int] = []
+    started: list[int] = []
 
     async def on_loop(message: AsyncMessage) -> None:
-        began.append(message.id)
+        started.append(message.id)
         await asyncio.sleep(60)
 
     async def scenario() -> Any:
         async with AsyncQueue(dsn) as queue:
             ids = [(await queue.enqueue("a", n)).id or 0 for n in range(3)]
             async with running_worker(queue, on_loop, lease_s=0.6) as worker, asyncio.timeout(60):
-                while len(began) < 3:  # noqa: ASYNC110
+                while len(started) < 3:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
                 await queue.cancel(ids)
                 while (await queue.status()).leased:  # noqa: ASYNC110
@@ -108,9 +108,9 @@ def test_control_characters_in_a_log_line_are_escaped(dsn: str, caplog: pytest.L
 
     asyncio.run(scenario())
     [record] = lines(caplog, "buried")
-    said = record.getMessage()
-    assert said.isprintable()
-    assert len(said) < 600
-    assert "RuntimeError: a\\x1b[31mb\\x9bc\\u202ed" in said
-    assert r"of '\u202etenant'" in said
-    assert "by odd\\x1b in" in said
+    text = record.getMessage()
+    assert text.isprintable()
+    assert len(text) < 600
+    assert "RuntimeError: a\\x1b[31mb\\x9bc\\u202ed" in text
+    assert r"of '\u202etenant'" in text
+    assert "by odd\\x1b in" in text

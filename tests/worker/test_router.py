@@ -1,4 +1,4 @@
-"""Which handlers a worker takes, and which messages a handler may work."""
+"""Which handlers a worker accepts, and which messages a handler may process."""
 
 import functools
 from collections.abc import AsyncIterator, Iterator
@@ -20,12 +20,12 @@ app = App(Queue("dbname=nobody"))
 
 @app.task()
 def transcode(video: int) -> None:
-    raise AssertionError("a worker has called it")
+    raise AssertionError("called by a worker")
 
 
 @app.task()
 def sweep() -> None:
-    raise AssertionError("a worker has called it")
+    raise AssertionError("called by a worker")
 
 
 def two(first: Any, second: Any) -> None: ...
@@ -105,7 +105,7 @@ def test_a_supervisor_refuses_a_task_as_its_worker() -> None:
         create_worker(f"{__name__}:sweep")
 
 
-def admitted(message_limit: int | None, handler_limit: int | None, **fields: Any) -> Handler | Verdict:
+def admit(message_limit: int | None, handler_limit: int | None, **fields: Any) -> Handler | Verdict:
     handler = Handler(call=print, max_attempts=handler_limit)
     message = SimpleNamespace(attempt=1, max_attempts=message_limit, **fields)
     return Router(handler, Judge(JSON)).admit(message)
@@ -118,13 +118,13 @@ LOST = Verdict(BURY, error="its only attempt was lost with its worker")
 def test_a_message_with_one_attempt_is_not_repeated_after_a_lost_process(
     message_limit: int | None, handler_limit: int | None
 ) -> None:
-    assert admitted(message_limit, handler_limit, suspicion=1) == LOST
-    assert isinstance(admitted(message_limit, handler_limit, suspicion=0), Handler)
-    assert isinstance(admitted(message_limit, handler_limit), Handler)
+    assert admit(message_limit, handler_limit, suspicion=1) == LOST
+    assert isinstance(admit(message_limit, handler_limit, suspicion=0), Handler)
+    assert isinstance(admit(message_limit, handler_limit), Handler)
 
 
 @pytest.mark.parametrize(("message_limit", "handler_limit"), [(None, None), (2, None), (None, 2)])
 def test_a_message_with_several_attempts_is_repeated_after_a_lost_process(
     message_limit: int | None, handler_limit: int | None
 ) -> None:
-    assert isinstance(admitted(message_limit, handler_limit, suspicion=3), Handler)
+    assert isinstance(admit(message_limit, handler_limit, suspicion=3), Handler)

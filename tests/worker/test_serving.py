@@ -1,4 +1,4 @@
-"""A worker on a loop that is not its own, started and stopped by the program."""
+"""A worker that a program runs on its own event loop."""
 
 import asyncio
 import threading
@@ -23,10 +23,10 @@ SETTINGS = WorkerSettings(concurrency=2, prefetch=3, lease_s=10)
 
 
 def test_cancelling_serve_gives_all_messages_back(dsn: str, connect: Connect) -> None:
-    begun = asyncio.Event()
+    started = asyncio.Event()
 
     async def handle(message: AsyncMessage) -> None:
-        begun.set()
+        started.set()
         await asyncio.sleep(60)
 
     async def scenario() -> None:
@@ -34,7 +34,7 @@ def test_cancelling_serve_gives_all_messages_back(dsn: str, connect: Connect) ->
             await queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(6)])
             serving = asyncio.create_task(Worker(queue, handle, settings=SETTINGS).serve())
             async with asyncio.timeout(TIMEOUT_S):
-                await begun.wait()
+                await started.wait()
                 serving.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await serving
@@ -106,7 +106,7 @@ def test_serve_raises_if_the_queue_cannot_be_used(dsn: str, queue: Queue) -> Non
 def test_an_error_of_the_worker_itself_is_logged_and_ends_it(
     dsn: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An error of ours ends the process, with a traceback, and not in silence."""
+    """An error in the worker ends the process with a traceback in the log."""
 
     def broken(*arguments: Any) -> Any:
         raise ZeroDivisionError("on purpose")

@@ -1,4 +1,4 @@
-"""Worker processes that are told to stop, or are stopped."""
+"""Worker processes that are stopped by signals, killed, or unable to start."""
 
 import signal
 import time
@@ -25,7 +25,7 @@ def enqueue(queue: Queue, count: int, do: str = "sleep", seconds: float | list[f
 
 
 def attempts_and_leases(connect: Connect) -> tuple[dict[int, int], int]:
-    """The attempts of what still waits, by id, and how many leases there are."""
+    """Return the attempts of live messages by id, and the number of leases."""
     connection = connect()
     attempts: dict[int, Any] = dict(connection.execute("select id, attempts from message").fetchall())
     row = connection.execute("select count(*) from lease").fetchone()
@@ -83,29 +83,29 @@ def test_messages_of_a_killed_worker_are_processed_by_another(
     queue: Queue, start_worker: StartWorker
 ) -> None:
     ids = enqueue(queue, 4, seconds=[60, 0.6])
-    victim = start_worker(concurrency=4, lease_s=1.5)
-    victim.wait_for("begin", 4)
-    victim.kill()
-    heir = start_worker(concurrency=4, lease_s=1.5)
-    heir.wait_for("end", 4)
-    assert heir.stop() == ExitCode.FINISHED
-    assert sorted(heir.ids("end")) == ids
-    # Which of them the process died of is not known: none has spent an attempt.
-    assert {(event["attempt"], event["suspicion"]) for event in heir.events("begin")} == {(1, 1)}
+    killed = start_worker(concurrency=4, lease_s=1.5)
+    killed.wait_for("begin", 4)
+    killed.kill()
+    successor = start_worker(concurrency=4, lease_s=1.5)
+    successor.wait_for("end", 4)
+    assert successor.stop() == ExitCode.FINISHED
+    assert sorted(successor.ids("end")) == ids
+    # It is unknown which message killed the process, so none of them has spent an attempt.
+    assert {(event["attempt"], event["suspicion"]) for event in successor.events("begin")} == {(1, 1)}
     assert queue.status().waiting == 0
 
 
 def test_a_message_that_kills_its_workers_is_finally_buried(queue: Queue, start_worker: StartWorker) -> None:
     [id_] = enqueue(queue, 1, "kill")
-    # Twice it may have been another's fault. The third time it runs alone.
+    # The first two times another message may be to blame. The third time it runs alone.
     for _ in range(3):
-        victim = start_worker(lease_s=0.5, max_attempts=2)
-        assert victim.wait_for_exit() == -signal.SIGKILL
+        killed = start_worker(lease_s=0.5, max_attempts=2)
+        assert killed.wait_for_exit() == -signal.SIGKILL
     survivor = start_worker(lease_s=0.5, max_attempts=2)
     [letter] = eventually(lambda: queue.dead("a").list())
     assert survivor.stop() == ExitCode.FINISHED
     assert (letter.id, letter.attempts) == (id_, 4)
-    assert "3 attempts have ended, 2 are allowed" in (letter.error or "")
+    assert "3 attempts have ended, max_attempts is 2" in (letter.error or "")
     assert survivor.events("begin") == []
 
 

@@ -1,4 +1,4 @@
-"""The effect of a handler and its acknowledgement in one commit."""
+"""Acknowledgements in the transaction of a handler's effects."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ from tests.worker.workers import handler_without_delay, run_worker
 
 @pytest.fixture
 def effects(connect: Connect) -> Iterator[Any]:
-    """A table of the user's; call it for its contents."""
+    """A table of the user; call the fixture's value for its contents."""
     connection = connect()
     connection.execute("create table public.effect (message_id bigint, attempt integer)")
 
@@ -33,7 +33,7 @@ INSERT = "insert into public.effect values (%s, %s)"
 def test_an_effect_and_its_acknowledgement_commit_together(
     dsn: str, effects: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Before the commit a failure takes both back; after it, neither."""
+    """A failure before the commit rolls back both; a failure after it, neither."""
 
     async def on_loop(message: AsyncMessage) -> None:
         async with await psycopg.AsyncConnection.connect(dsn) as connection:
@@ -55,9 +55,9 @@ def test_an_effect_and_its_acknowledgement_commit_together(
 
     with caplog.at_level(logging.INFO, "lonnymq.worker"):
         for handler in (on_loop, in_thread):
-            worked = run_worker(dsn, handler_without_delay(handler), "plain", "before", "after")
-            assert worked.counts == {"completed": 3, "deferred": 1}
-            assert not worked.dead_letters
+            result = run_worker(dsn, handler_without_delay(handler), "plain", "before", "after")
+            assert result.counts == {"completed": 3, "deferred": 1}
+            assert not result.dead_letters
     assert [attempt for _, attempt in effects()] == [1, 2, 1] * 2
     assert "lease_lost" not in caplog.text
 
@@ -71,13 +71,13 @@ def test_a_batch_and_its_effects_commit_together(dsn: str, effects: Any) -> None
             if messages[0].attempt == 1:
                 raise RuntimeError("before the commit")
 
-    worked = run_worker(dsn, handler_without_delay(on_loop, is_batch=True), *range(30), concurrency=1)
-    assert worked.counts == {"completed": 30, "deferred": 30}
+    result = run_worker(dsn, handler_without_delay(on_loop, is_batch=True), *range(30), concurrency=1)
+    assert result.counts == {"completed": 30, "deferred": 30}
     assert [attempt for _, attempt in effects()] == [2] * 30
 
 
 def test_a_long_transaction_with_the_acknowledgement_keeps_its_lease(dsn: str, effects: Any) -> None:
-    """Its lease is locked, then gone: heartbeats meanwhile must not stop the handler."""
+    """Heartbeats find the lease locked and then gone, and must not stop the handler."""
 
     async def on_loop(message: AsyncMessage) -> None:
         async with await psycopg.AsyncConnection.connect(dsn) as connection:
@@ -86,8 +86,8 @@ def test_a_long_transaction_with_the_acknowledgement_keeps_its_lease(dsn: str, e
             await connection.execute(INSERT, [message.id, message.attempt])
         await asyncio.sleep(1.6)  # another finds it gone
 
-    worked = run_worker(dsn, handler_without_delay(on_loop), 1, 2, lease_s=4)
-    assert worked.counts == {"completed": 2}
+    result = run_worker(dsn, handler_without_delay(on_loop), 1, 2, lease_s=4)
+    assert result.counts == {"completed": 2}
     assert len(effects()) == 2
 
 
@@ -104,32 +104,32 @@ def test_a_message_acknowledged_by_its_handler_is_not_acknowledged_again(
                 given_back.append(message.id)
                 await message.give_back()
             case "bury":
-                await message.bury(error="by hand")
+                await message.bury(error="by the handler")
                 raise RuntimeError("too late to matter")
 
     given_back: list[int] = []
     with caplog.at_level(logging.DEBUG, "lonnymq.worker"):
-        worked = run_worker(dsn, Handler(call=on_loop), "complete", "defer", "give back", "bury")
-    assert worked.counts == {"completed": 3, "deferred": 1, "given_back": 1, "buried": 1}
-    assert [letter.error for letter in worked.dead_letters] == ["by hand"]
+        result = run_worker(dsn, Handler(call=on_loop), "complete", "defer", "give back", "bury")
+    assert result.counts == {"completed": 3, "deferred": 1, "given_back": 1, "buried": 1}
+    assert [letter.error for letter in result.dead_letters] == ["by the handler"]
     assert "lease_lost" not in caplog.text
 
 
 @pytest.mark.parametrize("action", ACTIONS, ids=[action.name for action in ACTIONS])
 def test_a_worker_counts_acknowledgements_by_its_handler(dsn: str, action: Action[Any]) -> None:
     async def on_loop(message: AsyncMessage) -> None:
-        if not acted:
-            acted.append(await getattr(message, action.name)())
+        if not outcomes:
+            outcomes.append(await getattr(message, action.name)())
 
-    acted: list[str] = []
-    worked = run_worker(dsn, Handler(call=on_loop), 1)
-    assert acted == [action.done]
-    comes_again = action.effect in (Effect.RETRY, Effect.RETURN)
-    assert worked.counts == {action.done: 1, **({"completed": 1} if comes_again else {})}
+    outcomes: list[str] = []
+    result = run_worker(dsn, Handler(call=on_loop), 1)
+    assert outcomes == [action.done]
+    is_delivered_again = action.effect in (Effect.RETRY, Effect.RETURN)
+    assert result.counts == {action.done: 1, **({"completed": 1} if is_delivered_again else {})}
 
 
 def test_the_lease_is_kept_after_a_rolled_back_acknowledgement(dsn: str, effects: Any) -> None:
-    """An acknowledgement that was rolled back is none: the lease is kept on."""
+    """After a rollback the attempt has not ended, so heartbeats continue."""
 
     async def on_loop(message: AsyncMessage) -> None:
         async with await psycopg.AsyncConnection.connect(dsn) as connection:
@@ -156,5 +156,5 @@ def test_a_lease_locked_by_a_transaction_does_not_delay_others(dsn: str) -> None
             await asyncio.sleep(6)
 
     counts = run_worker(dsn, handler_without_delay(on_loop), "locked", "other", "other", lease_s=4).counts
-    # Its own handler has kept the worker from knowing of its lease.
+    # The worker could not extend the locked lease, so it treated it as lost.
     assert counts == {"completed": 3, "lease_lost": 1}

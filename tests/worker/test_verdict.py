@@ -1,4 +1,4 @@
-"""Retries and verdicts: what follows from what, without a database."""
+"""Retries and verdicts, without a database."""
 
 import math
 from random import Random
@@ -53,12 +53,12 @@ def test_an_invalid_retry_is_refused(argument: str, value: object) -> None:
         (LAST, 3, Defer(1), None, Verdict(BURY, error="deferred by its handler")),
         (HANDLER, 2, ERROR, None, Verdict(DEFER, 6000, error="RuntimeError: full")),
         (LAST, 3, ERROR, None, Verdict(BURY, error="RuntimeError: full")),
-        # A lease that is gone can neither be completed nor given back.
+        # A message whose lease was lost can be neither completed nor given back.
         (HANDLER, 1, None, Interruption.LOST, NO_ACTION),
         (HANDLER, 1, ERROR, Interruption.LOST, NO_ACTION),
-        # A cancelled message holds its place until the worker has stopped.
+        # A cancelled message occupies a place in its channel until the handler has stopped.
         (HANDLER, 1, None, Interruption.CANCELLED, GIVEN_BACK),
-        # Whoever finishes although it was told to stop has finished.
+        # A handler that finishes in spite of its interruption has finished.
         (HANDLER, 1, None, Interruption.STOPPED, COMPLETED),
         (HANDLER, 1, None, Interruption.TIMED_OUT, COMPLETED),
         (LAST, 3, ERROR, Interruption.STOPPED, GIVEN_BACK),
@@ -85,7 +85,7 @@ def test_a_state_that_cannot_be_encoded_fails_the_attempt() -> None:
 
 
 class Bare(Defer):
-    """Does not tell its parent anything."""
+    """Does not call its parent's constructor."""
 
     def __init__(self) -> None:
         pass
@@ -96,14 +96,14 @@ class Hopeless(Retry):
         return attempt / 0
 
 
-UNSHOWABLE = SyntaxError("x", ("file", "a", "b", 5))  # type: ignore[arg-type]
+UNPRINTABLE = SyntaxError("x", ("file", "a", "b", 5))  # type: ignore[arg-type]
 
 
 def nested(depth: int) -> list[object]:
-    made: list[object] = []
+    value: list[object] = []
     for _ in range(depth):
-        made = [made]
-    return made
+        value = [value]
+    return value
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def nested(depth: int) -> list[object]:
     [
         (HANDLER, Bare(), "AttributeError"),
         (HANDLER, Defer(state=nested(100_000)), "RecursionError"),
-        (HANDLER, UNSHOWABLE, "SyntaxError, which cannot be shown"),
+        (HANDLER, UNPRINTABLE, "SyntaxError, which cannot be shown"),
         (Handler(call=print, retry=Hopeless()), ERROR, "ZeroDivisionError"),
     ],
 )

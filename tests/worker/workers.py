@@ -23,7 +23,7 @@ NO_DELAY = Retry(first_s=0.0, most_s=0.0)
 async def running_worker(
     queue: Any, handler: Any, middleware: Any = (), **settings: Any
 ) -> AsyncIterator[Worker]:
-    """A worker at work on this loop, stopped at the end."""
+    """Run a worker on this event loop, and stop it at the end."""
     settings = {"concurrency": 4, "lease_s": 5, "shutdown_s": 10, **settings}
     worker = Worker(queue, handler, settings=WorkerSettings(**settings), middleware=middleware)
     serving = asyncio.create_task(worker.serve())
@@ -37,7 +37,7 @@ async def running_worker(
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a worker did, and what it left in the queue."""
+    """The counts of a worker, and the dead letters in the queue afterwards."""
 
     counts: dict[str, int]
     dead_letters: Sequence[DeadLetter]
@@ -45,7 +45,7 @@ class RunResult:
 
 
 def run_worker(dsn: str, handler: Any, *payloads: Any, middleware: Any = (), **settings: Any) -> RunResult:
-    """Enqueue these, have them worked until nothing is left, and stop."""
+    """Enqueue messages, run a worker until the queue is empty, and stop it."""
 
     async def scenario() -> RunResult:
         async with AsyncQueue(dsn) as queue:
@@ -60,7 +60,7 @@ def run_worker(dsn: str, handler: Any, *payloads: Any, middleware: Any = (), **s
 
 
 def handler_without_delay(call: Any, **options: Any) -> Handler:
-    """A handler whose retries come at once."""
+    """Return a handler whose messages are retried at once."""
     return Handler(call=call, retry=NO_DELAY, **options)
 
 
@@ -70,7 +70,7 @@ async def is_drained(queue: AsyncQueue) -> bool:
 
 
 async def wait_until_drained(queue: AsyncQueue) -> None:
-    """Wait until nothing waits and nothing is leased."""
+    """Wait until no message is waiting or leased."""
     async with asyncio.timeout(TIMEOUT_S):
         while not await is_drained(queue):  # noqa: ASYNC110 - another process drains it
             await asyncio.sleep(0.02)
@@ -80,13 +80,13 @@ def eventually(condition: Callable[[], Any], what: str = "") -> Any:
     """Wait until a condition holds, and return what it returned."""
     until = time.monotonic() + TIMEOUT_S
     while not (found := condition()):
-        assert time.monotonic() < until, f"still not: {what or condition}"
+        assert time.monotonic() < until, f"timed out waiting for {what or condition}"
         time.sleep(0.02)
     return found
 
 
 class WorkerProcess:
-    """A worker as its operator sees it: a process that takes signals and leaves an exit code."""
+    """A worker as an operator sees it: a process with signals, an exit code and a log."""
 
     def __init__(self, dsn: str, log: Path, program: str, **settings: Any) -> None:
         self.log = log
@@ -106,7 +106,7 @@ class WorkerProcess:
         return self._process.poll() is not None
 
     def events(self, kind: str = "") -> list[dict[str, Any]]:
-        """What its handlers have written down, in order."""
+        """Return the events that handlers have recorded, in order."""
         if not self.log.exists():
             return []
         lines = [json.loads(line) for line in self.log.read_text().splitlines()]
@@ -116,20 +116,20 @@ class WorkerProcess:
         return [event["id"] for event in self.events(kind)]
 
     def wait_for(self, kind: str, count: int = 1) -> None:
-        def is_there() -> bool:
-            assert self._process.poll() is None, f"it has ended: {self.log_text()}"
+        def has_happened() -> bool:
+            assert self._process.poll() is None, f"the process has ended: {self.log_text()}"
             return len(self.events(kind)) >= count
 
-        eventually(is_there, f"{count} times {kind}")
+        eventually(has_happened, f"{count} events of kind {kind!r}")
 
     def wait_for_ids(self, kind: str, ids: list[int]) -> None:
-        """Wait for these; under load any of them may have come twice."""
+        """Wait for events of these messages; under load any of them may occur twice."""
 
-        def are_there() -> bool:
-            assert self._process.poll() is None, f"it has ended: {self.log_text()}"
+        def have_happened() -> bool:
+            assert self._process.poll() is None, f"the process has ended: {self.log_text()}"
             return set(ids) <= set(self.ids(kind))
 
-        eventually(are_there, f"{kind} of {ids}")
+        eventually(have_happened, f"events of kind {kind!r} of {ids}")
 
     def send(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
@@ -139,7 +139,7 @@ class WorkerProcess:
         return self.wait_for_exit()
 
     def wait_for_exit(self) -> int:
-        """Wait for its end, and return its exit code."""
+        """Wait for the exit code."""
         return self._process.wait(TIMEOUT_S)
 
     def kill(self) -> None:
@@ -152,7 +152,7 @@ class WorkerProcess:
 
 
 def append_event(path: str, **event: Any) -> None:
-    """Write an event down in one system call: whoever is killed has written all of it or nothing."""
+    """Append an event in one system call: a killed process has written all of it or nothing."""
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(descriptor, (json.dumps(event) + "\n").encode())
     os.close(descriptor)
