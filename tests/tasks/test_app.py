@@ -366,8 +366,8 @@ def test_a_wrong_declaration_is_refused_by_its_argument() -> None:
         (lambda: app.worker(threads=3), "settings must be fields of WorkerSettings"),
         (lambda: app.worker(concurrency=0), "concurrency must be"),
     ]
-    for declare, words in wrong:
-        with pytest.raises(InvalidArgument, match=words):
+    for declare, expected_error in wrong:
+        with pytest.raises(InvalidArgument, match=expected_error):
             declare()
     assert [cron.name for cron in app.crons] == ["known"]
 

@@ -183,9 +183,11 @@ REFUSED: list[tuple[Any, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("annotation", "value", "words"), REFUSED, ids=repr)
-def test_a_value_of_the_wrong_type_is_refused_with_its_path(annotation: Any, value: Any, words: str) -> None:
-    with pytest.raises(InvalidArgument, match=words):
+@pytest.mark.parametrize(("annotation", "value", "expected_error"), REFUSED, ids=repr)
+def test_a_value_of_the_wrong_type_is_refused_with_its_path(
+    annotation: Any, value: Any, expected_error: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=expected_error):
         of(annotation).to_json((value,), {})
 
 
@@ -335,14 +337,14 @@ def test_a_misspelled_argument_is_refused_with_a_suggestion() -> None:
         ((7, 8), {}, r"too many positional arguments$"),
         ((7,), {"video": 7}, r"multiple values for argument 'video'$"),
     ]
-    for positional, named, words in calls:
-        with pytest.raises(InvalidArgument, match=call + words):
+    for positional, named, expected_error in calls:
+        with pytest.raises(InvalidArgument, match=call + expected_error):
             arguments.to_json(positional, named)
-    for written, words in (
+    for written, expected_error in (
         ({"vido": 7}, r"unknown argument 'vido'; did you mean 'video'\?$"),
         ({"width": 7}, r"missing argument 'video'$"),
     ):
-        with pytest.raises(InvalidArgument, match=call + words):
+        with pytest.raises(InvalidArgument, match=call + expected_error):
             arguments.from_json(written)
 
 
@@ -350,12 +352,12 @@ def test_a_value_of_the_wrong_type_is_refused_with_the_signature() -> None:
     def transcode(video: int, width: int = 640) -> None: ...
 
     arguments = Arguments(transcode, "transcode")
-    words = (
+    expected_error = (
         r"^transcode: video must be an int, got '7'; call it as transcode\(video: int, width: int = 640\)$"
     )
-    with pytest.raises(InvalidArgument, match=words):
+    with pytest.raises(InvalidArgument, match=expected_error):
         arguments.to_json(("7",), {})
-    with pytest.raises(InvalidArgument, match=words):
+    with pytest.raises(InvalidArgument, match=expected_error):
         arguments.from_json({"video": "7"})
 
 

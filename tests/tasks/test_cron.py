@@ -360,9 +360,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "words"), WRONG, ids=lambda value: str(value)[:40])
-def test_a_wrong_argument_is_named(options: dict[str, Any], words: str) -> None:
-    with pytest.raises(InvalidArgument, match=words):
+@pytest.mark.parametrize(("options", "expected_error"), WRONG, ids=lambda value: str(value)[:40])
+def test_a_wrong_argument_is_named(options: dict[str, Any], expected_error: str) -> None:
+    with pytest.raises(InvalidArgument, match=expected_error):
         set_(Queue("dbname=nobody"), **options)
 
 

@@ -191,7 +191,7 @@ class Filled(pydantic.BaseModel):
         return {"name": "ada", **data}
 
 
-class Made(pydantic.BaseModel):
+class WithDefaults(pydantic.BaseModel):
     name: str
 
     def __init__(self, **given: Any) -> None:
@@ -213,7 +213,7 @@ class Rooted(pydantic.RootModel[dict[str, str]]):
 
 READABLE: list[tuple[Any, Any]] = [
     (Filled, {}),
-    (Made, {}),
+    (WithDefaults, {}),
     (Aliased, {"Name": "ada"}),
     (Aliased, {"names": ["ada"]}),
     (Twice, {"name": "ada"}),

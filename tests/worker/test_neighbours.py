@@ -156,13 +156,13 @@ def test_memory_is_bounded_by_max_bytes(queue: Queue, start_worker: StartWorker)
 
 def test_a_message_larger_than_max_bytes_runs_alone(dsn: str) -> None:
     running: list[int] = []
-    beside: dict[int, int] = {}
+    concurrent: dict[int, int] = {}
 
     async def handle(message: AsyncMessage) -> None:
         running.append(message.id)
         size = len(message.payload)
         for _ in range(5):
-            beside[size] = max(beside.get(size, 0), len(running))
+            concurrent[size] = max(concurrent.get(size, 0), len(running))
             await asyncio.sleep(0.01)
         running.remove(message.id)
 
@@ -177,8 +177,8 @@ def test_a_message_larger_than_max_bytes_runs_alone(dsn: str) -> None:
             assert worker.counts["completed"] == 24
 
     asyncio.run(scenario())
-    assert beside[MEGABYTE] == 1
-    assert beside[5] > 1
+    assert concurrent[MEGABYTE] == 1
+    assert concurrent[5] > 1
 
 
 def test_large_contents_over_a_slow_connection_spend_no_extra_attempt(dsn: str, connect: Connect) -> None:

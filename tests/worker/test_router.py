@@ -75,9 +75,9 @@ WRONG: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("handler", "words"), WRONG, ids=range(len(WRONG)))
-def test_a_handler_that_would_not_process_messages_is_refused(handler: Any, words: str) -> None:
-    with pytest.raises(InvalidArgument, match=rf"^handler must be .*{words}"):
+@pytest.mark.parametrize(("handler", "expected_error"), WRONG, ids=range(len(WRONG)))
+def test_a_handler_that_would_not_process_messages_is_refused(handler: Any, expected_error: str) -> None:
+    with pytest.raises(InvalidArgument, match=rf"^handler must be .*{expected_error}"):
         Worker("dbname=nobody", handler)
     if callable(handler):
         with pytest.raises(InvalidArgument, match=r"^call must be "):

@@ -134,7 +134,7 @@ async def _tick_one(queue: AsyncQueue, cron: DueCron, call_timeout_s: float) -> 
         outcome = await call_within(queue.caller.source, call_timeout_s, queue.cron.tick(cron, ticks))
     except (ConnectionLost, SchemaError):
         raise
-    except Exception as error:  # noqa: BLE001 - its expression, time zone or channel may be anybody's
+    except Exception as error:  # noqa: BLE001 - its expression, time zone or channel may be wrong
         # If the call itself was too much, it is postponed. If the database is away, postponing fails too.
         by = POSTPONED_BRIEFLY if isinstance(error, UNREACHABLE) else POSTPONED
         postponed = await _postpone(queue, cron, by, call_timeout_s)

@@ -1,4 +1,4 @@
-"""The main function of a supervisor's child process: it creates the worker, and stops it when told."""
+"""The main function of a supervisor's child process: it creates the worker, and stops it on command."""
 
 import importlib
 import signal

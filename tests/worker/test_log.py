@@ -43,11 +43,11 @@ def test_a_log_line_has_the_attempt_its_limit_and_the_next_delay(
 
 
 @pytest.mark.parametrize(
-    ("delay", "words"),
+    ("delay", "delay_text"),
     [(None, "next in 0 ms"), (0.25, "next in 250 ms"), (4, "next in 4 s"), (7200, "next in 7200 s")],
 )
 def test_the_log_line_of_a_deferral_has_its_delay(
-    dsn: str, caplog: pytest.LogCaptureFixture, delay: float | None, words: str
+    dsn: str, caplog: pytest.LogCaptureFixture, delay: float | None, delay_text: str
 ) -> None:
     async def handle(message: AsyncMessage) -> None:
         raise Defer(delay)
@@ -64,7 +64,7 @@ def test_the_log_line_of_a_deferral_has_its_delay(
 
     with caplog.at_level(logging.DEBUG, "lonnymq"):
         asyncio.run(scenario())
-    assert f"attempt 1 of 2, {words}, by " in lines(caplog, "deferred")[0].getMessage()
+    assert f"attempt 1 of 2, {delay_text}, by " in lines(caplog, "deferred")[0].getMessage()
 
 
 def test_a_message_cancelled_while_it_runs_is_logged_once(dsn: str, caplog: pytest.LogCaptureFixture) -> None:
