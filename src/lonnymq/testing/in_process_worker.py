@@ -42,8 +42,8 @@ class InProcessWorker:
         self._acknowledger = Acknowledger(
             queue.caller, self._inventory, self.recorder, SETTINGS.call_timeout_s
         )
-        pipeline = MiddlewareStack([self.recorder.around, *middleware], self._blocking_calls, blocking_queue)
-        self._slot = Slot(self._inventory, router, pipeline, judge, self._acknowledger.add, self._prepare)
+        stack = MiddlewareStack([self.recorder.around, *middleware], self._blocking_calls, blocking_queue)
+        self._slot = Slot(self._inventory, router, stack, judge, self._acknowledger.add, self._prepare)
         self._acknowledging = asyncio.create_task(self._acknowledger.run())
 
     async def work(self, messages: Iterable["AsyncMessage"]) -> AsyncIterator[BlockingCall]:

@@ -32,7 +32,7 @@ class WorkedAttempt:
 
 
 class Recorder(WorkerLog):
-    """Replaces a worker's report, and wraps each handler."""
+    """Replaces a worker's log, and wraps each handler."""
 
     def __init__(self, name: str, activity: asyncio.Event) -> None:
         super().__init__(name, Counter())
