@@ -26,8 +26,8 @@ def stage_blocks(messages: int, channels: Sequence[str], publication: str, part:
     for number in range(messages):
         channel = channels[number % len(channels)]
         if packer.add(Draft(channel, PAYLOAD, None, None, None, None)):
-            blocks.append(packer.packed())
-    return [*blocks, packer.packed(), stage.TRAILER]
+            blocks.append(packer.flush())
+    return [*blocks, packer.flush(), stage.TRAILER]
 
 
 def copy_in(

@@ -1,6 +1,6 @@
-"""Texts and values from anywhere, made fit to be shown, logged and stored: short, and harmless to a terminal.
+"""Formats texts and values from outside for display, logs and storage: short, and harmless to a terminal.
 
-Whatever is cut off is never computed: a name of 20 MB must not be escaped first.
+Text that is cut off is never computed: a name of 20 MB must not be escaped first.
 """
 
 import dataclasses
@@ -11,12 +11,12 @@ from typing import Any
 
 MAX_VALUE = 100
 MAX_LINE = 300
-# An int whose digits take noticeable time to compute.
+# Computing the digits of a larger int takes noticeable time.
 MAX_INT_BITS = 10_000
 MAX_DEPTH = 4
-# Characters that steer a terminal, turn the direction of text, break lines or have no agreed shape.
+# Control and format characters, surrogates, private and unassigned ones, line and paragraph separators.
 HIDDEN_KINDS = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
-# Letters and marks that show nothing.
+# Letters and marks that are invisible.
 BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0")
 BRACKETS: dict[Any, tuple[str, str]] = {
     list.__repr__: ("[", "]"),
@@ -33,7 +33,7 @@ def cut(text: str, most: int) -> str:
 
 
 def abridged(text: str, most: int) -> str:
-    """Return the beginning and the end of a text: those of a traceback say most."""
+    """Return the beginning and the end of a text, which are the most useful parts of a traceback."""
     if len(text) <= most:
         return text
     half = (most - 50) // 2
@@ -41,12 +41,12 @@ def abridged(text: str, most: int) -> str:
 
 
 def visible(text: str, *, keep: str = "\n\t") -> str:
-    """Return text that can neither steer a terminal nor hide in it: names and errors come from strangers."""
+    """Escape control and invisible characters: names and errors come from untrusted sources."""
     return escaped(text, keep, lambda character: character.encode("unicode_escape").decode("ascii"))
 
 
 def escaped(text: str, keep: str, escape: Callable[[str], str]) -> str:
-    """Return a text in which what steers a terminal or hides in it is escaped, except for some."""
+    """Escape control and invisible characters with `escape`, except those in `keep`."""
     if text.isprintable() and BLANKS.isdisjoint(text):
         return text
     return "".join(
@@ -60,27 +60,27 @@ def _is_hidden(character: str) -> bool:
 
 
 def line(text: str, most: int = MAX_LINE) -> str:
-    """Return a text for one line of a log."""
+    """Format a text as one line of a log."""
     return visible(cut(text, most), keep="")
 
 
 def listed(names: Iterable[object], most: int = 5) -> str:
-    """Return some names, each as Python writes it, and how many more there are."""
+    """Return the first names, each as its repr, and how many more there are."""
     names = list(names)
     shown_names = ", ".join(shown(name, 60) for name in names[:most])
     return shown_names if len(names) <= most else f"{shown_names} and {len(names) - most} more"
 
 
 def shown(value: Any, most: int = MAX_VALUE) -> str:
-    """Return the beginning of a value as Python writes it."""
+    """Return the beginning of a value's repr."""
     try:
         return cut(_written(value, most, MAX_DEPTH), most)
-    except Exception:  # noqa: BLE001 - a repr of somebody else's may raise anything
+    except Exception:  # noqa: BLE001 - a user-defined __repr__ may raise anything
         return f"a value of type {cut(type(value).__name__, 60)} that cannot be shown"
 
 
 def _written(value: Any, room: int, depth: int) -> str:
-    """Return repr(value), or more than `room` characters that begin like it."""
+    """Return repr(value), or a beginning of it that is longer than `room` characters."""
     kind = type(value)
     if isinstance(value, str | bytes | bytearray) and len(value) > room:
         return repr(value[: room + 1])
@@ -93,7 +93,7 @@ def _written(value: Any, room: int, depth: int) -> str:
             return repr(value)
         begin, end = BRACKETS.get(kind.__repr__, (f"{kind.__name__}([", "])"))
         return begin + _items(value, room, depth) + ("," if begin == "(" and len(value) == 1 else "") + end
-    # A class with a repr of its own may have something to hide.
+    # Only generated reprs: a class with a custom one may hide secrets.
     if dataclasses.is_dataclass(kind) and hasattr(kind.__repr__, "__wrapped__"):
         fields = {one.name: getattr(value, one.name) for one in dataclasses.fields(kind) if one.repr}
         return f"{kind.__qualname__}({_items(fields, room, depth, '=')})"
@@ -101,7 +101,7 @@ def _written(value: Any, room: int, depth: int) -> str:
 
 
 def _items(value: Any, room: int, depth: int, colon: str = ": ") -> str:
-    """Return the items of a collection, as many as there is room for."""
+    """Return the items of a collection, as many as fit into `room` characters."""
     if not depth:
         return "..." if value else ""
     items: list[str] = []

@@ -12,7 +12,7 @@ from lonnymq import HistoryMode, HistoryPartition, Problem, Queue, QueueStatus, 
 from lonnymq.cli.doctor.command import findings
 from lonnymq.cli.doctor.finding import Level, QueueFacts
 from lonnymq.cli.exit_codes import CommandExit
-from lonnymq.schema.examine import (
+from lonnymq.diagnostics import (
     Examination,
     Holder,
     LongLease,

@@ -43,7 +43,7 @@ def test_a_channel_is_paused_explained_and_resumed(lonnymq: Run, queue: Queue) -
     assert lonnymq("channel", "pause", "acme").code == 0
     assert len(queue.dequeue()) == 0
     shown = lonnymq("channel", "explain", "acme").out
-    assert "paused: paused; channel_resume ends that" in shown
+    assert "paused: the channel is paused; channel_resume() ends the pause" in shown
     assert ", priority 1" in shown
     assert lonnymq("channel", "resume", "acme").code == 0
     found = lonnymq("channel", "explain", "acme", "--json").json

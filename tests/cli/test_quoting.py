@@ -15,7 +15,7 @@ import pytest
 from lonnymq import Queue, texts
 from lonnymq.cli import log, quoting
 from lonnymq.cli.doctor.command import findings
-from lonnymq.schema.examine import OverdueChannel
+from lonnymq.diagnostics import OverdueChannel
 from tests.cli.conftest import Run, environment
 from tests.cli.test_doctor import NOW, QUEUE_FACTS, holder, server
 from tests.cli.test_terminal import terminal

@@ -58,7 +58,7 @@ def test_impossible_scripts_are_refused(database: Database) -> None:
     assert "no queue in schema 'lonnymq'" in run("sql", "migrate").error_text
     assert run("sql", "migrate").code == CommandExit.SCHEMA
     assert "--from-version works only with migrate" in run("sql", "install", "--from-version", "1").error_text
-    assert "one from 1 to" in run("sql", "migrate", "--from-version", "99").error_text
+    assert "a version from 1 to" in run("sql", "migrate", "--from-version", "99").error_text
 
 
 def make_outdated(dsn: str) -> None:

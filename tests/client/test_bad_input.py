@@ -24,7 +24,7 @@ REFUSED: list[tuple[Callable[[Any], Any], str]] = [
     (lambda queue: queue.enqueue("a\ud800", 1), r"channel must be .*no lone surrogates.*, got 'a\\ud800'"),
     (
         lambda queue: queue.enqueue("a", {1}),
-        r"payload must be bytes or what the codec can encode .*, got \{1\}",
+        r"payload must be bytes, or a value that the codec can encode .*, got \{1\}",
     ),
     (lambda queue: queue.enqueue("a", float("nan")), r"payload must be .*, got nan"),
     (lambda queue: queue.enqueue("a", "\ud800"), r"payload must be .*surrogates.*, got '\\ud800'"),
@@ -40,15 +40,21 @@ REFUSED: list[tuple[Callable[[Any], Any], str]] = [
     (lambda queue: queue.enqueue("a", 1, priority=True), r"priority must be .*, got True"),
     (
         lambda queue: queue.enqueue("a", 1, priority=2, delay=3),
-        r"at, delay and priority must be given one at",
+        r"only one of at, delay and priority may be given",
     ),
-    (lambda queue: queue.enqueue("a", 1, at=datetime.now(UTC), priority=1), r"one at a time, got"),
+    (
+        lambda queue: queue.enqueue("a", 1, at=datetime.now(UTC), priority=1),
+        r"only one of at, delay and priority may be given",
+    ),
     (lambda queue: queue.enqueue("a", 1, key=""), r"key must be 1 to 255 characters, got ''"),
     (lambda queue: queue.enqueue("a", 1, key="k\0"), r"key must be .* without NUL"),
     (lambda queue: queue.enqueue("a", 1, key=7), r"key must be .*, got 7"),
     (lambda queue: queue.enqueue("a", 1, max_attempts=0), r"max_attempts must be a whole number between 1"),
     (lambda queue: queue.enqueue("a", 1, max_attempts=2**31), r"max_attempts must be .*, got 2147483648"),
-    (lambda queue: queue.enqueue_many([{"channel": "a"}]), r"messages must be made of NewMessage values"),
+    (
+        lambda queue: queue.enqueue_many([{"channel": "a"}]),
+        r"messages must be a sequence of NewMessage values",
+    ),
     (
         lambda queue: queue.enqueue_many(
             [NewMessage(channel="a", payload=1), NewMessage(channel="", payload=2)]
@@ -68,10 +74,13 @@ REFUSED: list[tuple[Callable[[Any], Any], str]] = [
     (lambda queue: queue.defer([LEASE], delay=-1), r"delay must be"),
     (
         lambda queue: queue.defer([LEASE], delays=[1, 2]),
-        r"delays must be as many as messages \(1\), got '2 val",
+        r"delays must be a sequence with one value per message \(1\), got '2 val",
     ),
     (lambda queue: queue.defer([LEASE], delay=1, delays=[1]), r"delay must be absent if delays are given"),
-    (lambda queue: queue.defer([LEASE], state={1}), r"state must be bytes or what the codec can encode"),
+    (
+        lambda queue: queue.defer([LEASE], state={1}),
+        r"state must be bytes, or a value that the codec can encode",
+    ),
     (lambda queue: queue.complete([SimpleNamespace(id="1", token=2)]), r"messages must be .*, got '1'"),
     (lambda queue: queue.cancel([2**63]), r"ids must be a whole number between"),
     (lambda queue: queue.cancel_key("a", ""), r"key must be 1 to 255 characters"),

@@ -44,11 +44,11 @@ def test_a_large_load_reports_its_progress(queue: Any) -> None:
     assert queue.status().waiting == 24_500
 
 
-@pytest.mark.parametrize(("limit", "value"), [("STRETCH_MESSAGES", 64), ("STRETCH_BYTES", 200)])
-def test_channels_keep_their_order_across_stretches(
+@pytest.mark.parametrize(("limit", "value"), [("CHUNK_MESSAGES", 64), ("CHUNK_BYTES", 200)])
+def test_channels_keep_their_order_across_chunks(
     queue: Any, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
 ) -> None:
-    """A load is sent in stretches, each of which is grouped by channel."""
+    """A load is sent in chunks, each of which is grouped by channel."""
     monkeypatch.setattr(stage, limit, value)
     loaded = [NewMessage(channel=f"c{n % 3}", payload=n, key=f"k{n}" if n % 7 else None) for n in range(500)]
     assert queue.copy_in(loaded).created == 500

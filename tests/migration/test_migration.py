@@ -22,7 +22,7 @@ from lonnymq import (
     WrongIsolationLevel,
 )
 from lonnymq.schema import Step, Steps, files, steps
-from lonnymq.schema.found import Found
+from lonnymq.schema.inspection import InstalledSchema
 from lonnymq.schema.step import quoted
 from tests import schema
 from tests.conftest import Database
@@ -56,7 +56,7 @@ def open_(empty: str) -> Iterator[Open]:
 def build_from_migrations(name: str) -> Steps[None]:
     """What a queue has been through that was installed by version 1 and migrated ever since."""
     yield Step(f"create schema {quoted(name)}")
-    yield from steps.update(name, Found(True))
+    yield from steps.update(name, InstalledSchema(True))
 
 
 def test_a_fresh_queue_equals_one_built_by_migrations(open_: Open) -> None:
@@ -153,7 +153,7 @@ def test_a_queue_of_a_newer_version_that_breaks_us_is_refused(open_: Open) -> No
     assert schema.check(connection).state is SchemaState.INCOMPATIBLE
     for operation in (schema.install, schema.migrate):
         with pytest.raises(
-            SchemaTooNew, match=r"version 99 .* below 98; this one knows \d+: upgrade lonnymq"
+            SchemaTooNew, match=r"version 99, .* of version 98 or newer, but this client has \d+: upgrade"
         ):
             operation(connection)
     assert describe(connection, "lonnymq") == before
@@ -239,7 +239,7 @@ def test_two_queues_in_one_database_are_independent(empty: str, open_: Open) -> 
 def test_foreign_tables_of_our_names_are_not_touched(open_: Open) -> None:
     connection = open_()
     connection.execute("create schema lonnymq; create table lonnymq.message (theirs text)")
-    with pytest.raises(SchemaOccupied, match=r"is no queue, but holds table lonnymq\.message: choose"):
+    with pytest.raises(SchemaOccupied, match=r"is not a queue, but contains table lonnymq\.message: choose"):
         schema.install(connection)
     schema.uninstall(connection)
     assert connection.execute("select theirs from lonnymq.message").fetchall() == []

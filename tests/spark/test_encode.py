@@ -50,7 +50,7 @@ def encoded(*batches: pa.RecordBatch) -> bytes:
 
 def packed(*rows: Draft) -> bytes:
     packer = stage.Packer("p", PART)
-    return b"".join([*(packer.packed() for row in rows if packer.add(row)), packer.packed()])
+    return b"".join([*(packer.flush() for row in rows if packer.add(row)), packer.flush()])
 
 
 def one(**columns: Any) -> pa.RecordBatch:

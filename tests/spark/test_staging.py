@@ -204,7 +204,7 @@ def test_a_stream_publishes_each_batch_once_and_never_goes_back(
     publish(2, 4)
     publish(2, 4)
     publish(7, 1)
-    with pytest.raises(StreamRestarted, match="has come to batch 7, and batch 0 is sent again"):
+    with pytest.raises(StreamRestarted, match="has already published batch 7 and cannot publish batch 0"):
         publish(0, 3)
     assert queue.status().waiting == 8
     connection = connect()

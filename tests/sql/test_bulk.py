@@ -416,7 +416,7 @@ def test_what_is_discarded_while_it_is_published_is_not_published(session: Open)
             pass
         assert other.ask("select stage_discard('p', %s)", [part]) == 3
         holder.connection.commit()
-        with pytest.raises(psycopg.Error, match="was changed while it was published: 0 of 3") as raised:
+        with pytest.raises(psycopg.Error, match="was changed while it was being published: 0 of 3") as raised:
             publishing.result()
     assert raised.value.sqlstate == "LQ005"
     assert queue.ask("select count(*) from message") == 1

@@ -72,7 +72,7 @@ CALLS = {
     "stream_publish": "select stream_publish('s', 0, array[gen_random_uuid()], '{0}')",
     "claim_backlog": "select claim_backlog()",
     "claim_take": "select claim_take(null, 'c', false, 1, 1000)",
-    "claim_plan": "select claim_plan(null, 1000)",
+    "claim_messages": "select claim_messages(null, 1000)",
     "claim_keep": "select claim_keep(null, 1000)",
     "claim_read": "select claim_read('{}', '{}')",
     "claim_complete": "select claim_complete(null)",
@@ -91,7 +91,7 @@ WORKER = {
     *("dequeue", "read", *(action.name for action in ACTIONS), "heartbeat"),
     *("register", "clear", "event", "horizon", "to_epoch"),
     *("cron_due", "cron_tick"),
-    *("claim_backlog", "claim_take", "claim_plan", "claim_keep", "claim_read", "claim_complete"),
+    *("claim_backlog", "claim_take", "claim_messages", "claim_keep", "claim_read", "claim_complete"),
 }
 READER = {"channel_explain", "channel_busiest", "queue_status", "queue_activity", "to_epoch", "cron_list"}
 ALLOWED = {"producer": PRODUCER, "worker": WORKER, "reader": READER, "operator": set(CALLS), None: set()}

@@ -189,7 +189,7 @@ def test_what_hangs_on_a_table_and_may_run_code_of_others_is_found(
         schema.migrate(queue.connection)
     told = str(raised.value).replace("lonnymq.", "")
     assert found.replace("lonnymq.", "") in told
-    with pytest.raises(psycopg.errors.RaiseException, match="others can have code run in this schema"):
+    with pytest.raises(psycopg.errors.RaiseException, match="other roles can run code in this schema"):
         queue.run(Queue(dsn).sql(version=1))
     queue.run("rollback")
     examined = Queue("", schema="lonnymq").examine(connection=queue.connection).trust
@@ -340,7 +340,7 @@ def test_the_script_of_a_migration_is_as_careful(queue: Session, mallory: Sessio
     queue.run(f"grant create, usage on schema lonnymq to {quoted(role_of(mallory))}")
     mallory.run(TRAP.format("traps").replace("function traps.", "function lonnymq."))
     script = Queue(dsn).sql(version=1)
-    with pytest.raises(psycopg.errors.RaiseException, match="others can have code run in this schema"):
+    with pytest.raises(psycopg.errors.RaiseException, match="other roles can run code in this schema"):
         queue.run(script)
     queue.run("rollback")
     queue.run(f"revoke create on schema lonnymq from {quoted(role_of(mallory))}")
@@ -355,7 +355,7 @@ def test_the_script_of_a_migration_is_as_careful(queue: Session, mallory: Sessio
 def test_a_schema_with_objects_of_the_installers_own_is_refused_too(queue: Session) -> None:
     """They may have been another's once, as after REASSIGN OWNED."""
     queue.run(f"create schema shop; {CAUGHT.format('shop')} {TRAP.format('shop')}")
-    with pytest.raises(SchemaOccupied, match=r"is no queue, but holds function shop\.to_char"):
+    with pytest.raises(SchemaOccupied, match=r"is not a queue, but contains function shop\.to_char"):
         schema.install(queue.connection, "shop")
     assert queue.rows("select * from shop.caught") == []
 

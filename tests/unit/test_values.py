@@ -90,7 +90,7 @@ def test_a_staged_row_has_as_many_fields_as_its_header_says() -> None:
     packer = stage.Packer("p", UUID(int=7))
     packer.add(Draft("ä", b"\0", -1, None, None, 2))
     packer.add(Draft("ä", b"", None, None, None, None))
-    row = packer.packed()
+    row = packer.flush()
     count, place = int.from_bytes(row[:2]), 2
     for _ in range(count):
         length = int.from_bytes(row[place : place + 4], signed=True)

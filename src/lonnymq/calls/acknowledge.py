@@ -1,4 +1,4 @@
-"""Acknowledgements as calls: the statement of each action, and the details that go with a message."""
+"""Acknowledgements as calls: the statement of each action, and the details per message."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from lonnymq.model.acknowledge import ACTIONS, Action, HeartbeatOutcome, Outcome
 
 @dataclass(frozen=True)
 class Detail:
-    """A value per message: the client's argument (with an `s` if there is one per message), and SQL's."""
+    """A value per message: the client's argument (its plural takes one value per message) and SQL's."""
 
     argument: str
     parameter: str
@@ -33,7 +33,7 @@ DETAILS = {
 
 
 def _statement(name: str, done: str, **parameters: str) -> Statement:
-    # Almost all take effect: the reply names only the others.
+    # Almost all acknowledgements take effect, so the reply contains only the others.
     where = f"outcome <> '{done}'"
     return function(
         f"message_{name}", "message_id, outcome", where, p_ids="bigint[]", p_tokens="bigint[]", **parameters
@@ -56,7 +56,7 @@ HEARTBEAT = _statement(
 def acknowledge(
     action: Action[Outcome], ids: Sequence[int], tokens: Sequence[int], *details: Sequence[Any]
 ) -> Call[list[Outcome]]:
-    """End attempts; `details` are encoded. On a retry, `lease_lost` may be the effect of the first try."""
+    """End attempts; `details` are encoded. On a retry, `lease_lost` may be due to the first attempt."""
     columns = [
         array(map(error_text, values) if DETAILS[name].type == "text[]" else values)
         for name, values in zip(action.details, details, strict=True)
@@ -78,7 +78,7 @@ def heartbeat(
     is_alone: bool = False,
     is_durable: bool = True,
 ) -> Call[list[HeartbeatOutcome]]:
-    """`is_alone`: from now on each of them is the only message that its process works."""
+    """Extend leases. `is_alone`: from now on each message is the only one that its process works."""
     decode = _outcomes(ids, HeartbeatOutcome.EXTENDED)
     return call(HEARTBEAT, ids, tokens, lease_ms, is_alone, is_durable, decode=decode)
 

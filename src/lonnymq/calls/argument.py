@@ -1,4 +1,4 @@
-"""Arguments, checked before any round trip; every refusal names the argument, its value and what is right."""
+"""Checks arguments before any round trip. Every error says which argument, its value, and what is allowed."""
 
 import math
 import unicodedata
@@ -22,7 +22,7 @@ MILLISECOND = timedelta(milliseconds=1)
 
 
 def text(argument: str, value: Any, low: int = 0, high: int | None = None) -> str:
-    """Return a text that PostgreSQL can hold, of so many characters."""
+    """Return a text of `low` to `high` characters that PostgreSQL can store."""
     span = f"{low} to {high} characters" if high is not None else "a string"
     if not isinstance(value, str) or not low <= len(value) <= (high or len(value)):
         raise invalid(argument, value, span)
@@ -48,7 +48,7 @@ def optional_text(argument: str, value: Any, low: int = 0, high: int | None = No
 
 
 def error_text(value: Any) -> str | None:
-    """Return an error as it can be stored: of bounded length, without characters that PostgreSQL refuses."""
+    """Return an error as a text of bounded length without characters that PostgreSQL refuses."""
     if value is None:
         return None
     kept = abridged(str(value), MAX_ERROR_CHARACTERS).replace("\0", "\\x00")
@@ -70,7 +70,7 @@ def identifier(argument: str, value: Any) -> int:
 
 
 def seconds(argument: str, value: Any) -> float:
-    """Return a duration in seconds; numbers are seconds already."""
+    """Return a duration in seconds; a number already is in seconds."""
     if isinstance(value, timedelta):
         value = value.total_seconds()
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -92,7 +92,7 @@ def lease_ms(value: Any, low_s: float = 0.001) -> int:
 
 
 def delay_ms(argument: str, value: Any) -> int | None:
-    """Return a delay in milliseconds, rounded up: never early."""
+    """Return a delay in milliseconds, rounded up, so that it never ends too early."""
     if value is None:
         return None
     if isinstance(value, timedelta):
@@ -100,12 +100,12 @@ def delay_ms(argument: str, value: Any) -> int | None:
     else:
         milliseconds = math.ceil(round(seconds(argument, value) * 1000, 6))
     if not 0 <= milliseconds <= MAX_DELAY_MS:
-        raise invalid(argument, value, "between 0 and 100 years")
+        raise invalid(argument, value, "a delay between 0 and 100 years")
     return milliseconds
 
 
 def epoch_ms(argument: str, value: Any) -> int:
-    """Return an instant as whole milliseconds since 1970, rounded down, as to_epoch() does."""
+    """Return an instant as whole milliseconds since 1970, rounded down, as SQL's to_epoch() does."""
     if not isinstance(value, datetime) or value.tzinfo is None or value.utcoffset() is None:
         raise invalid(argument, value, "an aware datetime, such as datetime.now(UTC)")
     return (value - EPOCH) // MILLISECOND
@@ -120,7 +120,7 @@ def instant_of_us(microseconds: int) -> datetime:
 
 
 def word(argument: str, value: Any, kind: type[StrEnum]) -> str:
-    """Return one of an enumeration's words."""
+    """Return a value of an enumeration."""
     words = [member.value for member in kind]
     if value not in words:
         raise invalid(argument, value, f"one of {', '.join(words)}")
@@ -128,11 +128,13 @@ def word(argument: str, value: Any, kind: type[StrEnum]) -> str:
 
 
 def spread(argument: str, value: Any, values: Sequence[Any] | None, count: int) -> Sequence[Any]:
-    """Return one value per message: the same for all, or those given, one each."""
+    """Return one value per message: `value` for all of them, or `values`."""
     if values is None:
         return [value] * count
     if value is not None:
         raise invalid(argument, value, f"absent if {argument}s are given")
     if len(values) != count:
-        raise invalid(f"{argument}s", f"{len(values)} values", f"as many as messages ({count})")
+        raise invalid(
+            f"{argument}s", f"{len(values)} values", f"a sequence with one value per message ({count})"
+        )
     return values

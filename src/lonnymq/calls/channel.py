@@ -1,4 +1,4 @@
-"""A channel's policy, and what can be seen of it."""
+"""Channels: their policy and their status."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -48,7 +48,7 @@ def set(channel: str, changes: Mapping[str, Any]) -> Call[ChannelSetOutcome]:  #
     for name, value in changes.items():
         field = POLICY_FIELDS.get(name)
         if field is None:
-            raise TypeError(f"a policy has no field {name!r}; its fields are {', '.join(POLICY_FIELDS)}")
+            raise TypeError(f"a policy has no field {name!r}; use one of {', '.join(POLICY_FIELDS)}")
         if field.is_flag:
             if not isinstance(value, bool | None):
                 raise invalid(name, value, "True, False or None")

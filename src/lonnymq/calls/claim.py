@@ -1,4 +1,4 @@
-"""Messages that are leased, worked and completed together."""
+"""Claims: messages that are leased, worked and completed together."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ TAKE = function(
     p_limit="integer",
     p_lease_ms="bigint",
 )
-PLAN = function("claim_plan", "message_id, token", p_claim="uuid", p_lease_ms="bigint")
+MESSAGES = function("claim_messages", "message_id, token", p_claim="uuid", p_lease_ms="bigint")
 KEEP = function("claim_keep", "held, lost", p_claim="uuid", p_lease_ms="bigint")
 READ = function(
     "claim_read",
@@ -32,7 +32,7 @@ def backlog() -> Call[int]:
 
 
 def take(prev: str | None, consumer: str, is_alone: bool, limit: int, lease_ms: int) -> Call[Claim]:
-    """If the connection is lost, the repetition finds the claim of the first try, but for prev None."""
+    """After a lost connection, a retry finds the claim of the first attempt, unless `prev` is None."""
 
     def decode(rows: Rows) -> Claim:
         claim, messages, wait_ms = rows[0]
@@ -41,8 +41,8 @@ def take(prev: str | None, consumer: str, is_alone: bool, limit: int, lease_ms: 
     return call(TAKE, prev, consumer, is_alone, limit, lease_ms, decode=decode)
 
 
-def plan(claim: str, lease_ms: int) -> Call[list[tuple[int, int]]]:
-    return call(PLAN, claim, lease_ms, decode=lambda rows: [(row[0], row[1]) for row in rows])
+def messages(claim: str, lease_ms: int) -> Call[list[tuple[int, int]]]:
+    return call(MESSAGES, claim, lease_ms, decode=lambda rows: [(row[0], row[1]) for row in rows])
 
 
 def keep(claim: str, lease_ms: int) -> Call[tuple[int, int]]:
@@ -54,5 +54,5 @@ def read(ids: Sequence[int], tokens: Sequence[int]) -> Call[list[tuple[Any, ...]
 
 
 def complete(claim: str) -> Call[tuple[str, int]]:
-    """Answers "done" or "busy", and how many leases were lost."""
+    """Return "done" or "busy", and how many leases were lost."""
     return call(COMPLETE, claim, decode=lambda rows: (rows[0][0], rows[0][1]))

@@ -1,4 +1,4 @@
-"""Payloads as bytes and back."""
+"""Codecs encode payloads as bytes, and decode them."""
 
 import json
 from typing import Any, Protocol
@@ -9,14 +9,14 @@ from lonnymq.texts import cut
 
 
 class Codec(Protocol):
-    """Turns payloads into bytes and back; bytes never pass through it on their way in."""
+    """Encodes payloads as bytes and decodes them. A payload that is bytes already is not encoded."""
 
     def encode(self, payload: Any) -> bytes: ...
     def decode(self, content: bytes) -> Any: ...
 
 
 class JsonCodec:
-    """JSON, compact, in UTF-8."""
+    """Compact JSON in UTF-8."""
 
     def encode(self, payload: Any) -> bytes:
         encoded = json.dumps(payload, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -31,7 +31,7 @@ _decode = json.JSONDecoder().decode
 
 
 def encoded(argument: str, payload: Any, codec: Codec) -> bytes:
-    """Return bytes as they are, anything else through the codec."""
+    """Return bytes unchanged, and anything else encoded by the codec."""
     if isinstance(payload, bytes | bytearray | memoryview):
         content = bytes(payload)
     else:
@@ -39,7 +39,9 @@ def encoded(argument: str, payload: Any, codec: Codec) -> bytes:
             content = codec.encode(payload)
         except (TypeError, ValueError, RecursionError) as error:
             reason = cut(str(error), 300)
-            raise invalid(argument, payload, f"bytes or what the codec can encode ({reason})") from error
+            raise invalid(
+                argument, payload, f"bytes, or a value that the codec can encode ({reason})"
+            ) from error
     if len(content) > MAX_CONTENT_BYTES:
         raise invalid(argument, f"{len(content)} bytes", f"at most {MAX_CONTENT_BYTES} bytes")
     return content
@@ -49,5 +51,5 @@ def decoded(content: bytes, codec: Codec, described: str) -> Any:
     try:
         return codec.decode(content)
     except Exception as error:
-        # A codec of the user's own may raise anything about bytes from outside.
-        raise DecodeError(f"{described} is not what the codec expects: {cut(str(error), 300)}") from error
+        # A user's codec may raise anything.
+        raise DecodeError(f"the codec cannot decode {described}: {cut(str(error), 300)}") from error

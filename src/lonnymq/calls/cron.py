@@ -1,4 +1,4 @@
-"""Crons: declared, looked at, ticked by whoever comes first."""
+"""Crons: set, listed, and ticked by the first worker that sees them due."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -89,7 +89,7 @@ def due(names: Sequence[str], limit: int, now: datetime | None) -> Call[DueCrons
 
 
 def tick(due: DueCron, ticks: Ticks) -> Call[CronTickOutcome]:
-    """Safe to repeat: the second try finds that the first one has moved the mark."""
+    """Decide ticks. Safe to repeat: a retry finds that the first attempt has moved the mark."""
     return call(
         TICK,
         due.name,
@@ -123,7 +123,7 @@ def list(limit: int, after: str) -> Call[Sequence[CronStatus]]:  # noqa: A001
 
 
 def cron_name(value: Any) -> str:
-    """Return the name of a cron: shorter than a key, which holds the name and a tick."""
+    """Return the name of a cron. It is shorter than a key, because the key of a tick contains it."""
     name = argument.text("name", value, 1, 200)
     if any(unicodedata.category(character) == "Cc" for character in name):
         raise invalid("name", value, "1 to 200 characters without control characters")
@@ -131,7 +131,7 @@ def cron_name(value: Any) -> str:
 
 
 def instant(argument_: str, value: Any, latest: datetime = LATEST) -> datetime | None:
-    """Return an instant that the database would take as well."""
+    """Return an instant that the database accepts, too."""
     if value is None:
         return None
     argument.epoch_ms(argument_, value)

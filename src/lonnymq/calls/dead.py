@@ -8,7 +8,7 @@ from lonnymq.calls.message import outcomes
 from lonnymq.calls.statement import Call, Rows, call, function
 from lonnymq.model import DeadLetter, PurgeOutcome, RedriveOutcome
 
-# `list` is a word of ours here.
+# Defined here, because `list` is a function below.
 RedriveOutcomes = list[RedriveOutcome]
 PurgeOutcomes = list[PurgeOutcome]
 

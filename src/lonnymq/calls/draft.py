@@ -1,4 +1,4 @@
-"""A new message as the queue takes it: bytes, and one number for its time and priority."""
+"""Drafts: new messages as the queue stores them, encoded, with one number for time and priority."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ class Draft(NamedTuple):
 def draft(message: NewMessage, codec: Codec) -> Draft:
     """Check a new message and encode it."""
     if not isinstance(message, NewMessage):
-        raise invalid("messages", message, "made of NewMessage values")
+        raise invalid("messages", message, "a sequence of NewMessage values")
     return Draft(
         argument.channel(message.channel),
         encoded("payload", message.payload, codec),
@@ -34,24 +34,21 @@ def draft(message: NewMessage, codec: Codec) -> Draft:
 
 
 def drafts(messages: Iterable[NewMessage], codec: Codec) -> Iterator[Draft]:
-    """Check and encode many; an error says which of them it is about."""
-    for place, message in enumerate(messages):
+    """Check and encode many messages; an error says which of them is invalid."""
+    for index, message in enumerate(messages):
         try:
-            made = draft(message, codec)
+            checked = draft(message, codec)
         except InvalidArgument as error:
-            raise InvalidArgument(f"messages[{place}]: {error}") from error.__cause__
-        yield made
+            raise InvalidArgument(f"messages[{index}]: {error}") from error.__cause__
+        yield checked
 
 
 def _dequeue_at(at: datetime | None, delay: timedelta | float | None, priority: Any) -> int | None:
     if (at is not None) + (delay is not None) + (priority is not None) > 1:
         given = {"at": at, "delay": delay, "priority": priority}
         names = [name for name, value in given.items() if value is not None]
-        raise InvalidArgument(
-            f"at, delay and priority must be given one at a time, got {' and '.join(names)}: "
-            "a message comes at a time, after a delay, or before all others"
-        )
+        raise InvalidArgument(f"only one of at, delay and priority may be given, got {' and '.join(names)}")
     if priority is not None:
-        # There is no priority column: what sorts before every time comes first, the highest foremost.
+        # There is no column for a priority: a negative dequeue_at sorts before every time.
         return -argument.whole("priority", priority, 1, argument.MAX_DEQUEUE_AT)
     return None if at is None else argument.epoch_ms("at", at)

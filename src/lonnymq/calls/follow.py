@@ -1,4 +1,4 @@
-"""History as a stream: up to where to read next, in which slices, and what is done."""
+"""Following history: up to where to read next, in which slices, and which rows are done."""
 
 from lonnymq.calls.statement import Call, Rows, Statement, call, function, nothing
 from lonnymq.model import HistoryPosition, HistorySlice
@@ -36,7 +36,7 @@ def follow(
     max_rows: int | None,
     before_xid: int | None,
 ) -> Call[tuple[str, HistoryPosition, HistoryPosition | None]]:
-    """The origin, and the positions to read from and to."""
+    """Return the origin, and the positions to read from and to (None: there is nothing new)."""
 
     def decode(rows: Rows) -> tuple[str, HistoryPosition, HistoryPosition | None]:
         found, xid, id_, after_xid, after_id = rows[0]
@@ -69,7 +69,7 @@ def done(reader: str, position: HistoryPosition) -> Call[None]:
 
 
 def rows(columns: str, start: HistoryPosition, end: HistoryPosition) -> Statement:
-    """Read a slice; the positions are numbers of ours, since COPY takes no parameters."""
+    """Read a slice. The positions are part of the text, because COPY takes no parameters."""
     return Statement(
         "history",
         f"select {columns} from {{schema}}.history h"

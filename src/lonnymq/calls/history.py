@@ -1,4 +1,4 @@
-"""Partitions of history: made ahead, and dropped when they are old."""
+"""Partitions of history, created ahead and dropped when they are old; and readers of history."""
 
 from lonnymq.calls.statement import Call, Rows, Statement, call, function, in_utc
 from lonnymq.model import HistoryBlocker, HistoryPartition, HistoryReader
@@ -9,7 +9,7 @@ READERS = function("history_readers", "reader, done_xid, done_id, followed_at, b
 BLOCKER = function("history_blocker", "xid, pid, gid, database, role, application, since")
 REBASE = function("history_rebase")
 FORGET = function("history_forget", p_reader="text")
-# From the catalog and not from the view: a prune that was cut off may have left a partition detached.
+# From the catalog and not from the view, because an interrupted prune may have left a partition detached.
 PARTITIONS = Statement(
     "history_partition",
     "select c.relname::text, d.until_ms, d.until_ms <= extract(epoch from clock_timestamp()) * 1000,"
@@ -52,7 +52,7 @@ def forget(reader: str) -> Call[bool]:
 
 
 def detach(partition: str) -> Statement:
-    """Outside a transaction; leaves the partition detaching if it is cut off."""
+    """Detach a partition. Not in a transaction; if it is interrupted, the partition remains detaching."""
     return _alter(partition, "concurrently")
 
 
@@ -65,7 +65,7 @@ def drop(partition: str) -> Statement:
 
 
 def _alter(partition: str, how: str) -> Statement:
-    # The name is ours: history_ and eight digits.
+    # The name is safe: history_ and eight digits.
     return Statement(
         "detach", f'alter table {{schema}}.history detach partition {{schema}}."{partition}" {how}'
     )

@@ -66,7 +66,7 @@ CANCEL_KEY = function("message_cancel_key", "message_id, outcome", p_channel="te
 
 
 def create(draft: Draft) -> Call[Created]:
-    """A key makes it safe to repeat: the second try finds the first one's message."""
+    """Create a message. A key makes this safe to repeat: a retry finds the message of the first attempt."""
     return call(CREATE, *draft, decode=lambda rows: _created(rows[0]), is_repeatable=draft.key is not None)
 
 
@@ -102,9 +102,9 @@ def dequeue(
     kind: type[Leased],
     more: Mapping[str, Any],
 ) -> Call[Dequeued[Leased]]:
-    """A lease that is lost with the connection is only a redelivery, so it may be repeated.
+    """Lease messages. Safe to repeat: a message whose lease is lost with the connection is delivered again.
 
-    `is_shared`: they are worked in one process. Messages are made as this kind, with these fields more.
+    `is_shared`: the messages are worked in one process. They are instances of `kind`, with the fields `more`.
     """
 
     def decode(rows: Rows) -> Dequeued[Leased]:
@@ -141,9 +141,9 @@ def cancel_key(channel: str, key: str) -> Call[CancelOutcome]:
 
 
 def outcomes(kind: type[Outcome]) -> Callable[[Rows], list[Outcome]]:
-    """Return the decoder of replies that answer per message, in the order given."""
-    by_word = {member.value: member for member in kind}
-    return lambda rows: [by_word[row[1]] for row in rows]
+    """Return the decoder of replies with one row per message, in the order given."""
+    by_value = {member.value: member for member in kind}
+    return lambda rows: [by_value[row[1]] for row in rows]
 
 
 def _created(row: Sequence[Any]) -> Created:

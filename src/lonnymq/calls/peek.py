@@ -1,4 +1,4 @@
-"""Live messages, looked at from outside: nothing is leased."""
+"""Looks at live messages without leasing them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The queue as a whole: settings, figures, its own check, and who may use it."""
+"""The queue as a whole: settings, figures, checks and grants."""
 
 import json
 from collections.abc import Mapping
@@ -17,16 +17,16 @@ STATUS = function(
 )
 ACTIVITY = function("queue_activity", "created, leased, ended, at")
 CHECK = function("queue_check", "problem, channel, detail, is_repaired", p_repair="boolean")
-# Fails for nobody, so that it may be asked in a caller's transaction.
-# A comment, not a table: that would run code of its owner, as in the predicate of an index.
-MARK = Statement(
+# Every role may execute this, so it cannot abort a caller's transaction. It reads a comment and not a table,
+# because reading a table can run code of its owner, such as the predicate of an index.
+VERSION_COMMENT = Statement(
     "migration",
     "select pg_catalog.obj_description(c.oid, 'pg_class') from pg_catalog.pg_class c"
     " join pg_catalog.pg_namespace n on n.oid = c.relnamespace"
     " where n.nspname = %t::text and c.relname = 'migration' and c.relkind = 'r'",
     ("text",),
 )
-# Fails for nobody either: without a queue there is no row.
+# Every role may execute this, too. Without a queue it returns no row.
 MAY_DEQUEUE = Statement(
     "privileges",
     "select current_user::text, pg_catalog.has_function_privilege(p.oid, 'execute') from pg_catalog.pg_proc p"
@@ -39,7 +39,7 @@ REVOKE = function("queue_revoke", p_role="text")
 
 
 def may_dequeue(schema: str) -> Call[tuple[str, bool] | None]:
-    """Who this session is, and whether it may work messages."""
+    """Return the session's role and whether it may dequeue; None if there is no queue."""
 
     def decode(rows: Rows) -> tuple[str, bool] | None:
         return (str(rows[0][0]), bool(rows[0][1])) if rows else None
@@ -73,9 +73,9 @@ def check(repair: bool) -> Call[list[Problem]]:
     )
 
 
-def mark(schema: str) -> Call[str | None]:
-    """What install() and migrate() noted on the queue: which version it is, and whom it bears."""
-    return call(MARK, schema, decode=lambda rows: rows[0][0] if rows else None)
+def version_comment(schema: str) -> Call[str | None]:
+    """Read the comment in which install() and migrate() record the version."""
+    return call(VERSION_COMMENT, schema, decode=lambda rows: rows[0][0] if rows else None)
 
 
 def grant(role: str, kind: str) -> Call[None]:
@@ -87,7 +87,7 @@ def revoke(role: str) -> Call[None]:
 
 
 def _settings(rows: Rows) -> QueueSettings:
-    # Some drivers leave JSON as it is written.
+    # Some drivers return JSON as text.
     settings = json.loads(rows[0][0]) if isinstance(rows[0][0], str) else rows[0][0]
     return QueueSettings(HistoryMode(settings["history"]), int(settings["max_content_bytes"]))
 

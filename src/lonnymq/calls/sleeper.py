@@ -1,4 +1,4 @@
-"""Registration of workers that sleep, so that producers notify only while somebody does."""
+"""Registration of sleeping workers, so that producers notify only while there are any."""
 
 from lonnymq.calls.statement import Call, call, function, nothing
 

@@ -1,4 +1,4 @@
-"""A bulk load in COPY's binary format, made by hand: messages of a channel share a row, as arrays."""
+"""A bulk load in the binary format of COPY. Messages of one channel share a row, as arrays."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -10,7 +10,7 @@ from lonnymq.calls.statement import Call, call, function
 
 PRUNE = function("stage_prune", p_older_than="interval")
 
-# Those of sql/copy.sql, in its order.
+# The columns of sql/copy.sql, in the same order.
 COLUMN_NAMES = (
     "publication",
     "part",
@@ -22,9 +22,9 @@ COLUMN_NAMES = (
     "keys",
     "max_attempts",
 )
-# A stretch of a load is gathered by channel, in memory, before it is sent; the longer, the fewer rows.
-STRETCH_MESSAGES = 65_536
-STRETCH_BYTES = 8 * 2**20
+# So much of a load is grouped by channel in memory before it is sent. Larger chunks mean fewer rows.
+CHUNK_MESSAGES = 65_536
+CHUNK_BYTES = 8 * 2**20
 
 HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 TRAILER = b"\xff\xff"
@@ -32,23 +32,23 @@ NULL = b"\xff\xff\xff\xff"
 LENGTH = Struct(">i")
 BIGINT = Struct(">iq")
 INTEGER = Struct(">ii")
-# Its size, one dimension, whether there may be nulls, the type of its elements, how many, counted from 1.
+# Size in bytes, number of dimensions, whether there are nulls, element type, number of elements, lower bound.
 ARRAY = Struct(">iiiiii")
 BYTEA_OID, BIGINT_OID, INTEGER_OID, TEXT_OID = 17, 20, 23, 25
 
 
 def prune(older_than: timedelta) -> Call[int]:
-    """An age, so that it is the server's clock that counts."""
+    """Prune by age and not by time, so that the server's clock decides."""
     return call(PRUNE, older_than, decode=lambda rows: int(rows[0][0]))
 
 
 def prefix(publication: str, part: UUID) -> bytes:
-    """Return how every row of a part begins."""
+    """Return the first fields of every row of a part."""
     return Struct(">h").pack(len(COLUMN_NAMES)) + _sized(publication.encode("utf-8")) + _sized(part.bytes)
 
 
 class Packer:
-    """Gathers the messages of one part, stretch by stretch."""
+    """Packs the messages of one part into rows, chunk by chunk."""
 
     def __init__(self, publication: str, part: UUID) -> None:
         self._prefix = prefix(publication, part)
@@ -58,17 +58,17 @@ class Packer:
         self._bytes = 0
 
     def add(self, draft: Draft) -> bool:
-        """Gather a message; True: that is enough of them."""
-        gathered = self._by_channel.get(draft.channel)
-        if gathered is None:
-            gathered = self._by_channel[draft.channel] = []
-        gathered.append(draft)
+        """Add a message to the chunk. Return whether the chunk is full."""
+        drafts = self._by_channel.get(draft.channel)
+        if drafts is None:
+            drafts = self._by_channel[draft.channel] = []
+        drafts.append(draft)
         self._messages += 1
         self._bytes += len(draft.content)
-        return self._messages >= STRETCH_MESSAGES or self._bytes >= STRETCH_BYTES
+        return self._messages >= CHUNK_MESSAGES or self._bytes >= CHUNK_BYTES
 
-    def packed(self) -> bytes:
-        """Return the rows of what was gathered, and begin anew."""
+    def flush(self) -> bytes:
+        """Return the rows of the chunk, and begin the next one."""
         begin = self._prefix + BIGINT.pack(8, self._ordinal)
         rows = b"".join(begin + _row(channel, drafts) for channel, drafts in self._by_channel.items())
         self._by_channel.clear()

@@ -1,4 +1,4 @@
-"""What a call is: a statement, its parameters as PostgreSQL wants them, and how to read the reply."""
+"""A call: a statement, its parameters as PostgreSQL expects them, and a decoder for the reply."""
 
 import json
 import re
@@ -15,18 +15,18 @@ from psycopg import sql
 Result = TypeVar("Result")
 Rows = list[tuple[Any, ...]]
 
-# Numbers go as text, whatever their size: a statement is then prepared once and not once per width.
+# Numbers are sent as text: psycopg would pick a type by size, and prepare the statement once per type.
 LITERAL_TYPES = {"bigint", "integer"}
 LITERAL_ARRAY_TYPES = {"bigint[]", "integer[]", "uuid[]"}
-# Arrays of numbers in which some may be missing. With array_nulls off, PostgreSQL reads NULL as a word.
+# Arrays of numbers with nulls. Not array literals: with array_nulls off, PostgreSQL reads NULL as a string.
 NULLABLE_ARRAY_TYPES = {"bigint?[]", "integer?[]"}
-# An array of texts too, for the same reason: its text form would turn nothing into the text "NULL".
+# Includes text[] for the same reason: in an array literal a null could become the string "NULL".
 BINARY_TYPES = {"bytea", "bytea[]", "text[]"}
 PLACEHOLDER = re.compile(r"%[tb]::(\w+(?:\[\])?)")
 
 
 class Style(Enum):
-    """How a driver other than psycopg wants its placeholders."""
+    """The placeholders that a driver other than psycopg expects."""
 
     FORMAT = "%s"
     NUMBERED = "$1"
@@ -34,7 +34,7 @@ class Style(Enum):
 
 @dataclass(frozen=True)
 class Statement:
-    """SQL in which `{schema}` stands for the quoted schema, `{literal}` for the same inside a literal."""
+    """SQL with `{schema}` for the quoted schema, and `{literal}` for the same inside a string literal."""
 
     name: str
     template: str
@@ -44,26 +44,26 @@ class Statement:
         return _text(self.template, schema)
 
     def styled(self, schema: str, style: Style) -> str:
-        """Return the text for a driver other than psycopg; without parameters, `%` means itself."""
+        """Return the text for a driver other than psycopg. Without parameters, `%` is not doubled."""
         return _styled(self.template, schema, style)
 
 
 @dataclass(frozen=True)
 class Call(Generic[Result]):
-    """One operation, ready to be executed; repeating it after a lost connection may be safe or not."""
+    """One operation, ready to be executed. `is_repeatable`: it is safe to repeat after a lost connection."""
 
     statement: Statement
     values: tuple[Any, ...]
     decode: Callable[[Rows], Result]
     is_repeatable: bool = True
-    # Whether this answer, on a retry, may be the effect of the first attempt.
+    # Whether this result, on a retry, may be the effect of the first attempt.
     is_unsure: Callable[[Result], bool] = lambda result: False
-    # Returns the call that takes the effect back, for a caller that was cancelled and never saw the result.
+    # Returns the call that reverts the effect, for a caller that was cancelled and never saw the result.
     undo: "Callable[[Result], Call[Any] | None] | None" = None
 
 
 def function(name: str, returns: str = "*", where: str = "", **parameters: str) -> Statement:
-    """Return the statement that calls a function of the queue: what to read, and its parameters' types."""
+    """Return the statement that calls a function of the queue: columns to read, and types of parameters."""
     arguments = ", ".join(f"{parameter} => {_argument(kind)}" for parameter, kind in parameters.items())
     template = f"select {returns} from {{schema}}.{name}({arguments})" + (f" where {where}" if where else "")
     return Statement(name, template, tuple(parameters.values()))
@@ -91,7 +91,7 @@ def call(
 
 
 def dump(kind: str, value: Any) -> Any:
-    """Return a value as psycopg shall send it for a parameter of that type."""
+    """Return a value in the form that is sent for a parameter of that type."""
     if value is None:
         return None
     if kind in LITERAL_TYPES:
@@ -99,7 +99,7 @@ def dump(kind: str, value: Any) -> Any:
     if kind in LITERAL_ARRAY_TYPES:
         return "{" + ",".join(map(str, value)) + "}"
     if kind in NULLABLE_ARRAY_TYPES:
-        # "-" alone is no number.
+        # "-" alone is not a number, so it stands for null.
         return ",".join("-" if item is None else str(item) for item in value)
     if kind == "jsonb":
         return json.dumps(value)
@@ -109,13 +109,13 @@ def dump(kind: str, value: Any) -> Any:
 
 
 def array(values: Iterable[Any]) -> list[Any] | None:
-    """Return an optional array argument: absent if no element is there."""
+    """Return an optional array argument: None if all elements are None."""
     items = list(values)
     return items if any(item is not None for item in items) else None
 
 
-def picked(values: Sequence[Any], places: Iterable[int]) -> list[Any]:
-    return [values[place] for place in places]
+def picked(values: Sequence[Any], indexes: Iterable[int]) -> list[Any]:
+    return [values[index] for index in indexes]
 
 
 def nothing(rows: Rows) -> None:
@@ -127,8 +127,10 @@ def scalar(rows: Rows) -> Any:
 
 
 def in_utc(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return a row whose instants are in UTC, whatever the session's time zone: Python subtracts two
-    instants of one zone by their clocks on the wall, wrong by an hour where summer begins between them.
+    """Return a row with its instants converted to UTC, whatever the session's time zone.
+
+    Python subtracts two datetimes of one zone by their wall clocks, which is wrong by an hour across a change
+    to daylight saving time.
     """
     return tuple(value.astimezone(UTC) if isinstance(value, datetime) else value for value in row)
 
@@ -150,7 +152,7 @@ def _styled(template: str, schema: str, style: Style) -> str:
 
 
 def _typed(kind: str) -> str:
-    """Return the cast of a numbered parameter: what is sent as text must be declared as text."""
+    """Return the cast of a numbered parameter: a value that is sent as text must be declared as text."""
     is_text = kind in LITERAL_TYPES or kind in LITERAL_ARRAY_TYPES or kind == "jsonb"
     return f"text::{kind}" if is_text else kind
 

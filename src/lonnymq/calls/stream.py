@@ -1,4 +1,4 @@
-"""Bulk loads of many parts, by name or as batches of a stream."""
+"""Publishes bulk loads of many parts, by name or as batches of a stream."""
 
 from collections.abc import Callable, Mapping
 
@@ -18,7 +18,7 @@ DISCARD = function("stage_discard", p_publication="text", p_parts="uuid[]")
 
 
 def publish(publication: str, parts: Mapping[str, int]) -> Call[Published]:
-    """Parts and their rows, in the order in which their messages shall be created."""
+    """Publish parts, with their numbers of messages, in the order in which the messages are to be created."""
     return call(PUBLISH, publication, parts.keys(), parts.values(), decode=_published(publication))
 
 
@@ -27,7 +27,7 @@ def publish_batch(stream: str, batch: int, parts: Mapping[str, int]) -> Call[Pub
 
 
 def publication_of(stream: str) -> str:
-    """Return the name under which rows of a stream are staged."""
+    """Return the name of the publication under which rows of a stream are staged."""
     return f"stream {stream}"
 
 

@@ -1,4 +1,4 @@
-"""Frozen values: what goes in, what comes out, and every outcome an operation can have."""
+"""Frozen values: the arguments and results of operations, and every outcome they can have."""
 
 from lonnymq.model.channel import (
     ChannelDeleteOutcome,

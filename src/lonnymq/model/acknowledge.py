@@ -1,4 +1,4 @@
-"""Its attempt ends, or goes on: what a worker can tell the queue, and what the queue answers."""
+"""Acknowledgements: the actions that end an attempt, and the outcomes of each."""
 
 from dataclasses import dataclass
 from enum import Enum, StrEnum
@@ -44,23 +44,23 @@ class HeartbeatOutcome(StrEnum):
 
 
 class Effect(Enum):
-    """What an action does to its message."""
+    """What an action does to the message."""
 
     END = "it is deleted"
-    RETRY = "it waits again, with one attempt fewer left"
+    RETRY = "it waits again, with one attempt spent"
     RETURN = "it waits again, as if it had not been leased"
     BURY = "it becomes a dead letter"
 
 
 @dataclass(frozen=True, eq=False)
 class Action(Generic[Outcome]):
-    """One way to end an attempt: `message_<name>` in SQL, `<name>()` of a queue and of a message."""
+    """One way to end an attempt: `message_<name>` in SQL, and the method `<name>()` of queue and message."""
 
     name: str
-    # The answer if it took effect; the other members of its enumeration say why it did not.
+    # The outcome if it took effect; the other members of the enumeration say why it did not.
     done: Outcome
     effect: Effect
-    # Values that each message brings along, in the order of the SQL function (see calls/acknowledge.py).
+    # The values per message, in the order of the SQL function (see calls/acknowledge.py).
     details: tuple[str, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""The channel it waits in, and why it waits."""
+"""Channels, and why their messages wait."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,7 +33,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelStatus:
-    """A channel now; `head_*` is its next message, `reason` is why that one waits."""
+    """The current state of a channel; `head_*` is its next message, `reason` is why that message waits."""
 
     channel: str
     policy: ChannelPolicy
@@ -50,9 +50,9 @@ class ChannelStatus:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a channel waits, in a word (`reason`) and in a sentence (`detail`).
+    """Why a channel's next message waits, as a code (`reason`) and as a sentence (`detail`).
 
-    `head_*` is its next message; `head_dequeue_at` is in ms and may be beyond what a datetime can hold.
+    `head_*` is that message; `head_dequeue_at` is in milliseconds and may exceed the range of a datetime.
     """
 
     reason: Reason

@@ -1,4 +1,4 @@
-"""It enters: what is to be a message, and what became of that."""
+"""Creation of messages: the arguments and the results."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,7 +19,7 @@ class PublishOutcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class NewMessage:
-    """A message to be; at most one of `at`, `delay` (seconds if a number) and `priority` (higher first)."""
+    """A message to create, with at most one of `at`, `delay` (or seconds) and `priority` (highest first)."""
 
     channel: str
     payload: Any
@@ -32,7 +32,7 @@ class NewMessage:
 
 @dataclass(frozen=True)
 class Created:
-    """`id` is the first message's if this is a duplicate, and None if the channel was full."""
+    """The result of creating a message. `id` is that of the live message for a duplicate, None if dropped."""
 
     outcome: CreateOutcome
     id: int | None
@@ -40,7 +40,7 @@ class Created:
 
 @dataclass(frozen=True)
 class Published:
-    """The result of a bulk load; `duplicates` had a key that was live."""
+    """The result of a bulk load; `duplicates` were not created, because a live message has their key."""
 
     outcome: PublishOutcome
     created: int

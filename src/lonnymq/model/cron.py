@@ -1,4 +1,4 @@
-"""What creates messages by the clock."""
+"""Crons, which create messages on a schedule."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class CatchUp(StrEnum):
-    """What becomes of ticks that nobody was there for: each is created late, only the latest, or none."""
+    """Which ticks are created late that were missed while no worker ran: all, only the latest, or none."""
 
     ALL = "all"
     LATEST = "latest"
@@ -15,7 +15,7 @@ class CatchUp(StrEnum):
 
 
 class CronSetOutcome(StrEnum):
-    """UNCHANGED: it was so already."""
+    """UNCHANGED: the cron was already set this way."""
 
     SET = "set"
     UNCHANGED = "unchanged"
@@ -30,7 +30,7 @@ class CronDeleteOutcome(StrEnum):
 
 
 class CronTickOutcome(StrEnum):
-    """STALE: another worker was first, or the cron is paused, changed or gone."""
+    """STALE: another worker was first, or the cron was paused, changed or deleted."""
 
     TICKED = "ticked"
     STALE = "stale"
@@ -39,7 +39,7 @@ class CronTickOutcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Cron:
-    """A message to be created at every tick of a cron expression."""
+    """A message to create at every tick of a cron expression."""
 
     name: str
     expression: str
@@ -52,7 +52,7 @@ class Cron:
 
 @dataclass(frozen=True, kw_only=True)
 class CronStatus:
-    """A cron as it is; ticks up to `mark_at` are decided, `next_at` is None until a worker computes it."""
+    """A cron's state. Ticks up to `mark_at` are decided; `next_at` is None until a worker computes it."""
 
     name: str
     expression: str
@@ -70,7 +70,7 @@ class CronStatus:
 
 @dataclass(frozen=True)
 class DueCron:
-    """A cron whose ticks after `mark_at`, up to `now_at` of the database's clock, are to be decided."""
+    """A cron whose ticks after `mark_at` and up to `now_at`, the database's clock, are to be decided."""
 
     name: str
     expression: str
@@ -83,7 +83,7 @@ class DueCron:
 
 @dataclass(frozen=True)
 class DueCrons:
-    """Those that are due; if there are none, `wait_ms` is until the next one is (None: there is none)."""
+    """The crons that are due. If there are none, the next one is due in `wait_ms` (None: there is none)."""
 
     crons: tuple[DueCron, ...]
     wait_ms: int | None
@@ -91,9 +91,9 @@ class DueCrons:
 
 @dataclass(frozen=True)
 class Ticks:
-    """What to decide for a cron: a message for each of `ticks`, none for others up to `until_at`.
+    """The decision about a cron's ticks: a message for each of `ticks`, and none for others up to `until_at`.
 
-    If too many were missed for all of them to be caught up, those up to `skipped_to` are not.
+    If too many ticks were missed to create all of them, those up to `skipped_to` are skipped.
     """
 
     ticks: tuple[datetime, ...]

@@ -1,4 +1,4 @@
-"""It is buried: a dead letter, and what becomes of it."""
+"""Dead letters: buried messages."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class RedriveOutcome(StrEnum):
-    """DUPLICATE: its key is live again, so it stays dead."""
+    """DUPLICATE: a live message has its key, so it remains a dead letter."""
 
     REDRIVEN = "redriven"
     DUPLICATE = "duplicate"

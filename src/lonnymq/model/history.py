@@ -1,4 +1,4 @@
-"""It is remembered: days of history, and who follows it."""
+"""History: its partitions, its readers, and positions in it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +13,7 @@ class HistoryMode(StrEnum):
 
 @dataclass(frozen=True)
 class HistoryPartition:
-    """One day of history (UTC). A prune that was cut off leaves it detaching, or detached."""
+    """One day of history (UTC). An interrupted prune leaves it detaching or detached."""
 
     name: str
     until_ms: int
@@ -25,7 +25,10 @@ class HistoryPartition:
 
 @dataclass(frozen=True)
 class HistoryReader:
-    """Who follows history; `behind` counts rows it is not done with, to 1,000,000; `horizon` bounds all."""
+    """A reader that follows history. `behind` counts the rows it is not done with, up to 1,000,000.
+
+    `horizon` is the oldest open transaction, beyond which no reader may read.
+    """
 
     name: str
     done_xid: int
@@ -37,9 +40,9 @@ class HistoryReader:
 
 @dataclass(frozen=True)
 class HistoryBlocker:
-    """The oldest transaction that writes, anywhere on the server: no reader of history may pass it.
+    """The oldest transaction on the server that has written: no reader of history may read beyond it.
 
-    `since` is None where the queue's owner may not see it; `gid` is that of a prepared transaction.
+    `since` is None if the queue's owner may not see it; `gid` identifies a prepared transaction.
     """
 
     xid: int
@@ -51,7 +54,7 @@ class HistoryBlocker:
     since: datetime | None
 
     def __str__(self) -> str:
-        """Whose it is, in a few words."""
+        """Return whose transaction it is, in a few words."""
         who = f"prepared transaction {self.gid!r}" if self.pid is None else f"pid {self.pid}"
         of = ", ".join(part for part in (self.application, self.role, self.database) if part)
         since = "" if self.since is None else f", open since {self.since:%Y-%m-%d %H:%M:%SZ}"
@@ -60,7 +63,7 @@ class HistoryBlocker:
 
 @dataclass(frozen=True, order=True)
 class HistoryPosition:
-    """After a row of history, in the order of transactions."""
+    """The position after a row of history, in the order of transactions."""
 
     xid: int
     id: int
@@ -68,7 +71,7 @@ class HistoryPosition:
 
 @dataclass(frozen=True)
 class HistorySlice:
-    """Rows up to `end`, after the slice before."""
+    """The rows up to `end`, after the previous slice."""
 
     end: HistoryPosition
     rows: int

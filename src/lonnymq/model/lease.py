@@ -1,4 +1,4 @@
-"""It is leased: the reply to a dequeue, and what an attempt knows."""
+"""Leases: the reply to a dequeue, and leased messages."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ Leased = TypeVar("Leased", bound="LeasedMessage")
 
 
 class DequeueOutcome(StrEnum):
-    """EMPTY: nothing is due. BUSY: others hold what is due, ask again soon."""
+    """EMPTY: no message is due. BUSY: others hold what is due, ask again soon."""
 
     LEASED = "leased"
     EMPTY = "empty"
@@ -21,7 +21,7 @@ class DequeueOutcome(StrEnum):
 
 
 class Lease(Protocol):
-    """What an acknowledgement needs of a message: which one, and the proof that it is still ours."""
+    """What an acknowledgement needs of a message: its id, and the token that proves the lease."""
 
     @property
     def id(self) -> int: ...
@@ -31,9 +31,9 @@ class Lease(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class LeasedMessage:
-    """One attempt at a message; `token` is the fence. `dequeue_at` is in ms, negative if prioritised.
+    """One attempt at a message. `token` is the fence; `dequeue_at` is in ms, and negative for a priority.
 
-    `suspicion`: how often its attempts were lost together with their workers; from 2 on it must run alone.
+    `suspicion` is how often its attempts were lost together with their workers; from 2 on, run it alone.
     """
 
     id: int
@@ -52,9 +52,9 @@ class LeasedMessage:
 
     @property
     def uid(self) -> str:
-        """An id that is never issued again: unlike `id`, not even by a standby that was promoted too early.
+        """An id that is never issued twice, unlike `id` not even after a failover that lost transactions.
 
-        The same for all attempts of a message, and after a redrive.
+        It is the same for all attempts of a message, and after a redrive.
         """
         return f"{self.created_ms}-{self.id}"
 
@@ -68,12 +68,12 @@ class LeasedMessage:
 
     @property
     def unlock_at(self) -> datetime:
-        """When the lease ends, as it was granted: a heartbeat moves that on."""
+        """When the lease ends unless a heartbeat extends it."""
         return EPOCH + timedelta(microseconds=self.unlock_us)
 
 
 def filled(kind: type[Leased], fields: dict[str, Any]) -> Leased:
-    """Return a message with all its fields, past its constructor: that sets a frozen value's one by one."""
+    """Return a message without its constructor, which sets the fields of a frozen value one by one."""
     message = object.__new__(kind)
     object.__setattr__(message, "__dict__", fields)
     return message
@@ -81,7 +81,7 @@ def filled(kind: type[Leased], fields: dict[str, Any]) -> Leased:
 
 @dataclass(frozen=True)
 class Content:
-    """What a reply leaves out if it would grow too large."""
+    """The fields that a reply leaves out if it would become too large."""
 
     key: str | None
     content: bytes
@@ -89,13 +89,13 @@ class Content:
 
 
 def fill(message: LeasedMessage, content: Content) -> None:
-    """Complete a message that nobody has seen yet, in place."""
+    """Set the content of a message in place. Only for messages that no caller has seen yet."""
     message.__dict__.update(vars(content))
 
 
 @dataclass(frozen=True)
 class Dequeued(Generic[Leased]):
-    """The reply to one dequeue; `unread` are ids, with their bytes, whose content was too large for it."""
+    """The reply to one dequeue. `unread` are the ids, with sizes, of messages whose content it leaves out."""
 
     outcome: DequeueOutcome
     wait_ms: int
@@ -105,7 +105,7 @@ class Dequeued(Generic[Leased]):
 
 @dataclass(frozen=True)
 class Batch(Sequence[Item], Generic[Item]):
-    """The messages of one dequeue. If there are none, `wait_ms` is when to ask again at the latest."""
+    """The messages of one dequeue. If there are none, ask again after `wait_ms` at the latest."""
 
     messages: tuple[Item, ...]
     outcome: DequeueOutcome
@@ -127,7 +127,7 @@ class Batch(Sequence[Item], Generic[Item]):
 
 @dataclass(frozen=True)
 class Claim:
-    """Messages leased together; `id` is None if there were none, and `wait_ms` says when to ask again."""
+    """Messages leased together. If there are none, `id` is None and `wait_ms` says when to ask again."""
 
     id: str | None
     messages: int

@@ -1,4 +1,4 @@
-"""Somebody looks at it, or cancels it, while it is live."""
+"""Live messages, as they are shown or cancelled from outside."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class MessageStatus(StrEnum):
-    """SCHEDULED: it waits, and its time has not come."""
+    """SCHEDULED: the message waits and is not due yet."""
 
     WAITING = "waiting"
     SCHEDULED = "scheduled"
@@ -21,9 +21,9 @@ class CancelOutcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class LiveMessage:
-    """A live message, looked at from outside: no token, so nothing can be acknowledged with it.
+    """A live message, for display. It has no token, so it cannot be acknowledged.
 
-    A preview holds only the beginning of the content; `content_bytes` is its whole length.
+    A preview has only the beginning of the content; `content_bytes` is the full length.
     """
 
     id: int

@@ -1,7 +1,7 @@
-"""A channel's policy. Each field's type, range, default and meaning are stated here, and only here.
+"""A channel's policy. The type, range, default and meaning of each field are defined here and nowhere else.
 
-The calls, the command line and Spark's schemas read `POLICY_FIELDS`; `tools/policy.py` writes the SQL and the
-reference page from it.
+Calls, the command line and Spark's schemas read `POLICY_FIELDS`; `tools/policy.py` generates the SQL and the
+reference from it.
 """
 
 from dataclasses import dataclass, field, fields
@@ -32,7 +32,7 @@ def _field(default: int | None, meaning: str, sql_type: str, low: int, high: int
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelPolicy:
-    """What a channel is allowed; None means no limit."""
+    """The limits of a channel; None means no limit."""
 
     max_concurrency: int | None = _number(None, "maximum number of messages leased at once")
     release_interval_ms: int | None = _number(
@@ -65,7 +65,7 @@ class PolicyChanges(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyField:
-    """What is known of one field. A number is between `low` and `high`; durations are in milliseconds."""
+    """One field. A number is between `low` and `high`; durations are in milliseconds."""
 
     name: str
     sql_type: Literal["integer", "bigint", "boolean"]

@@ -1,4 +1,4 @@
-"""The queue as a whole: its settings, its state, its health, who may use it."""
+"""The queue as a whole: its settings, state, health and kinds of role."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -37,7 +37,7 @@ class QueueStatus:
 
 @dataclass(frozen=True)
 class QueueActivity:
-    """Messages created, leases taken and leases ended since PostgreSQL began to count."""
+    """Messages created, leases taken and leases ended since PostgreSQL began to count; read at `at`."""
 
     created: int
     leased: int
@@ -47,7 +47,7 @@ class QueueActivity:
 
 @dataclass(frozen=True)
 class Problem:
-    """A broken invariant, as the queue's own check reports it."""
+    """A broken invariant, as `queue_check()` reports it."""
 
     problem: str
     channel: str | None
@@ -57,7 +57,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Horizon:
-    """Transactions below `oldest` have ended, those from `newest` on have not begun."""
+    """All transactions below `oldest` have ended; none from `newest` on has begun."""
 
     oldest: int
     newest: int

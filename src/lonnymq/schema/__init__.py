@@ -1,7 +1,7 @@
-"""Reads sql/, and makes of it the steps of installing, migrating, checking and uninstalling, or a script."""
+"""Turns the files in sql/ into steps that install, migrate, inspect and uninstall a queue, or a script."""
 
-from lonnymq.schema import examine, files, steps
-from lonnymq.schema.found import SchemaState, SchemaStatus, read_mark
+from lonnymq.schema import files, steps
+from lonnymq.schema.inspection import SchemaState, SchemaStatus, parse_version_comment
 from lonnymq.schema.step import Step, Steps
 from lonnymq.schema.steps import require_schema, sql_text
 
@@ -10,9 +10,8 @@ __all__ = [
     "SchemaStatus",
     "Step",
     "Steps",
-    "examine",
     "files",
-    "read_mark",
+    "parse_version_comment",
     "require_schema",
     "sql_text",
     "steps",

@@ -1,4 +1,4 @@
-"""The files under sql/, as the package carries them."""
+"""The files under sql/, which are part of the package."""
 
 import hashlib
 import re
@@ -18,7 +18,7 @@ MIGRATION = re.compile(r"(?P<version>\d{4})_(?P<name>\w+)\.sql")
 
 @dataclass(frozen=True)
 class File:
-    """One .sql file: plain, unqualified, to be run with search_path set to the queue's schema."""
+    """One .sql file. Its names are unqualified: it runs with search_path set to the queue's schema."""
 
     path: str
     text: str
@@ -26,7 +26,7 @@ class File:
 
 @dataclass(frozen=True)
 class Migration(File):
-    """A change of the tables; immutable once released."""
+    """A change to the tables. Immutable once it is released."""
 
     version: int
     name: str
@@ -39,7 +39,7 @@ def read(path: str) -> File:
 
 @cache
 def contents() -> tuple[File, ...]:
-    """Return what install.sql includes, in its order."""
+    """Return the files that install.sql includes, in its order."""
     return tuple(read(path) for path in INCLUDE.findall(read("install.sql").text))
 
 
@@ -71,7 +71,7 @@ def created(kind: str) -> tuple[str, ...]:
 
 @cache
 def fingerprint() -> str:
-    """Return what tells this set of files from any other."""
+    """Return a hash that identifies this set of files."""
     digest = hashlib.sha256()
     for file in (*contents(), read("seed.sql"), *migrations()):
         digest.update(f"{file.path}\n{file.text}\n".encode())

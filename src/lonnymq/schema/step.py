@@ -1,4 +1,4 @@
-"""A step: SQL to run, whose rows decide what comes next."""
+"""A step: SQL to execute. Its rows decide which step follows."""
 
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Step:
-    """Text to execute: a whole script, or one statement with parameters."""
+    """SQL to execute: a whole script, or one statement with parameters. `origin` is its file."""
 
     text: str
     parameters: tuple[Any, ...] | None = None
@@ -28,23 +28,23 @@ def script(path: str) -> Step:
     return Step(files.read(path).text, origin=path)
 
 
-def question(path: str) -> Step:
-    """Return a query without its header: over asyncpg only texts that begin with select have rows."""
+def query(path: str) -> Step:
+    """Return a query without its header: asyncpg returns rows only for text that begins with `select`."""
     lines = files.read(path).text.splitlines(keepends=True)
     return Step("".join(line for line in lines if not line.startswith("--")), origin=path)
 
 
-def secluded(schema: str, steps: Steps[Result]) -> Steps[Result]:
-    """Take these steps with PostgreSQL's own functions and operators; then put the settings back.
+def with_safe_search_path(schema: str, steps: Steps[Result]) -> Steps[Result]:
+    """Run these steps with only PostgreSQL's own functions and operators in search_path, then restore it.
 
-    The caller's search_path may lead to those of others, which would be called with this role's rights.
+    The caller's search_path may contain functions of other roles, which would run with this role's rights.
     """
     rows = yield Step(
         "select pg_catalog.current_setting('search_path'), pg_catalog.current_setting('client_min_messages')"
     )
     yield Step("set local search_path to pg_catalog, pg_temp")
-    # The files in sql/schema/ and sql/doctor/ are about this one.
-    yield Step("select set_config('lonnymq.examined', %s, true)", (schema,))
+    # The files in sql/schema/ and sql/doctor/ read the schema's name from this setting.
+    yield Step("select set_config('lonnymq.schema', %s, true)", (schema,))
     result = yield from steps
     yield Step(
         "select pg_catalog.set_config('search_path', %s, true),"

@@ -93,7 +93,7 @@ class ConsumeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if claim is None or claim == start["claim"]:
             return of_messages([], 1)
         if claim not in self._plans:
-            held = self._queue.caller.perform(calls.plan(claim, 1000 * self._options.lease_s))
+            held = self._queue.caller.perform(calls.messages(claim, 1000 * self._options.lease_s))
             self._plans = {claim: of_messages(held, self._options.rows_per_partition)}
             self._keep(claim)
         return self._plans[claim]

@@ -45,7 +45,7 @@ class Encoder:
             self._batches.append(batch)
             self._messages += batch.num_rows
             self._bytes += batch.nbytes
-            if self._messages >= stage.STRETCH_MESSAGES or self._bytes >= stage.STRETCH_BYTES:
+            if self._messages >= stage.CHUNK_MESSAGES or self._bytes >= stage.CHUNK_BYTES:
                 yield from self.rest()
 
     def rest(self) -> Iterator[memoryview]:

@@ -1,7 +1,7 @@
--- install.sql: the table of contents. The installer runs these files in this order, in one transaction, with
--- search_path set to the queue's schema; psql can do the same with \i after `set search_path to my_queue, pg_temp`.
+-- install.sql: the table of contents. The installer runs these files in this order, in one transaction, with search_path
+-- set to the queue's schema. psql can do the same with \i after `set search_path to my_queue, pg_temp`.
 
--- Where it waits.
+-- Tables, and the types that functions pass to one another.
 \ir tables/setting.sql
 \ir tables/migration.sql
 \ir tables/channel.sql
@@ -18,7 +18,7 @@
 \ir tables/claim.sql
 \ir tables/dequeue_types.sql
 
--- Words and checks.
+-- Checks of arguments, and conversions.
 \ir functions/reject.sql
 \ir functions/require_read_committed.sql
 \ir functions/require_channel.sql
@@ -35,7 +35,7 @@
 \ir functions/channel_waiting.sql
 \ir functions/creation_lock.sql
 
--- It enters.
+-- A message is created.
 \ir functions/queue_event.sql
 \ir functions/sleepers_notify.sql
 \ir functions/message_create.sql
@@ -77,7 +77,7 @@
 \ir functions/message_dequeue.sql
 \ir functions/message_read.sql
 
--- Its attempt ends.
+-- Its attempt ends, or it is cancelled or redriven.
 \ir functions/lease_lock.sql
 \ir functions/message_heartbeat.sql
 \ir functions/message_complete.sql
@@ -92,15 +92,15 @@
 \ir functions/dead_purge.sql
 \ir functions/dead_purge_channel.sql
 
--- It is leased and completed together with others.
+-- Messages are leased and completed together.
 \ir functions/claim_backlog.sql
 \ir functions/claim_take.sql
-\ir functions/claim_plan.sql
+\ir functions/claim_messages.sql
 \ir functions/claim_keep.sql
 \ir functions/claim_read.sql
 \ir functions/claim_complete.sql
 
--- It comes again and again.
+-- Crons create messages.
 \ir functions/cron_set.sql
 \ir functions/cron_due.sql
 \ir functions/cron_tick.sql
@@ -114,7 +114,7 @@
 \ir functions/sleeper_register.sql
 \ir functions/sleeper_clear.sql
 
--- Operators look and steer.
+-- Operators look at the queue, configure it and keep its history.
 \ir views/channel_status.sql
 \ir views/message_json.sql
 \ir views/message_status.sql
@@ -152,5 +152,5 @@
 \ir functions/queue_revoke.sql
 \ir functions/queue_seal.sql
 
--- How their statements are planned.
+-- The plans of the statements above.
 \ir plans.sql

@@ -15,7 +15,7 @@ from lonnymq.cli.exit_codes import CommandExit
 from lonnymq.cli.formatting import quantity
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
 from lonnymq.cli.output import console, print_json
-from lonnymq.schema.examine import Examination
+from lonnymq.diagnostics import Examination
 from lonnymq.texts import visible
 
 MARKS = {

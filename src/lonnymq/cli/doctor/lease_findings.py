@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from lonnymq.cli import formatting
 from lonnymq.cli.doctor.finding import MAX_LISTED, Finding, Level
-from lonnymq.schema.examine import Examination
+from lonnymq.diagnostics import Examination
 
 
 def long_leases(facts: Examination) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from lonnymq import HistoryMode, HistoryPartition, Problem, QueueStatus
 from lonnymq.cli import formatting
 from lonnymq.cli.doctor.finding import MAX_LISTED, Finding, Level
 from lonnymq.cli.quoting import shell_argument, sql_identifier, sql_literal
-from lonnymq.schema.examine import Examination, Holder, TableFacts
+from lonnymq.diagnostics import Examination, Holder, TableFacts
 
 OLD_TRANSACTION_S = 5 * 60
 VERY_OLD_TRANSACTION_S = 60 * 60

@@ -8,7 +8,7 @@ from lonnymq import SchemaState
 from lonnymq.cli import formatting
 from lonnymq.cli.doctor.finding import MAX_LISTED, Finding, Level
 from lonnymq.cli.quoting import shell_argument
-from lonnymq.schema.examine import Examination, ServerFacts
+from lonnymq.diagnostics import Examination, ServerFacts
 from lonnymq.schema.step import quoted
 from lonnymq.schema.trust import named
 

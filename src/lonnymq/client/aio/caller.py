@@ -163,8 +163,10 @@ class AsyncCaller:
         """Refuse a queue whose newer version excludes this client; accept a schema without a queue."""
         connect_count = self.source.connect_count
         try:
-            mark = await execute(queue_calls.mark(self.schema), connection, self.schema, prepare=False)
-            found = schemas.read_mark(mark)
+            mark = await execute(
+                queue_calls.version_comment(self.schema), connection, self.schema, prepare=False
+            )
+            found = schemas.parse_version_comment(mark)
             if found is not None:
                 schemas.steps.refuse_newer(self.schema, found.version, found.breaks_below)
         except ConnectionLost as error:
@@ -189,7 +191,7 @@ class AsyncCaller:
     async def require_queue(self) -> None:
         """Raise unless there is a queue that this client can use."""
         async with self.source.connection() as own:
-            status = await run_steps(schemas.steps.check(self.schema), own, self.schema)
+            status = await run_steps(schemas.steps.status(self.schema), own, self.schema)
             if status.state is schemas.SchemaState.MISSING:
                 raise SchemaMissing(
                     f"there is no queue in schema {self.schema!r} of database {own.info.dbname!r}: run"
@@ -206,7 +208,7 @@ class AsyncCaller:
         return await execute(call, connection, self.schema)
 
     async def _explain(self, error: SchemaMissing) -> SchemaMissing | SchemaTooOld:
-        status = await self.run(schemas.steps.check(self.schema))
+        status = await self.run(schemas.steps.status(self.schema))
         if status.state is not schemas.SchemaState.OUTDATED:
             return error
         return SchemaTooOld(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Self
 
+from lonnymq import diagnostics
 from lonnymq import schema as schemas
 from lonnymq.calls import argument
 from lonnymq.calls import channel as channel_calls
@@ -107,16 +108,14 @@ class AsyncQueue(AsyncAcknowledger):
         self, *, connection: AsyncBorrowedConnection | None = None
     ) -> schemas.SchemaStatus:
         """Return which version of the schema is installed."""
-        return await self.caller.run(schemas.steps.check(self.schema), connection)
+        return await self.caller.run(schemas.steps.status(self.schema), connection)
 
-    async def examine(
-        self, *, connection: AsyncBorrowedConnection | None = None
-    ) -> schemas.examine.Examination:
+    async def examine(self, *, connection: AsyncBorrowedConnection | None = None) -> diagnostics.Examination:
         """Collect what `lonnymq doctor` reports; works for every role, even if nothing is installed.
 
         `server.settings` are those of an ordinary connection; the client's own connections override some.
         """
-        steps = schemas.examine.examine(self.schema)
+        steps = diagnostics.examine(self.schema)
         if connection is not None:
             return await self.caller.run(steps, connection)
         async with self.caller.source.default_connection() as own:

@@ -96,10 +96,10 @@ class Load:
             is_full = self._packer.add(message)
             self.count += 1
             if is_full:
-                yield self._packer.packed()
+                yield self._packer.flush()
             if self.count % PROGRESS_MESSAGES == 0:
                 self._report()
-        yield self._packer.packed() + stage.TRAILER
+        yield self._packer.flush() + stage.TRAILER
         self._report()
 
     def _report(self) -> None:

@@ -162,8 +162,8 @@ class Caller:
         """Refuse a queue whose newer version excludes this client; accept a schema without a queue."""
         connect_count = self.source.connect_count
         try:
-            mark = execute(queue_calls.mark(self.schema), connection, self.schema, prepare=False)
-            found = schemas.read_mark(mark)
+            mark = execute(queue_calls.version_comment(self.schema), connection, self.schema, prepare=False)
+            found = schemas.parse_version_comment(mark)
             if found is not None:
                 schemas.steps.refuse_newer(self.schema, found.version, found.breaks_below)
         except ConnectionLost as error:
@@ -186,7 +186,7 @@ class Caller:
     def require_queue(self) -> None:
         """Raise unless there is a queue that this client can use."""
         with self.source.connection() as own:
-            status = run_steps(schemas.steps.check(self.schema), own, self.schema)
+            status = run_steps(schemas.steps.status(self.schema), own, self.schema)
             if status.state is schemas.SchemaState.MISSING:
                 raise SchemaMissing(
                     f"there is no queue in schema {self.schema!r} of database {own.info.dbname!r}: run"
@@ -203,7 +203,7 @@ class Caller:
         return execute(call, connection, self.schema)
 
     def _explain(self, error: SchemaMissing) -> SchemaMissing | SchemaTooOld:
-        status = self.run(schemas.steps.check(self.schema))
+        status = self.run(schemas.steps.status(self.schema))
         if status.state is not schemas.SchemaState.OUTDATED:
             return error
         return SchemaTooOld(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Self
 
+from lonnymq import diagnostics
 from lonnymq import schema as schemas
 from lonnymq.calls import argument
 from lonnymq.calls import channel as channel_calls
@@ -107,14 +108,14 @@ class Queue(Acknowledger):
 
     def schema_status(self, *, connection: BorrowedConnection | None = None) -> schemas.SchemaStatus:
         """Return which version of the schema is installed."""
-        return self.caller.run(schemas.steps.check(self.schema), connection)
+        return self.caller.run(schemas.steps.status(self.schema), connection)
 
-    def examine(self, *, connection: BorrowedConnection | None = None) -> schemas.examine.Examination:
+    def examine(self, *, connection: BorrowedConnection | None = None) -> diagnostics.Examination:
         """Collect what `lonnymq doctor` reports; works for every role, even if nothing is installed.
 
         `server.settings` are those of an ordinary connection; the client's own connections override some.
         """
-        steps = schemas.examine.examine(self.schema)
+        steps = diagnostics.examine(self.schema)
         if connection is not None:
             return self.caller.run(steps, connection)
         with self.caller.source.default_connection() as own:

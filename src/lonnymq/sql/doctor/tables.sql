@@ -4,5 +4,5 @@ select c.relname::text as name, pg_total_relation_size(c.oid) as bytes, coalesce
 from pg_class c
 join pg_namespace n on n.oid = c.relnamespace
 left join pg_stat_all_tables s on s.relid = c.oid
-where n.nspname = current_setting('lonnymq.examined') and c.relkind = 'r'
+where n.nspname = current_setting('lonnymq.schema') and c.relkind = 'r'
 order by bytes desc;

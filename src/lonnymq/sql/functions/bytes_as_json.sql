@@ -1,4 +1,4 @@
--- bytes_as_json: bytes made readable: JSON text as JSON, other UTF-8 text as a string, anything else as base64.
+-- bytes_as_json: readable bytes: JSON text as JSON, other UTF-8 text as a string, anything else as {"base64": ...}.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function bytes_as_json(p_bytes bytea) returns jsonb

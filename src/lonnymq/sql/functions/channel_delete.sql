@@ -1,5 +1,6 @@
--- channel_delete: forget a channel and its policy, if it has no message, waiting or leased. Dead letters stay.
--- Returns 'deleted', 'not_empty', 'unknown', or 'busy' (ask again). A message created meanwhile makes the channel anew.
+-- channel_delete: delete a channel and its policy, if it has no messages, waiting or leased. Its dead letters stay.
+-- Returns 'deleted', 'not_empty', 'unknown', or 'busy' (ask again). A message that is created meanwhile creates the channel
+-- again.
 -- Locks:  creation_lock, the channel and its turn; does not wait.
 -- Writes: channel, turn, wake (delete).
 create or replace function channel_delete(p_channel text) returns text
@@ -14,7 +15,7 @@ begin
   perform require_read_committed('channel_delete');
   select channel_id(s.salt, p_channel) into v_id from setting s where s.is_only;
   if not exists (select from channel c where c.id = v_id and c.name = p_channel) then
-    -- No worker may have seen it yet.
+    -- No dequeue may have created its row yet.
     return case when exists (select from message m where m.channel_id = v_id) then 'not_empty' else 'unknown' end;
   elsif not creation_lock('channel', v_id) or not creation_lock('turn', v_id) then
     return 'busy';
@@ -30,19 +31,20 @@ begin
       return 'busy';
     end if;
   end if;
-  -- Under the turn's lock, in one snapshot: no message, and messages less leases are none either.
-  with bare as (
+  -- Under the turn's lock and in one snapshot: there is no message, and messages - leases is 0, so there is no lease
+  -- either.
+  with empty_channel as (
     select v_id as id
     where not exists (select from message m where m.channel_id = v_id)
       and channel_waiting(v_id) = 0
   ),
   wakes as (
-    delete from wake w where w.channel_id = v_id and exists (select from bare)
+    delete from wake w where w.channel_id = v_id and exists (select from empty_channel)
   ),
   turns as (
-    delete from turn t using bare b where t.ctid = v_turn
+    delete from turn t using empty_channel e where t.ctid = v_turn
   )
-  delete from channel c where c.id = v_id and exists (select from bare);
+  delete from channel c where c.id = v_id and exists (select from empty_channel);
   return case when found then 'deleted' else 'not_empty' end;
 end
 $$;

@@ -1,5 +1,5 @@
--- channel_explain: why a channel's next message is not being worked: 'unknown', 'empty', 'paused', 'capped',
--- 'throttled', 'scheduled', or 'ready' (it is waiting for a worker, or for its turn), with the figures behind it.
+-- channel_explain: why a channel's next message is not being worked: 'unknown', 'empty', 'paused', 'capped', 'throttled',
+-- 'scheduled', or 'ready' (it waits for a worker, or for its channel's turn), with the figures behind the reason.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function channel_explain(
@@ -9,7 +9,7 @@ create or replace function channel_explain(
 )
 language plpgsql stable security definer
 set search_path from current
--- Of the instants in the sentence.
+-- For the instants in detail.
 set timezone to 'UTC'
 set enable_bitmapscan = off
 set plan_cache_mode = force_custom_plan
@@ -25,12 +25,13 @@ begin
     when 'unknown' then 'no message has been created in this channel and no policy has been set'
     when 'empty' then case leased when 0 then 'there is no message' when 1 then 'its only message is leased'
       else format('all %s messages are leased', leased) end
-    when 'paused' then 'paused; channel_resume ends that'
+    when 'paused' then 'the channel is paused; channel_resume() ends the pause'
     when 'capped' then case leased when 1 then 'the only message allowed at a time is leased'
       else format('%s of %s allowed messages are leased', leased, max_concurrency) end
-    when 'throttled' then format('the rate limit of one per %s ms allows the next release at %s', release_interval_ms, next_release_at)
+    when 'throttled' then format('the rate limit of one per %s ms allows the next release at %s',
+      release_interval_ms, next_release_at)
     when 'scheduled' then format('the next message is scheduled for %s', from_epoch(head_dequeue_at))
-    else 'waits for a worker to ask, or for its turn among the other channels'
+    else 'the next message waits for a worker, or for its turn among the other channels'
   end;
 end
 $$;

@@ -1,4 +1,4 @@
--- channel_pause: release no message of a channel until channel_resume. Leased ones go on.
+-- channel_pause: release no messages of a channel until channel_resume. Leases continue.
 -- Returns 'set' or 'busy', as channel_set.
 -- Locks:  as channel_set.
 -- Writes: as channel_set.

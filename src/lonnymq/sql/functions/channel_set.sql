@@ -1,7 +1,7 @@
--- channel_set: change a channel's policy, and make the channel if there is none. p_policy holds the fields to change;
+-- channel_set: change a channel's policy, and create the channel if there is none. p_policy holds the fields to change;
 -- null restores a field's default. Takes effect on the next dequeue.
 -- Returns 'set', or 'busy' if another transaction is changing the channel (ask again).
--- Locks:  the channel's row, or the right to make it; does not wait.
+-- Locks:  the channel's row, or its creation_lock if there is none; does not wait.
 -- Writes: channel, wake (insert).
 create or replace function channel_set(p_channel text, p_policy jsonb default '{}') returns text
 language plpgsql security definer
@@ -34,7 +34,7 @@ begin
   for v_key, v_value in select * from jsonb_each(p_policy) loop
     v_range := v_ranges -> v_key;
     if v_range is null then
-      perform reject('policy', v_key, format('made of %s',
+      perform reject('policy', v_key, format('limited to the fields %s',
         (select string_agg(f, ', ' order by f) from jsonb_object_keys(v_ranges) f)));
     elsif jsonb_typeof(v_range -> 0) = 'boolean' then
       if jsonb_typeof(v_value) not in ('boolean', 'null') then
@@ -49,7 +49,8 @@ begin
   select channel_id(s.salt, p_channel) into v_id from setting s where s.is_only;
   select c.name into v_name from channel c where c.id = v_id for update skip locked;
   if not found and not exists (select from channel c where c.id = v_id) and creation_lock('channel', v_id) then
-    -- In new statements, which see what the last holder of the lock has committed: it may be there now, and in change.
+    -- New statements, because their snapshots show what the previous holder of the lock has committed: the row may exist
+    -- now, and another transaction may be changing it.
     if not exists (select from channel c where c.id = v_id) then
       insert into channel (id, name) values (v_id, p_channel);
     end if;
@@ -61,7 +62,7 @@ begin
     raise exception using
       errcode = 'LQ004',
       message = format('channel %L has the same id as channel %L and shares its policy', p_channel, v_name),
-      hint = 'Use another name for one of them.';
+      hint = 'Rename one of the two channels.';
   end if;
   -- The names and values have been checked: each value is now a whole number, true, false or null.
   select string_agg(format('%I = %s', f.key, case jsonb_typeof(f.value) when 'null' then 'default'

@@ -1,4 +1,4 @@
--- claim_backlog: how many messages are due: what a consumer takes who wants to take what is there now, and then end.
+-- claim_backlog: how many messages are due, for a consumer that takes what is there now and then stops.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function claim_backlog() returns bigint

@@ -1,6 +1,6 @@
--- claim_complete: complete all messages of a claim whose work is done, and forget the claim before it.
--- Returns 'done' (also if it was done before, or is not known), or 'busy' (some are locked by another transaction: ask
--- again); and how many leases were lost: those messages come, or came, once more.
+-- claim_complete: complete all messages of a claim, and delete the claim before it.
+-- Returns 'done' (also if it was done before or is unknown), or 'busy' (another transaction has some messages locked: ask
+-- again), and how many leases were lost: their messages are delivered again.
 -- Locks:  the claim; as message_complete.
 -- Writes: claim, and as message_complete.
 create or replace function claim_complete(p_claim uuid, out outcome text, out lost integer)

@@ -1,5 +1,5 @@
--- claim_keep: keep all leases of a claim for another p_lease_ms.
--- Returns how many are held, and how many are not any more (lost or cancelled).
+-- claim_keep: extend all leases of a claim until p_lease_ms from now.
+-- Returns how many are held, and how many no longer are (lost or cancelled).
 -- Locks:  as message_heartbeat.
 -- Writes: lease.
 create or replace function claim_keep(p_claim uuid, p_lease_ms bigint, out held bigint, out lost bigint)

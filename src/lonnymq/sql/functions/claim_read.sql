@@ -1,5 +1,5 @@
 -- claim_read: messages that are leased under these tokens, to be worked.
--- Returns per message, in the order given: 'held' and what it says; or 'cancelled', or 'lease_lost', and nothing more.
+-- Returns per message, in the order given: 'held' and the message, or only 'cancelled' or 'lease_lost'.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function claim_read(p_ids bigint[], p_tokens bigint[])

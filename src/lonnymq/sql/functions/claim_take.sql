@@ -1,10 +1,11 @@
--- claim_take: lease up to p_limit messages, as message_dequeue does, and remember them as one claim after p_prev.
--- A claim after p_prev that was not completed is taken again instead, with what is still held of it: its consumer died
--- before it told anybody. If p_prev is null, only a consumer that is alone under its name (p_is_alone) can know its own.
--- Returns the claim and how many messages it has; null and the milliseconds after which to ask again if there is none.
--- Its leases are shared: a batch that dies with its process spends nobody's attempt.
+-- claim_take: lease up to p_limit messages, as message_dequeue does, and record them as one claim that follows p_prev.
+-- If there is an uncompleted claim after p_prev, that is taken again instead, with the leases that are still held: its
+-- consumer crashed before anybody knew of it. If p_prev is null, such a claim is the consumer's own only if no other
+-- consumer uses its name (p_is_alone).
+-- Returns the claim and how many messages it has; if there are none, null and the milliseconds after which to ask again.
+-- The leases are shared: if the process dies with the batch, no message loses an attempt.
 -- Locks:  as message_dequeue; the claim.
--- Writes: claim, and as message_dequeue. Durably, so that a claim that somebody knows is there.
+-- Writes: claim, and as message_dequeue. The commit waits for the disk, so that a claim that was returned is not lost.
 create or replace function claim_take(
   p_prev uuid, p_consumer text, p_is_alone boolean, p_limit integer, p_lease_ms bigint,
   out claim uuid, out messages integer, out wait_ms bigint
@@ -18,7 +19,7 @@ declare
   v_tokens bigint[] := '{}';
   v_found_ids bigint[];
   v_found_tokens bigint[];
-  v_left record;
+  v_open record;
 begin
   if p_consumer is null or length(p_consumer) not between 1 and 255 then
     perform reject('consumer', p_consumer, '1 to 255 characters');
@@ -28,20 +29,22 @@ begin
   if current_setting('synchronous_commit') = 'off' then
     perform set_config('synchronous_commit', 'on', true);
   end if;
-  for v_left in
+  for v_open in
     select c.id, c.message_ids, c.tokens from claim c
-    where not c.is_done and (c.prev = p_prev or p_prev is null and c.prev is null and p_is_alone and c.consumer = p_consumer)
+    where not c.is_done and (
+      c.prev = p_prev or p_prev is null and c.prev is null and p_is_alone and c.consumer = p_consumer
+    )
     order by c.claimed_at for update
   loop
     select array_agg(h.message_id order by u.ordinal), array_agg(u.token order by u.ordinal) into v_ids, v_tokens
-    from unnest(v_left.message_ids, v_left.tokens) with ordinality u(id, token, ordinal)
-    join message_heartbeat(v_left.message_ids, v_left.tokens, p_lease_ms) h on h.message_id = u.id
+    from unnest(v_open.message_ids, v_open.tokens) with ordinality u(id, token, ordinal)
+    join message_heartbeat(v_open.message_ids, v_open.tokens, p_lease_ms) h on h.message_id = u.id
     where h.outcome in ('extended', 'busy');
     if v_ids is null then
-      delete from claim c where c.id = v_left.id;
+      delete from claim c where c.id = v_open.id;
     else
-      update claim c set message_ids = v_ids, tokens = v_tokens, kept_at = now() where c.id = v_left.id;
-      claim := v_left.id;
+      update claim c set message_ids = v_ids, tokens = v_tokens, kept_at = now() where c.id = v_open.id;
+      claim := v_open.id;
       messages := cardinality(v_ids);
       wait_ms := 0;
       return;
@@ -63,7 +66,7 @@ begin
     insert into claim (prev, consumer, message_ids, tokens) values (p_prev, p_consumer, v_ids, v_tokens)
     returning id into claim;
     wait_ms := 0;
-    -- Of consumers that never came back. Their leases ended long ago.
+    -- Claims of consumers that never returned. Their leases have long expired.
     delete from claim c where c.kept_at < now() - interval '30 days';
   end if;
 end

@@ -1,4 +1,4 @@
--- cron_delete: forget a cron. Messages that it created stay.
+-- cron_delete: delete a cron. Messages that it has created stay.
 -- Returns 'deleted', 'unknown', or 'busy' if another transaction has it locked (ask again).
 -- Locks:  the cron's row; does not wait.
 -- Writes: cron (delete).

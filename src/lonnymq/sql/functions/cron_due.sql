@@ -1,7 +1,8 @@
--- cron_due: the crons whose next tick is due by the database's clock, or not known yet: those that were not declared in
--- a program's code, and of those that were, p_names. p_now stands in for the clock where time is simulated.
--- Returns a row per cron, the earliest first; or one row without a name, with how long until the next is due (null: none).
--- now_at is the clock: the ticks after mark_at up to there are to be decided, and reported to cron_tick.
+-- cron_due: the crons whose next tick is due by the database's clock, or has not been computed yet: all that were not
+-- declared in a program's code, and the declared ones that p_names lists. p_now replaces the clock where time is simulated.
+-- Returns a row per cron, the earliest first; if there are none, one row without a name, with the milliseconds until the
+-- next one is due (null: there is none). now_at is the clock: the caller decides the ticks after mark_at up to now_at and
+-- reports them to cron_tick.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function cron_due(
@@ -23,7 +24,7 @@ begin
     perform reject('names', null, 'an array');
   end if;
   perform require_cron_instant('now', v_now);
-  -- Two searches, so that each reads the beginning of the index and not all of it.
+  -- Two searches, so that each reads only the beginning of the index.
   return query
   (select v_now, 0::bigint, c.name, c.expression, c.timezone, c.catch_up, c.mark_at, octet_length(c.content)
   from cron c
@@ -40,8 +41,8 @@ begin
     where not c.is_paused and c.next_at > v_now and (not c.is_declared or c.name = any(p_names))
     order by c.next_at limit 1;
     return query
-    select v_now, ceil(extract(epoch from v_next_at - v_now) * 1000)::bigint, null::text, null::text, null::text, null::text,
-      null::timestamptz, null::integer;
+    select v_now, ceil(extract(epoch from v_next_at - v_now) * 1000)::bigint, null::text, null::text, null::text,
+      null::text, null::timestamptz, null::integer;
   end if;
 end
 $$;

@@ -1,4 +1,4 @@
--- cron_list: crons by name, without their content, p_limit at a time after p_after.
+-- cron_list: crons in the order of their names, without their contents, p_limit at a time after the name p_after.
 -- next_at is null until a worker has computed it.
 -- Locks:  nothing.
 -- Writes: nothing.

@@ -1,5 +1,6 @@
--- cron_pause: create nothing for a cron's ticks until cron_resume. Messages that were created go on.
--- Returns 'set', 'unchanged' if it is paused, 'unknown', or 'busy' if another transaction has it locked (ask again).
+-- cron_pause: create no messages at a cron's ticks until cron_resume. Messages that were created stay.
+-- Returns 'set', 'unchanged' if it is paused already, 'unknown', or 'busy' if another transaction has it locked (ask
+-- again).
 -- Locks:  the cron's row; does not wait.
 -- Writes: cron.
 create or replace function cron_pause(p_name text) returns text

@@ -1,4 +1,4 @@
--- cron_resume: end a pause. The next tick is the first one from now on: those of the pause are never caught up.
+-- cron_resume: end a pause. The next tick is the first one from now on; ticks during the pause are never caught up.
 -- Returns 'set', 'unchanged' if it is not paused, 'unknown', or 'busy' if another transaction has it locked (ask again).
 -- Locks:  the cron's row; does not wait.
 -- Writes: cron.

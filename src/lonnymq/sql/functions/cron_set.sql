@@ -1,8 +1,8 @@
--- cron_set: have a content created in a channel at every tick of an expression, or change how. A new cron begins after
--- p_mark_at, or now. One whose expression or timezone changes begins anew, now; ticks of the old one that nobody has
--- created by then are forgotten. A pause stays.
+-- cron_set: create a message with this content in a channel at every tick of an expression, or change an existing cron. A
+-- new cron starts after p_mark_at or now. If the expression or the timezone changes, it starts again from now, and ticks of
+-- the old expression that nobody has created by then are forgotten. A paused cron stays paused.
 -- Returns 'set', 'unchanged', or 'busy' if another transaction is changing it (ask again).
--- Locks:  the cron's row, or the right to make it; does not wait.
+-- Locks:  the cron's row, or its creation_lock if there is none; does not wait.
 -- Writes: cron.
 create or replace function cron_set(
   p_name text, p_expression text, p_channel text, p_content bytea, p_timezone text default 'UTC',
@@ -15,7 +15,7 @@ as $$
 declare
   v_now constant timestamptz := clock_timestamp();
   v_max_bytes bigint;
-  v_is_anew boolean;
+  v_is_rescheduled boolean;
   v_old cron;
 begin
   perform require_cron(p_name);
@@ -41,7 +41,7 @@ begin
     perform reject('content', octet_length(p_content) || ' bytes', format('at most %s bytes', v_max_bytes));
   end if;
 
-  -- Before any lock: at a start, a whole fleet says what is so already.
+  -- Before any lock, because every worker of a fleet sets the same crons when it starts.
   perform from cron c
   where c.name = p_name
     and (c.expression, c.timezone, c.channel, c.content, c.catch_up, c.is_declared, c.max_attempts)
@@ -61,7 +61,7 @@ begin
     on conflict do nothing;
     return case when found then 'set' else 'busy' end;
   end if;
-  v_is_anew := (v_old.expression, v_old.timezone) <> (p_expression, p_timezone);
+  v_is_rescheduled := (v_old.expression, v_old.timezone) <> (p_expression, p_timezone);
   update cron c set
     expression = p_expression,
     timezone = p_timezone,
@@ -70,10 +70,10 @@ begin
     max_attempts = p_max_attempts,
     catch_up = p_catch_up,
     is_declared = p_is_declared,
-    mark_at = case when v_is_anew then greatest(v_now, c.mark_at + interval '1 microsecond') else c.mark_at end,
-    next_at = case when v_is_anew then null else c.next_at end
+    mark_at = case when v_is_rescheduled then greatest(v_now, c.mark_at + interval '1 microsecond') else c.mark_at end,
+    next_at = case when v_is_rescheduled then null else c.next_at end
   where c.name = p_name
-    -- Somebody may have said the same just now.
+    -- Another call may have made the same change just now.
     and (c.expression, c.timezone, c.channel, c.content, c.catch_up, c.is_declared, c.max_attempts)
       is distinct from (p_expression, p_timezone, p_channel, p_content, p_catch_up, p_is_declared, p_max_attempts);
   return case when found then 'set' else 'unchanged' end;

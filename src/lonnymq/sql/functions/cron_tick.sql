@@ -1,8 +1,8 @@
--- cron_tick: create a message for each of these ticks, which are those of a cron after p_mark_at up to p_until_at, and
--- remember that they are decided. The message's time is the tick, its key 'cron:name:2026-03-29T01:00:00Z'.
--- Returns 'ticked' and how many were created (a full channel drops one); 'stale' if the cron is not at p_mark_at any more
--- (somebody else was first), is paused or gone; 'busy' if another transaction has it locked.
--- Locks:  the cron's row, skipping; then nothing that another call wants.
+-- cron_tick: create a message for each of p_ticks, which are the ticks of a cron after p_mark_at up to p_until_at, and
+-- record that all up to p_until_at are decided. The message's time is the tick, its key 'cron:name:2026-03-29T01:00:00Z'.
+-- Returns 'ticked' and how many were created (a full channel drops some); 'stale' if the cron's mark is no longer p_mark_at
+-- (another worker was first), or it is paused or deleted; 'busy' if another transaction has it locked.
+-- Locks:  the cron's row, without waiting; then as message_create.
 -- Writes: cron, message, wake (insert).
 create or replace function cron_tick(
   p_name text, p_mark_at timestamptz, p_until_at timestamptz, p_ticks timestamptz[], p_next_at timestamptz,
@@ -24,7 +24,7 @@ begin
   if p_until_at < p_mark_at then
     perform reject('until_at', p_until_at::text, format('not before mark_at (%s)', p_mark_at));
   elsif p_until_at > greatest(p_mark_at, clock_timestamp() + interval '100 years') then
-    -- As far as cron_set goes: from the end of the calendar there is no way back, nor on.
+    -- The same limit as in cron_set: a mark at the end of the calendar could not be moved any more.
     perform reject('until_at', p_until_at::text, 'at most 100 years from now');
   elsif p_next_at <= p_until_at then
     perform reject('next_at', p_next_at::text, format('after until_at (%s)', p_until_at));

@@ -1,5 +1,5 @@
--- dead_insert: bury messages that this transaction holds. p_errors, p_states and p_attempts go with p_messages, one each;
--- without p_attempts each has had one more than its row says.
+-- dead_insert: make dead letters of messages that this transaction has locked. p_errors, p_states and p_attempts have one
+-- element per message; without p_attempts each has had one attempt more than its row says.
 -- Locks:  nothing more.
 -- Writes: message (delete), dead (insert).
 create or replace function dead_insert(
@@ -12,7 +12,9 @@ as $$
     where m.ctid = u.tid
     returning m.*, u.error as last_error, u.state as last_state, u.attempts as last_attempts
   )
-  insert into dead (message_id, channel, dequeue_at, created_at, buried_at, attempts, max_attempts, key, content, state, error)
+  insert into dead (
+    message_id, channel, dequeue_at, created_at, buried_at, attempts, max_attempts, key, content, state, error
+  )
   select g.id, coalesce(g.channel_name, (select c.name from channel c where c.id = g.channel_id),
       (select min(w.channel_name) from wake w where w.channel_id = g.channel_id), 'channel ' || g.channel_id), g.dequeue_at,
     g.created_at, floor(extract(epoch from clock_timestamp()) * 1000)::bigint, coalesce(g.last_attempts, g.attempts + 1),

@@ -1,9 +1,10 @@
--- dead_purge_channel: dead_purge for the oldest p_limit dead letters of a channel, or those buried before an instant.
+-- dead_purge_channel: dead_purge for the oldest p_limit dead letters of a channel, or for those buried before p_before.
 -- Returns how many were deleted. Call it until it returns 0.
 -- Locks:  as dead_purge.
 -- Writes: as dead_purge.
-create or replace function dead_purge_channel(p_channel text, p_limit integer default 10000, p_before timestamptz default null)
-returns bigint
+create or replace function dead_purge_channel(
+  p_channel text, p_limit integer default 10000, p_before timestamptz default null
+) returns bigint
 language plpgsql security definer
 set search_path from current
 as $$

@@ -1,5 +1,5 @@
--- from_epoch: the instant of a number of milliseconds since 1970: to_epoch's inverse. What is too early for a timestamp
--- (a dequeue_at may be any number) is the earliest there is.
+-- from_epoch: the instant of a number of milliseconds since 1970, the inverse of to_epoch. A number too small for a
+-- timestamp becomes the earliest instant (a dequeue_at may be any number).
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function from_epoch(p_ms bigint) returns timestamptz

@@ -1,6 +1,6 @@
--- history_blocker: whose transaction is the oldest that writes, anywhere on this server: nobody may read history beyond it.
--- Returns its session's pid, or the gid of a prepared transaction, whose it is, and since when it is open; nothing if
--- no other transaction writes. since is null where the queue's owner may not see that (it needs pg_read_all_stats).
+-- history_blocker: the oldest transaction on this server that has written: no reader of history may read beyond it.
+-- Returns its session's pid, or the gid of a prepared transaction; whose it is, and since when it is open. Returns nothing
+-- if no other transaction has written. since is null if the queue's owner may not see it (that needs pg_read_all_stats).
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function history_blocker()
@@ -8,7 +8,7 @@ returns table (xid bigint, pid integer, gid text, database text, role text, appl
 language sql stable security definer
 set search_path from current
 as $$
-  -- By locks, since everybody may see those: a transaction that writes holds one on its own number.
+  -- By locks, which every role may see: a transaction that writes holds a lock on its own transaction id.
   select o.xid::text::bigint, l.pid, p.gid, coalesce(a.datname, p.database)::text, coalesce(a.usename, p.owner)::text,
     a.application_name, coalesce(a.xact_start, p.prepared)
   from (select pg_snapshot_xmin(pg_current_snapshot()) as xid) o

@@ -1,4 +1,4 @@
--- history_done: a reader needs nothing any more up to (p_xid, p_id), so that it may be dropped.
+-- history_done: record that a reader is done with everything up to (p_xid, p_id), so that it may be dropped.
 -- Locks:  the reader's row.
 -- Writes: history_reader.
 create or replace function history_done(p_reader text, p_xid bigint, p_id bigint) returns void

@@ -1,11 +1,14 @@
--- history_follow: up to where a reader of history may read next: at most p_max_rows rows (null: all) after (p_xid, p_id),
--- or from the beginning if that is null; with p_is_latest then from now on. Only of transactions before p_before_xid, if
--- that is given.
--- Returns the last row's (xid, id) among those whose transactions, and all before, have ended; the position given if
--- there is none; null if none was given either. The origin, which must come back with the position (history_require). And
--- (after_xid, after_id), after which these rows begin: where nothing was given, only this says what they are.
--- A new end is on disk before it is returned: numbers of transactions are not logged when they are assigned, and would
--- be used again after a crash, below what was read. To ask from a position says that all before it is done.
+-- history_follow: decide up to where a reader of history may read next: at most p_max_rows rows (null: all) after the
+-- position (p_xid, p_id); if that is null, from the beginning or, with p_is_latest, from now on. If p_before_xid is given,
+-- only rows of transactions before it.
+-- Returns
+--   (xid, id)              the last of these rows. Its transaction, and all before it, have ended. The given position if
+--                          there is no such row, and null if none was given either.
+--   (after_xid, after_id)  the position after which these rows begin, also if none was given
+--   origin                 identifies this history; the reader must pass it back with the position (see history_require)
+-- A new end position is on disk before it is returned: PostgreSQL does not log a transaction id when it assigns it, so
+-- after a crash it could assign ids below what was read again. Asking from a position also says that the reader is done
+-- with everything up to there.
 -- Locks:  the reader's row.
 -- Writes: history_reader.
 create or replace function history_follow(
@@ -60,7 +63,7 @@ begin
   insert into history_reader as r (name, xid, id, done_xid, done_id)
   values (p_reader, coalesce(xid, after_xid), coalesce(id, after_id), after_xid, after_id)
   on conflict (name) do update set
-    -- What is at or beyond the horizon is from another past.
+    -- A position at or beyond the horizon is from before a crash or a failover.
     xid = case when (excluded.xid, excluded.id) > (r.xid, r.id) or r.xid >= v_horizon then excluded.xid else r.xid end,
     id = case when (excluded.xid, excluded.id) > (r.xid, r.id) or r.xid >= v_horizon then excluded.id else r.id end,
     done_xid = excluded.done_xid,

@@ -1,5 +1,5 @@
--- history_forget: a reader of history will not come back; what it has not read may be dropped.
--- Returns whether there was one.
+-- history_forget: forget a reader of history that will not return; what it has not read may be dropped.
+-- Returns whether there was such a reader.
 -- Locks:  the reader's row.
 -- Writes: history_reader (delete).
 create or replace function history_forget(p_reader text) returns boolean

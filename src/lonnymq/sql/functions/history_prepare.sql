@@ -1,8 +1,8 @@
--- history_prepare: have a history partition for today, for each of the next p_days days, and for each day of which
--- something had to go to history_overflow; and move that there. A partition is made beside the table and then attached,
--- which makes nobody wait.
--- Returns how many partitions were made.
--- Locks:  history, share update exclusive (one preparer at a time; writers and readers go on).
+-- history_prepare: create a partition of history for today, for each of the next p_days days, and for each day whose
+-- attempts are in history_overflow; then move these there. A partition is created as a separate table and then attached, so
+-- that no other call waits.
+-- Returns how many partitions were created.
+-- Locks:  history in SHARE UPDATE EXCLUSIVE mode: one call at a time; readers and writers are not blocked.
 -- Writes: history partitions, history_overflow (delete).
 create or replace function history_prepare(p_days integer default 14) returns integer
 language plpgsql security definer
@@ -16,7 +16,7 @@ declare
   v_name text;
   v_from bigint;
   v_until bigint;
-  v_made integer := 0;
+  v_created integer := 0;
 begin
   if p_days is null or p_days not between 0 and 366 then
     perform reject('days', p_days::text, 'between 0 and 366');
@@ -38,10 +38,10 @@ begin
       execute format('create index on %I.%I (xid, id)', v_schema, v_name);
       execute format('alter table %I.history attach partition %I.%I for values from (%s) to (%s)',
         v_schema, v_schema, v_name, v_from, v_until);
-      v_made := v_made + 1;
+      v_created := v_created + 1;
     end if;
-    -- Also what came late: a completer may have begun before the partition was there. It becomes history now, by this
-    -- transaction: readers may have passed the one that wrote it.
+    -- The overflow can have rows of a day that has a partition, if an attempt ended before that was visible. The rows get
+    -- the xid of this transaction, because readers may have passed the one that wrote them.
     with late as (
       delete from history_overflow o
       where o.ended_at >= to_epoch(v_day::timestamp at time zone 'UTC')
@@ -54,6 +54,6 @@ begin
       l.ended_at, l.worker, l.error, l.content_bytes, l.content, l.state
     from late l;
   end loop;
-  return v_made;
+  return v_created;
 end
 $$;

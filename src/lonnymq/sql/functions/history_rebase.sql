@@ -1,8 +1,8 @@
--- history_rebase: after a dump was restored: make rows of transactions that this server has not had this transaction's,
--- so that readers come to them. Readers keep their names, so that nothing is dropped before they have read it, and lose
--- their positions, which mean nothing here: each must begin anew.
+-- history_rebase: after a dump was restored: give rows whose transaction ids this server has not reached the id of this
+-- transaction, so that readers find them. Readers keep their names, so that nothing is dropped before they have read it,
+-- but lose their positions, which mean nothing here: each must start again from the beginning.
 -- Returns how many rows were changed.
--- Locks:  history, share row exclusive: attempts that end meanwhile wait.
+-- Locks:  history in SHARE ROW EXCLUSIVE mode: attempts that end meanwhile wait.
 -- Writes: history, history_reader, history_floor (delete).
 create or replace function history_rebase() returns bigint
 language plpgsql security definer

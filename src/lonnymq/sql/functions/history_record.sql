@@ -1,5 +1,5 @@
--- history_record: remember attempts that end now (see history_rows). Does nothing if history is off.
--- An attempt must be able to end even if nobody has made a partition for today: then it goes to history_overflow.
+-- history_record: record attempts that end now (see history_rows). Does nothing if history is off.
+-- An attempt must be able to end even if there is no partition for today: then its row goes to history_overflow.
 -- Locks:  nothing.
 -- Writes: history, or history_overflow (insert).
 create or replace function history_record(p_leases tid[], p_messages tid[], p_outcome text, p_errors text[]) returns void

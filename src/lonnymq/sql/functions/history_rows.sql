@@ -1,5 +1,5 @@
--- history_rows: what history says of attempts that end now; leases, messages and errors go together. A message that is
--- cancelled while it waits has no lease.
+-- history_rows: the rows of history for attempts that end now; the elements of p_leases, p_messages and p_errors belong
+-- together. A message that is cancelled while it waits has no lease.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function history_rows(

@@ -1,8 +1,8 @@
--- history_slices: cut the history after one position, up to another, into slices of p_rows rows, to be read side by side.
--- For a reader: between two positions that history_follow gave it, and it must be able to go on from there
--- (history_require). Without a reader: from null is the beginning, to null is everything whose transactions, and all
--- before, have ended.
--- Returns the end of each slice, in order, and how many rows it has: whoever finds fewer knows that some were dropped.
+-- history_slices: cut the history between two positions into slices of p_rows rows, to be read in parallel.
+-- With a reader, both positions must come from history_follow, and the reader must be able to continue from them (see
+-- history_require). Without a reader, a null start is the beginning, and a null end is the last row whose transaction, and
+-- all before it, have ended.
+-- Returns the end of each slice, in order, and its number of rows: a reader that finds fewer knows that some were dropped.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function history_slices(
@@ -31,8 +31,8 @@ begin
   else
     perform history_require_past();
   end if;
-  -- To the end of each slice in one step: numbering all rows takes five times as long. What ended below the horizon stays
-  -- as it is, so that several statements see the same.
+  -- Jump to the end of each slice: numbering all rows would take five times as long. Several statements see the same rows,
+  -- because nothing changes below the horizon.
   loop
     select h.xid, h.id into xid, id
     from history h

@@ -1,5 +1,5 @@
--- kind_rights: what each kind of role may do with this queue (see queue_grant): a privilege on functions, tables or views,
--- and on which columns, if not on all.
+-- kind_rights: what each kind of role may do with this queue (see queue_grant): a privilege, the functions, tables or views
+-- it is for, and the columns if not all of them.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function kind_rights() returns table (kind text, privilege text, names text[], columns text[])
@@ -10,7 +10,7 @@ as $$
       'message_cancel_key', 'cron_set', 'cron_delete', 'stage_discard', 'stream_publish'], null::text[]),
     ('worker', 'EXECUTE', array['to_epoch', 'message_dequeue', 'message_read', 'message_complete', 'message_defer',
       'message_bury', 'message_give_back', 'message_heartbeat', 'queue_event', 'queue_horizon', 'sleeper_register',
-      'sleeper_clear', 'history_prepare', 'stage_prune', 'cron_due', 'cron_tick', 'claim_backlog', 'claim_take', 'claim_plan',
+      'sleeper_clear', 'history_prepare', 'stage_prune', 'cron_due', 'cron_tick', 'claim_backlog', 'claim_take', 'claim_messages',
       'claim_keep', 'claim_read', 'claim_complete'], null),
     ('reader', 'EXECUTE', array['to_epoch', 'from_epoch', 'channel_explain', 'channel_busiest', 'queue_status',
       'queue_activity', 'cron_list'], null),
@@ -21,14 +21,14 @@ as $$
       'channel_delete', 'channel_explain', 'dead_list', 'dead_redrive', 'dead_redrive_channel', 'dead_purge',
       'dead_purge_channel', 'message_peek', 'message_show', 'channel_busiest', 'queue_set', 'queue_status', 'queue_activity',
       'queue_check', 'bytes_as_json', 'cron_set', 'cron_due', 'cron_tick', 'cron_pause', 'cron_resume', 'cron_delete',
-      'cron_list', 'stage_discard', 'stream_publish', 'claim_backlog', 'claim_take', 'claim_plan', 'claim_keep',
+      'cron_list', 'stage_discard', 'stream_publish', 'claim_backlog', 'claim_take', 'claim_messages', 'claim_keep',
       'claim_read', 'claim_complete', 'history_follow', 'history_slices', 'history_done', 'history_readers', 'history_blocker',
       'history_forget'], null),
     ('reader', 'SELECT', array['channel_status', 'lease_status', 'dead_letter', 'table_size',
       'history_partition'], null),
     ('operator', 'SELECT', array['channel_status', 'lease_status', 'dead_letter', 'table_size',
       'history_partition', 'message_json', 'message_status', 'history', 'dead', 'publication', 'stream'], null),
-    -- Not those that say whose a row is and how old.
+    -- Not the columns that record the owner and the age of a row.
     ('producer', 'INSERT', array['stage'], array['publication', 'part', 'ordinal', 'channel', 'contents', 'dequeue_ats',
       'delays_ms', 'keys', 'max_attempts']),
     ('operator', 'INSERT', array['stage'], array['publication', 'part', 'ordinal', 'channel', 'contents', 'dequeue_ats',

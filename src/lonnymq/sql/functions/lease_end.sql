@@ -25,7 +25,7 @@ begin
   )
   select count(*) into v_ended from ended e;
   if v_ended <> cardinality(p_leases) then
-    perform reject('ids', 'repeated ids', 'without repetition');
+    perform reject('ids', 'repeated ids', 'distinct');
   end if;
   perform sleepers_notify();
   return v_ended;

@@ -16,7 +16,8 @@ begin
   if p_ids is null or p_tokens is null then
     perform reject(case when p_ids is null then 'ids' else 'tokens' end, null, 'an array');
   elsif cardinality(p_ids) <> cardinality(p_tokens) then
-    perform reject('tokens', cardinality(p_tokens) || ' elements', format('as many as ids (%s)', cardinality(p_ids)));
+    perform reject('tokens', cardinality(p_tokens) || ' elements',
+      format('an array of %s elements, one per message', cardinality(p_ids)));
   elsif cardinality(p_ids) > 10000 then
     perform reject('ids', cardinality(p_ids) || ' elements', 'at most 10000 elements');
   elsif current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then

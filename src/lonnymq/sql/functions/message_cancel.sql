@@ -1,6 +1,7 @@
--- message_cancel: take messages out of the queue. A leased one is gone too: its worker learns at its next heartbeat or
+-- message_cancel: delete messages, waiting or leased. The worker of a leased one is told at its next heartbeat or
 -- acknowledgement.
--- Returns per message, in the order given: 'cancelled', 'busy' (locked by another transaction: ask again), or 'unknown'.
+-- Returns per message, in the order given: 'cancelled', 'busy' (another transaction has it locked: ask again), or
+-- 'unknown'.
 -- Locks:  the messages, skipping locked ones.
 -- Writes: message (delete), wake, history (insert).
 create or replace function message_cancel(p_ids bigint[]) returns table (message_id bigint, outcome text)

@@ -1,5 +1,5 @@
--- message_cancel_key: message_cancel for the live message of a channel that has that key.
--- Returns as message_cancel, one row.
+-- message_cancel_key: message_cancel for the live message of a channel that has the given key.
+-- Returns one row, as message_cancel.
 -- Locks:  the message, skipping a locked one.
 -- Writes: message (delete), wake, history (insert).
 create or replace function message_cancel_key(p_channel text, p_key text, out message_id bigint, out outcome text)

@@ -53,7 +53,7 @@ begin
       from ended e;
       if v_ended <> cardinality(v_leases) then
         if v_is_locked then
-          perform reject('ids', 'repeated ids', 'without repetition');
+          perform reject('ids', 'repeated ids', 'distinct');
         end if;
         raise lock_not_available;
       end if;

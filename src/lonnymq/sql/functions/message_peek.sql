@@ -1,6 +1,6 @@
--- message_peek: the next messages of a channel, in the order of their release, or of all channels by id; nothing is leased.
--- With p_is_leased those that are being worked instead, the longest first.
--- Returns rows as message_show, which see for p_preview_bytes.
+-- message_peek: the next messages of a channel in the order of their release, or of all channels by id; with p_is_leased
+-- the leased messages, the longest leased first. Leases nothing.
+-- Returns rows as message_show, which explains p_preview_bytes.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function message_peek(

@@ -1,11 +1,11 @@
--- message_publish: create all messages that were staged for a publication, at once; in each channel in the order of the
--- parts, and of the ordinals in a part.
--- p_parts and p_counts say which parts, and how many messages each must have: a part that is incomplete (staging does not
--- survive a crash of the server) or is discarded meanwhile is an error, SQLSTATE LQ005.
--- A publication is published once by a role: repeating it does nothing. Another role's of the same name is another one.
--- max_size does not apply to bulk loads.
--- Returns 'published' or 'already_published', how many messages were created, and how many had a live key.
--- Locks:  the publication's name: waits for another transaction that publishes the same; keys as in message_create.
+-- message_publish: create all messages that were staged for a publication in one transaction, in each channel in the order
+-- of the parts and, within a part, of the ordinals.
+-- p_parts and p_counts list the parts and how many messages each must have. It is an error, SQLSTATE LQ005, if a part is
+-- incomplete (staged rows do not survive a crash of the server) or is discarded meanwhile.
+-- A publication is published once: repeating the call does nothing. Each role has publications of its own. max_size does
+-- not apply to bulk loads.
+-- Returns 'published' or 'already_published', how many messages were created, and how many were duplicates by key.
+-- Locks:  the publication: waits for another transaction that publishes the same one; keys as in message_create.
 -- Writes: message, publication, wake (insert; one per channel, in the bulk lane), stage (delete).
 create or replace function message_publish(
   p_publication text, p_parts uuid[], p_counts bigint[],
@@ -29,33 +29,34 @@ declare
   v_last_id bigint;
   v_missing text;
   v_staged bigint;
-  v_gone bigint;
+  v_deleted bigint;
   v_min_ordinal bigint;
   v_max_ordinal bigint;
   v_has_keys boolean;
   v_bad text;
-  -- By part, sorted; and their places in p_parts.
+  -- One element per part, sorted by part; v_part_ordinals are the positions in p_parts.
   v_parts uuid[];
-  v_places bigint[];
-  -- By channel.
+  v_part_ordinals bigint[];
+  -- One element per channel.
   v_channels text[];
   v_channel_ids bigint[];
   v_counts bigint[];
   v_mins bigint[];
   v_maxs bigint[];
-  -- By channel that has a message of this load.
-  v_made_channels text[];
-  v_made_counts bigint[];
-  -- Rows of one ordinal are inserted channel by channel: that keeps to few pages of the index by channel, and what the
-  -- channels have first to few pages of the table. By one number: to sort by three takes several times as long.
+  -- One element per channel in which messages were created.
+  v_created_channels text[];
+  v_created_counts bigint[];
+  -- The rows of one ordinal are inserted channel by channel, which touches few pages of the index by channel, and keeps the
+  -- first messages of all channels on few pages of the table. One sort key, because sorting by three columns takes several
+  -- times as long.
   v_order text := '($7[width_bucket(t.part, $3)] * ($6 + 1) + t.ordinal) * cardinality($4) + n.rank';
-  -- (coalesce: so that the planner does not take it for a handful of rows.)
+  -- The coalesce keeps the planner from estimating that only a handful of rows match.
   c_insert constant text := $sql$
     insert into message (id, channel_id, channel_name, dequeue_at, created_at, max_attempts, key, content)
     select l.id, l.channel_id, l.channel_name, coalesce(l.dequeue_at, $1 + l.delay_ms, $1), $1, l.max_attempts, l.key,
       l.content
     from (
-      -- What draws ids and unnests comes after the sort.
+      -- Assign ids and unnest after the sort.
       select nextval('message_id_seq') as id, n.id as channel_id, n.name as channel_name, unnest(t.contents) as content,
         unnest(t.dequeue_ats) as dequeue_at, unnest(t.delays_ms) as delay_ms, unnest(t.keys) as key,
         unnest(t.max_attempts) as max_attempts
@@ -77,9 +78,10 @@ begin
   elsif cardinality(p_parts) = 0 then
     perform reject('parts', 'none', 'at least one part');
   elsif cardinality(p_parts) <> cardinality(p_counts) then
-    perform reject('counts', cardinality(p_counts) || ' elements', format('as many as parts (%s)', cardinality(p_parts)));
+    perform reject('counts', cardinality(p_counts) || ' elements', format('an array of %s elements, one per part',
+      cardinality(p_parts)));
   elsif (select count(distinct p) from unnest(p_parts) p) <> cardinality(p_parts) then
-    perform reject('parts', 'repeated or null parts', 'without repetition');
+    perform reject('parts', 'repeated or null parts', 'distinct and not null');
   end if;
   insert into publication (role, name, created, duplicates) values (v_role, p_publication, 0, 0) on conflict do nothing;
   if not found then
@@ -89,7 +91,7 @@ begin
     return;
   end if;
 
-  -- Count and check; names are checked once each, and what most loads do not have is not looked for in their rows.
+  -- Count and check. Each channel name is checked once. Rows without optional arrays, as most loads have, are not unnested.
   select s.salt, s.max_content_bytes into v_salt, v_max_bytes from setting s where s.is_only;
   with groups as materialized (
     select t.part, t.channel, sum(cardinality(t.contents)) as count, min(t.ordinal) as min_ordinal,
@@ -100,11 +102,14 @@ begin
     group by t.part, t.channel
     union all
     select t.part, t.channel, count(*), min(t.ordinal), max(t.ordinal), bool_or(u.key is not null),
-      min(coalesce(u.dequeue_at, v_now + d.delay_ms, v_now)), max(coalesce(u.dequeue_at, v_now + d.delay_ms, v_now)), min(case
-        when u.dequeue_at not between -9000000000000000 and 9000000000000000 then 'dequeue_at is out of range: ' || u.dequeue_at
+      min(coalesce(u.dequeue_at, v_now + d.delay_ms, v_now)), max(coalesce(u.dequeue_at, v_now + d.delay_ms, v_now)),
+      min(case
+        when u.dequeue_at not between -9000000000000000 and 9000000000000000 then
+          'dequeue_at must be between -9000000000000000 and 9000000000000000 (milliseconds), got ' || u.dequeue_at
         when u.delay_ms not between 0 and 3155760000000 or u.dequeue_at is not null and u.delay_ms is not null then
           'delay_ms must be between 0 and 3155760000000, and absent if dequeue_at is given, got ' || u.delay_ms
-        when length(u.key) not between 1 and 255 then 'key must be 1 to 255 characters'
+        when length(u.key) not between 1 and 255 then
+          'key must be 1 to 255 characters, got ' || quote_literal(left(u.key, 100))
         when u.max_attempts < 1 then 'max_attempts must be at least 1, got ' || u.max_attempts
       end)
     from stage t
@@ -139,7 +144,7 @@ begin
   into v_channels, v_channel_ids, v_counts, v_mins, v_maxs, v_staged, v_min_ordinal, v_max_ordinal,
     v_has_keys, v_bad, v_missing
   from channels c;
-  -- An array that is small, and was not compressed in the table that it comes from, has no large element.
+  -- A small array has no large element, unless it is compressed, as when it was copied from another table.
   v_bad := coalesce(v_bad, (
     select format('content must be at most %s bytes, got %s', v_max_bytes, max(octet_length(u.content)))
     from stage t
@@ -152,58 +157,61 @@ begin
     raise exception using
       errcode = 'LQ005',
       message = format('publication %L is incomplete: %s', p_publication, v_missing),
-      hint = 'Stage the rows again: staged rows do not survive a crash of the server.';
+      hint = 'Stage all rows again: staged rows do not survive a crash of the server.';
   elsif v_bad is not null then
-    raise exception using errcode = 'LQ001', message = v_bad, hint = 'Nothing of this publication was created.';
+    raise exception using
+      errcode = 'LQ001',
+      message = v_bad,
+      hint = 'Nothing was created. Discard the rows with stage_discard() and stage correct ones.';
   end if;
 
-  -- Ordinals may be any numbers.
+  -- Ordinals may be any numbers; if the single sort key could overflow, sort by three columns.
   if v_min_ordinal < 0
     or (cardinality(p_parts) + 1) * (v_max_ordinal::numeric + 1) * (cardinality(v_channels) + 1) > 9000000000000000000 then
     v_order := '$7[width_bucket(t.part, $3)], t.ordinal, n.rank';
   end if;
-  select array_agg(p.part order by p.part), array_agg(p.place order by p.part) into v_parts, v_places
-  from unnest(p_parts) with ordinality p(part, place);
+  select array_agg(p.part order by p.part), array_agg(p.ordinal order by p.part) into v_parts, v_part_ordinals
+  from unnest(p_parts) with ordinality p(part, ordinal);
   v_first_id := nextval('message_id_seq');
   if v_has_keys then
-    -- Inserted in the order of the keys, so that two loads cannot deadlock; and what is new is counted as it comes, by
-    -- name: two names may share an id.
-    execute 'with made as (' || format(c_insert, v_order) || '
+    -- Insert in the order of the keys, so that two loads cannot deadlock. Count what was created by name and not by id,
+    -- because two names may share an id.
+    execute 'with created as (' || format(c_insert, v_order) || '
         order by l.key is null, l.channel_id, l.key, l.id
         on conflict (channel_id, key) where key is not null do nothing
         returning channel_id, channel_name
       )
       select array_agg(coalesce(m.channel_name, c.name)), array_agg(m.count)
-      from (select m.channel_id, m.channel_name, count(*) as count from made m group by m.channel_id, m.channel_name) m
+      from (select m.channel_id, m.channel_name, count(*) as count from created m group by m.channel_id, m.channel_name) m
       left join channel c on c.id = m.channel_id'
-    into v_made_channels, v_made_counts
-    using v_now, p_publication, v_parts, v_channels, v_channel_ids, v_max_ordinal, v_places, v_role;
+    into v_created_channels, v_created_counts
+    using v_now, p_publication, v_parts, v_channels, v_channel_ids, v_max_ordinal, v_part_ordinals, v_role;
   else
     execute format(c_insert, v_order)
-    using v_now, p_publication, v_parts, v_channels, v_channel_ids, v_max_ordinal, v_places, v_role;
-    v_made_channels := v_channels;
-    v_made_counts := v_counts;
+    using v_now, p_publication, v_parts, v_channels, v_channel_ids, v_max_ordinal, v_part_ordinals, v_role;
+    v_created_channels := v_channels;
+    v_created_counts := v_counts;
   end if;
   v_last_id := nextval('message_id_seq');
   insert into wake (lane, channel_id, channel_name, at, message_id, to_at, to_id, waiting)
   select 1, u.id, u.channel, u.min_at, v_first_id, u.max_at, v_last_id, m.count
   from unnest(v_channel_ids, v_channels, v_mins, v_maxs) u(id, channel, min_at, max_at)
-  join unnest(v_made_channels, v_made_counts) m(channel, count) on m.channel = u.channel;
-  created := coalesce((select sum(c) from unnest(v_made_counts) c), 0);
+  join unnest(v_created_channels, v_created_counts) m(channel, count) on m.channel = u.channel;
+  created := coalesce((select sum(c) from unnest(v_created_counts) c), 0);
   duplicates := v_staged - created;
-  -- Each statement saw the stage as it was then: whoever has changed these parts meanwhile, as stage_discard does, has
-  -- changed what was inserted.
-  with gone as (
+  -- Each statement has read the stage in its own snapshot, so a transaction that changed these parts meanwhile, as
+  -- stage_discard does, may have changed what was inserted.
+  with deleted as (
     delete from stage t where t.role = v_role and t.publication = p_publication
     returning case when t.part = any(v_parts) then cardinality(t.contents) end as messages
   )
-  select coalesce(sum(g.messages), 0) into v_gone from gone g;
-  if v_gone <> v_staged then
+  select coalesce(sum(d.messages), 0) into v_deleted from deleted d;
+  if v_deleted <> v_staged then
     raise exception using
       errcode = 'LQ005',
-      message = format('publication %L was changed while it was published: %s of %s messages are still staged',
-        p_publication, v_gone, v_staged),
-      hint = 'Stage the rows again, and discard nothing that is being published.';
+      message = format('publication %L was changed while it was being published: %s of %s messages are still staged',
+        p_publication, v_deleted, v_staged),
+      hint = 'Stage all rows again, and do not discard parts while they are being published.';
   end if;
   update publication p set created = message_publish.created, duplicates = message_publish.duplicates
   where p.role = v_role and p.name = p_publication;

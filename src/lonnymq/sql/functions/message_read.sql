@@ -1,5 +1,5 @@
 -- message_read: key, content and state of leased messages that message_dequeue left out of its reply.
--- Returns a row for each message that exists and is leased under that token.
+-- Returns a row for each message that exists and is leased under the given token.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function message_read(p_ids bigint[], p_tokens bigint[])

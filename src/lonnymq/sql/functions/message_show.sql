@@ -1,6 +1,7 @@
--- message_show: live messages as they are now, in the order given: waiting, scheduled (its time has not come) or leased, by
--- whom and until when. Of content and state only the first p_preview_bytes, if given; content_bytes is the whole length.
--- Returns a row for each that exists.
+-- message_show: live messages in the order given, with their status: 'waiting', 'scheduled' (not due yet) or 'leased', and
+-- by whom and until when. If p_preview_bytes is given, content and state are cut to that length; content_bytes is the full
+-- length.
+-- Returns a row for each message that exists.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function message_show(p_ids bigint[], p_preview_bytes integer default null)

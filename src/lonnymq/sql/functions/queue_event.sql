@@ -1,5 +1,5 @@
--- queue_event: the name to LISTEN to for this queue's wake-ups. It cannot be guessed: LISTEN and NOTIFY need no rights, and
--- outsiders must neither wake workers nor learn when there is work.
+-- queue_event: the notification channel to LISTEN on for this queue's wake-ups. The name cannot be guessed: LISTEN and
+-- NOTIFY need no privileges, and outsiders must neither wake workers nor learn when there is work.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function queue_event() returns text

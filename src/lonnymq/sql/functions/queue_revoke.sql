@@ -1,4 +1,4 @@
--- queue_revoke: take back all that queue_grant gave to a role.
+-- queue_revoke: revoke everything that queue_grant gave to a role.
 -- Locks:  nothing.
 -- Writes: privileges.
 create or replace function queue_revoke(p_role text) returns void

@@ -1,7 +1,8 @@
--- queue_seal: take back whatever others than the owner may do with the queue's schema, functions, tables, views and
--- sequences and queue_grant has not given: PUBLIC's rights, what default privileges of the owner have brought, and the like.
--- p_names are the queue's functions and relations; partitions and sequences go with their tables. On what is in p_known,
--- roles keep what some kind of role may have; the rest is new, and nobody has been granted it yet.
+-- queue_seal: revoke every privilege of roles other than the owner on the queue's schema, functions, tables, views and
+-- sequences that queue_grant did not give, such as those of PUBLIC and those from default privileges of the owner.
+-- p_names are the queue's functions and relations; partitions and sequences belong to their tables. p_known are objects
+-- that existed before this migration: on these, roles keep what queue_grant could have given them. All other objects are
+-- new, so nobody has been granted anything on them yet.
 -- Locks:  nothing.
 -- Writes: privileges.
 create or replace function queue_seal(p_names text[], p_known text[]) returns void

@@ -1,4 +1,4 @@
--- queue_set: change the queue's settings: history ('off', 'metadata', 'full') and max_content_bytes.
+-- queue_set: change the queue's settings: history ('off', 'metadata' or 'full') and max_content_bytes.
 -- Returns the settings.
 -- Locks:  the settings' row.
 -- Writes: setting.
@@ -23,7 +23,7 @@ begin
         perform reject('max_content_bytes', v_value::text, 'a whole number between 1 and 67108864');
       end if;
     else
-      perform reject('settings', v_key, 'made of history and max_content_bytes');
+      perform reject('settings', v_key, 'limited to history and max_content_bytes');
     end if;
   end loop;
   update setting s set history = coalesce(p_settings ->> 'history', s.history),

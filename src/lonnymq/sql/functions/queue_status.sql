@@ -1,4 +1,4 @@
--- queue_status: the queue at a glance, in figures that are cheap to get.
+-- queue_status: the queue at a glance, in figures that are cheap to compute.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function queue_status(
@@ -9,10 +9,10 @@ language sql stable security definer
 set search_path from current
 as $$
   select (select count(*) from channel)
-      -- Those that no worker has seen yet are known by their wakes only.
+      -- A channel that no dequeue has seen yet is known only by its wakes.
       + (select count(distinct w.channel_id) from wake w
         where w.channel_name is not null and not exists (select from channel c where c.id = w.channel_id)),
-    -- Messages less leases; a message that was cancelled while it is leased is neither.
+    -- messages - leases. A lease whose message was cancelled makes it one too small, hence the 0.
     greatest(0, (select coalesce(sum(t.waiting), 0) from turn t) + (select coalesce(sum(w.waiting), 0) from wake w)),
     (select count(*) from lease),
     (select count(*) from lease l where l.unlock_at < extract(epoch from clock_timestamp()) * 1000000),

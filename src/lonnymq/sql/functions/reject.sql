@@ -1,4 +1,4 @@
--- reject: raise the error for a wrong argument. SQLSTATE LQ001.
+-- reject: raise the error for an invalid argument. SQLSTATE LQ001.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function reject(p_argument text, p_value text, p_expected text) returns void

@@ -1,4 +1,5 @@
--- relation_seal: nobody but its owner may do anything with a new table: default privileges of the owner may have let others.
+-- relation_seal: revoke all privileges on a new table from everybody but its owner, because the owner's default privileges
+-- may have granted some.
 -- Locks:  nothing.
 -- Writes: privileges.
 create or replace function relation_seal(p_relation regclass) returns void

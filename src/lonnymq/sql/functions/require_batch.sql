@@ -1,4 +1,4 @@
--- require_batch: raise unless a batch size is well formed. SQLSTATE LQ001.
+-- require_batch: raise unless a batch size is valid. SQLSTATE LQ001.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function require_batch(p_limit integer) returns void

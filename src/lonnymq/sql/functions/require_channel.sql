@@ -1,4 +1,4 @@
--- require_channel: raise unless a channel name is well formed. SQLSTATE LQ001.
+-- require_channel: raise unless a channel name is valid. SQLSTATE LQ001.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function require_channel(p_channel text) returns void

@@ -1,4 +1,4 @@
--- require_dequeue: raise unless the arguments of message_dequeue, and the transaction it is called in, are right.
+-- require_dequeue: raise unless the arguments of message_dequeue and the isolation level of its transaction are valid.
 -- SQLSTATE LQ001, LQ002.
 -- Locks:  nothing.
 -- Writes: nothing.

@@ -1,4 +1,4 @@
--- require_length: raise unless an optional array is as long as ids. SQLSTATE LQ001.
+-- require_length: raise unless an optional array has one element per message. SQLSTATE LQ001.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function require_length(p_argument text, p_length integer, p_expected integer) returns void
@@ -6,7 +6,7 @@ language plpgsql
 as $$
 begin
   if p_length <> p_expected then
-    perform reject(p_argument, p_length || ' elements', format('as many as ids (%s)', p_expected));
+    perform reject(p_argument, p_length || ' elements', format('an array of %s elements, one per message', p_expected));
   end if;
 end
 $$;

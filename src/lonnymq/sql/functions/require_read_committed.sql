@@ -10,7 +10,7 @@ begin
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
     raise exception using
       errcode = 'LQ002',
-      message = format('%s must run in a READ COMMITTED transaction, this one is %s',
+      message = format('%s must run in a READ COMMITTED transaction, got %s',
         p_function, upper(current_setting('transaction_isolation'))),
       hint = 'Call it in a transaction of its own, or begin yours with ISOLATION LEVEL READ COMMITTED.';
   end if;

@@ -1,5 +1,5 @@
--- stage_discard: delete rows of parts that this role has staged and will not publish. Does nothing to what is published.
--- Returns how many messages they had.
+-- stage_discard: delete the staged rows of some parts that this role will not publish. Published messages are not affected.
+-- Returns how many messages the rows had.
 -- Locks:  those rows, skipping locked ones.
 -- Writes: stage (delete).
 create or replace function stage_discard(p_publication text, p_parts uuid[]) returns bigint

@@ -1,5 +1,5 @@
--- stage_prune: delete staged rows that nobody will publish: staged so long ago, or of a published publication.
--- Whatever role they are of.
+-- stage_prune: delete staged rows of all roles that will not be published: they were staged longer ago than p_older_than,
+-- or their publication is already published.
 -- Returns how many messages they had.
 -- Locks:  those rows, skipping locked ones.
 -- Writes: stage (delete).
@@ -11,7 +11,7 @@ as $$
 declare
   v_messages bigint;
 begin
-  -- Rows of all roles go: a load that another one has under way must not.
+  -- A minimum age, because a load that another role is staging at the moment must not be deleted.
   if p_older_than not between interval '1 hour' and interval '100 years' then
     perform reject('older_than', p_older_than::text, 'between 1 hour and 100 years');
   end if;

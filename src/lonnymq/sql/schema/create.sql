@@ -1,8 +1,9 @@
--- create: make the schema that the setting lonnymq.examined names, unless it is there, for its owner alone, whatever default
--- privileges say. Of two who do so at once, the second one waits and then finds the first one's.
+-- create: create the schema that the setting lonnymq.schema names, if it does not exist, and revoke what default privileges
+-- have granted on it to others. If two transactions do this at once, the second waits and then finds the schema of the
+-- first.
 do $$
 declare
-  v_schema constant text := current_setting('lonnymq.examined');
+  v_schema constant text := current_setting('lonnymq.schema');
   v_grantee text;
 begin
   if exists (select from pg_namespace n where n.nspname = v_schema) then

@@ -1,8 +1,10 @@
--- trust: whose the schema is that the setting lonnymq.examined names, and who else could have code run there with the
--- rights of the queue's owner: roles that may create in it; objects of others, since an overload that fits better is called
--- wherever it is in search_path; triggers, which have no owner, and of which the queue has none; and keys, indexes,
--- defaults, rules, policies and statistics that use something of others. And what it holds. Nothing if there is no such
--- schema.
+-- trust: the owner and the objects of the schema that the setting lonnymq.schema names, and what could let other roles run
+-- code there with the rights of the queue's owner:
+-- - creators: roles that may create objects in the schema.
+-- - strangers: objects of other roles, because PostgreSQL calls the best matching overload in search_path; triggers, which
+--   have no owner and of which the queue has none; and keys, indexes, defaults, rules, policies and statistics that use an
+--   object of another role.
+-- Returns no row if there is no such schema.
 select pg_get_userbyid(n.nspowner)::text as owner, o.rolsuper as owner_is_superuser, u.rolname::text as role,
   u.rolsuper as role_is_superuser,
   array(
@@ -15,7 +17,7 @@ select pg_get_userbyid(n.nspowner)::text as owner, o.rolsuper as owner_is_superu
     select s.stranger from (
       select format('%s of %s', pg_describe_object(h.classid, h.objid, 0), pg_get_userbyid(h.owner)) as stranger
       from (
-        -- What the first superuser owns is not noted.
+        -- pg_shdepend has no entry for what the bootstrap superuser owns.
         select d.classid, d.objid, coalesce(s.refobjid, 10) as owner
         from pg_depend d
         left join pg_shdepend s on s.dbid = b.oid and s.classid = d.classid and s.objid = d.objid and s.objsubid = 0
@@ -41,7 +43,7 @@ select pg_get_userbyid(n.nspowner)::text as owner, o.rolsuper as owner_is_superu
       where c.relnamespace = n.oid and c.relowner = n.nspowner and (
         d.classid in ('pg_class'::regclass, 'pg_constraint'::regclass, 'pg_attrdef'::regclass, 'pg_policy'::regclass,
           'pg_statistic_ext'::regclass)
-        -- Views of others over the queue's are theirs alone.
+        -- A view of another role outside this schema does not affect the queue.
         or v.relnamespace = n.oid
       )
     ) s
@@ -56,4 +58,4 @@ from pg_namespace n
 join pg_roles o on o.oid = n.nspowner
 join pg_roles u on u.rolname = current_user
 join pg_database b on b.datname = current_database()
-where n.nspname = current_setting('lonnymq.examined');
+where n.nspname = current_setting('lonnymq.schema');

@@ -1,6 +1,6 @@
--- clock.sql: a clock that tests can move. Never part of an installation: lonnymq.testing runs it in schemas of tests,
--- with the schema in front of pg_catalog, and then applies functions and views again. So each of them means this
--- now() and this clock_timestamp(), and none had to be written with tests in mind.
+-- clock.sql: a clock that tests can move. Never part of an installation: lonnymq.testing runs it in the schemas of tests,
+-- with the schema in front of pg_catalog, and then applies functions and views again. So they all call this now() and this
+-- clock_timestamp(), and none of them has to be written with tests in mind.
 
 create table clock (
   is_only boolean primary key default true check (is_only),
@@ -22,8 +22,8 @@ as $$
   select pg_catalog.now() + c.ahead from clock c
 $$;
 
--- clock_advance: let so much time pass, for everybody; whoever sleeps is woken.
--- Returns the time it is then.
+-- clock_advance: move the clock forward by p_by for all sessions, and wake sleeping workers.
+-- Returns the new time.
 -- Locks:  the clock.
 -- Writes: clock.
 create function clock_advance(p_by interval) returns timestamptz
@@ -37,7 +37,7 @@ begin
 end
 $$;
 
--- clock_due: after a dequeue that found nothing, when a message or the end of a lease is due next; null: never.
+-- clock_due: after a dequeue that found nothing, when the next message is due or the next lease ends; null: never.
 -- Locks:  nothing.
 -- Writes: nothing.
 create function clock_due() returns timestamptz

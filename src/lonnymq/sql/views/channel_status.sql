@@ -1,15 +1,16 @@
--- channel_status: each channel with its policy, its numbers, its next message, and why that one waits. A channel that no
--- worker has seen yet is known by its wakes only.
+-- channel_status: each channel with its policy, its counts, its next message, and why that message waits. A channel that no
+-- dequeue has seen yet is known only by its wakes.
 create or replace view channel_status as
 select c.name as channel, greatest(n.waiting, 0) as waiting, n.leased, h.id as head_id, h.dequeue_at as head_dequeue_at,
   h.created_at as head_created_at,
-  case when c.release_interval_ms is not null and n.release_at > n.now then from_epoch(n.release_at / 1000) end as next_release_at,
+  case when c.release_interval_ms is not null and n.release_at > n.now then from_epoch(n.release_at / 1000) end
+    as next_release_at,
   from_epoch(nullif(t.last_at, 0) / 1000) as last_release_at,
   case
     when h.id is null then 'empty'
     when c.is_paused then 'paused'
     when n.leased >= c.max_concurrency then 'capped'
-    -- Not after its creation: it was meant for at once, and the clock has stepped back since.
+    -- A message whose time is not after its creation is not scheduled: the clock has stepped back since.
     when h.dequeue_at * 1000 > n.now and h.dequeue_at > h.created_at then 'scheduled'
     when c.release_interval_ms is not null and n.release_at > n.now then 'throttled'
     else 'ready'
@@ -36,7 +37,7 @@ left join (select l.channel_id, count(*) as leased from lease l group by l.chann
 cross join lateral (
   select coalesce(t.waiting, 0) + coalesce((select sum(w.waiting) from wake w where w.channel_id = c.id), 0) as waiting,
     coalesce(l.leased, 0) as leased,
-    -- As message_settle has it: never further ahead than a burst after the last release.
+    -- As in turn_release_at: never more than a burst after the last release.
     case when t.release_at > d.now then
       least(t.release_at, least(t.last_at, d.now) + c.release_burst * c.release_interval_ms * 1000)
         - (c.release_burst - 1) * c.release_interval_ms * 1000 end as release_at,
@@ -45,7 +46,8 @@ cross join lateral (
 ) n
 left join lateral (
   select m.id, m.dequeue_at, m.created_at from message m
-  -- coalesce, of which the planner expects every other row: "is null" seems rare to it, and the whole channel worth sorting.
+  -- The planner estimates that coalesce(...) is true for half of the rows. It would estimate "is null" as rare, and then
+  -- read and sort the whole channel.
   where m.channel_id = c.id and coalesce((select false from lease l where l.message_id = m.id), true)
   order by m.dequeue_at, m.id + 0 limit 1
 ) h on true;

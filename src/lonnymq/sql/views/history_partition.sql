@@ -1,4 +1,4 @@
--- history_partition: the partitions of history: the day each holds, its bounds and its size.
+-- history_partition: each partition of history: its day, its bounds and its size.
 create or replace view history_partition as
 select c.relname::text as name, to_date(right(c.relname, 8), 'YYYYMMDD') as day,
   to_epoch(to_date(right(c.relname, 8), 'YYYYMMDD')::timestamp at time zone 'UTC') as from_ms,

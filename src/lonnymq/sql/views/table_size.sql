@@ -1,4 +1,4 @@
--- table_size: what each table and index of this queue takes on disk, and its rows, live and dead, as last counted.
+-- table_size: the size of each table and index of this queue on disk, and its live and dead rows as last counted.
 create or replace view table_size as
 select r.relname::text as name, case r.relkind when 'i' then 'index' when 'I' then 'index' else 'table' end as kind,
   pg_relation_size(r.oid) as bytes, pg_size_pretty(pg_relation_size(r.oid)) as size,

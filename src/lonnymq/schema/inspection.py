@@ -1,4 +1,4 @@
-"""What is installed in a schema."""
+"""Inspects which version of the queue, if any, is installed in a schema."""
 
 import re
 from dataclasses import dataclass
@@ -8,9 +8,11 @@ from lonnymq.schema import files
 from lonnymq.schema.step import Step, Steps, quoted
 
 # Tables that every version has.
-MARKS = {"migration", "setting", "turn", "message"}
-# The comment on table migration: which files were applied, and what the ledger says (see schema/mark.sql).
-MARK = re.compile(r"lonnymq (?P<fingerprint>\w{1,64}) (?P<version>[0-9]{1,9}) (?P<breaks_below>[0-9]{1,9})")
+CORE_TABLES = {"migration", "setting", "turn", "message"}
+# The comment on the table migration (see sql/schema/version_comment.sql).
+VERSION_COMMENT = re.compile(
+    r"lonnymq (?P<fingerprint>\w{1,64}) (?P<version>[0-9]{1,9}) (?P<breaks_below>[0-9]{1,9})"
+)
 
 
 class SchemaState(StrEnum):
@@ -23,7 +25,7 @@ class SchemaState(StrEnum):
 
 @dataclass(frozen=True)
 class SchemaStatus:
-    """What is installed: `version` is 0 where nothing is; `latest` is the version this client brings."""
+    """What is installed: `version` is 0 if there is no queue; `latest` is the version of this client."""
 
     schema: str
     state: SchemaState
@@ -32,8 +34,8 @@ class SchemaStatus:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What the catalog says of a schema."""
+class InstalledSchema:
+    """What the catalog says about a schema."""
 
     exists: bool
     version: int = 0
@@ -61,21 +63,23 @@ class Found:
         return SchemaStatus(schema, self.state, self.version, files.latest_version())
 
 
-def read_mark(comment: str | None) -> Found | None:
-    """Return what the comment on table migration says; None if it is no mark."""
-    mark = MARK.fullmatch(comment or "")
-    return mark and Found(True, int(mark["version"]), int(mark["breaks_below"]), mark["fingerprint"])
+def parse_version_comment(comment: str | None) -> InstalledSchema | None:
+    """Return what the comment on the table migration says; None if it is not a version comment."""
+    match = VERSION_COMMENT.fullmatch(comment or "")
+    if match is None:
+        return None
+    return InstalledSchema(True, int(match["version"]), int(match["breaks_below"]), match["fingerprint"])
 
 
-def look(schema: str) -> Steps[Found]:
-    """Find out what is there, from PostgreSQL's catalog alone.
+def inspect(schema: str) -> Steps[InstalledSchema]:
+    """Find out what is installed, from PostgreSQL's catalog alone.
 
-    Even to read a plain table runs code of its owner, as in the predicate of an index; and what was a table
-    may be a view by then.
+    Even reading a plain table can run code of its owner, such as the predicate of an index, and a table may
+    have been replaced by a view.
     """
     rows = yield Step("select 1 from pg_namespace where nspname = %s", (schema,))
     if not rows:
-        return Found(False)
+        return InstalledSchema(False)
     rows = yield Step(
         "select obj_description(c.oid, 'pg_class'), u.oid = c.relowner and u.oid = n.nspowner"
         " and (select count(*) from pg_attribute a where a.attrelid = c.oid"
@@ -85,22 +89,22 @@ def look(schema: str) -> Steps[Found]:
         " where n.nspname = %s and c.relname = 'migration' and c.relkind = 'r'",
         (schema,),
     )
-    if not rows or not (yield from names(schema)) >= MARKS:
-        return Found(True)
-    comment, is_own_ledger = rows[0]
-    found = read_mark(comment)
-    if found is not None or not is_own_ledger:
-        return found or Found(True)
-    # A restore without comments lost the mark: the owner asks its own table, and migrate() marks it again.
+    if not rows or not (yield from object_names(schema)) >= CORE_TABLES:
+        return InstalledSchema(True)
+    comment, is_own_table = rows[0]
+    installed = parse_version_comment(comment)
+    if installed is not None or not is_own_table:
+        return installed or InstalledSchema(True)
+    # A restore may have lost the comment. Then the owner reads its own table, and migrate() adds the comment.
     rows = yield Step(
         "select coalesce(max(version), 0), coalesce(max(breaks_below), 0)"
         f" from only {quoted(schema)}.migration"
     )
     version, breaks_below = rows[0]
-    return Found(True, version, breaks_below)
+    return InstalledSchema(True, version, breaks_below)
 
 
-def names(schema: str) -> Steps[set[str]]:
+def object_names(schema: str) -> Steps[set[str]]:
     """Return the names of all relations, types and functions in a schema."""
     rows = yield Step(
         "select x.name from pg_namespace n cross join lateral ("

@@ -1,19 +1,22 @@
-"""What a doctor asks of server and queue, as steps that change nothing; the questions are in sql/doctor/."""
+"""Facts about the server and the queue for `lonnymq doctor`, read by steps that change nothing.
+
+The queries are in sql/doctor/.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from lonnymq.schema import found, trust
-from lonnymq.schema.found import SchemaStatus
-from lonnymq.schema.step import Steps, question, secluded
-from lonnymq.schema.steps import enter
+from lonnymq.schema import inspection, trust
+from lonnymq.schema.inspection import SchemaStatus
+from lonnymq.schema.step import Steps, query, with_safe_search_path
+from lonnymq.schema.steps import set_search_path
 from lonnymq.schema.trust import Trust
 
 
 @dataclass(frozen=True)
 class ServerFacts:
-    """Who and where the session is; `settings` are as PostgreSQL shows them, with their unit."""
+    """The server and the session; `settings` are as PostgreSQL shows them, with their units."""
 
     database: str
     role: str
@@ -30,7 +33,7 @@ class ServerFacts:
 
 @dataclass(frozen=True)
 class Privileges:
-    """What the role may do: `functions` and `views` are those of a few telling ones that it may use."""
+    """What the role may do: which of a few representative `functions` and `views` it may use."""
 
     is_there: bool
     is_owner: bool
@@ -40,7 +43,7 @@ class Privileges:
 
 @dataclass(frozen=True)
 class Holder:
-    """What keeps old rows from being cleaned up; `age_s` is None for a replication slot."""
+    """What prevents vacuum from removing dead rows; `age_s` is None for a replication slot."""
 
     kind: str
     name: str
@@ -62,7 +65,7 @@ class TableFacts:
 
 @dataclass(frozen=True)
 class OverdueChannel:
-    """A channel whose next message is due and not released."""
+    """A channel whose next message is due but not released."""
 
     channel: str
     reason: str
@@ -73,7 +76,7 @@ class OverdueChannel:
 
 @dataclass(frozen=True)
 class LongLease:
-    """A message that one attempt has held for very long, and still holds."""
+    """A message that one attempt has held for a very long time and still holds."""
 
     message_id: int
     channel: str | None
@@ -83,7 +86,7 @@ class LongLease:
 
 @dataclass(frozen=True)
 class Examination:
-    """`trust` is None if there is no schema."""
+    """All facts; `trust` is None if there is no schema."""
 
     server: ServerFacts
     privileges: Privileges
@@ -96,31 +99,31 @@ class Examination:
 
 
 def examine(schema: str) -> Steps[Examination]:
-    """Ask what can be asked with this role's privileges, and skip the rest."""
-    return (yield from secluded(schema, _examine(schema)))
+    """Read what this role's privileges allow, and skip the rest."""
+    return (yield from with_safe_search_path(schema, _examine(schema)))
 
 
 def _examine(schema: str) -> Steps[Examination]:
-    rows = yield question("doctor/server.sql")
+    rows = yield query("doctor/server.sql")
     server = ServerFacts(*rows[0])
-    rows = yield question("doctor/privileges.sql")
+    rows = yield query("doctor/privileges.sql")
     is_there, is_owner, functions, views = rows[0]
     privileges = Privileges(is_there, is_owner, tuple(functions), tuple(views))
-    held = yield from trust.look(schema)
-    status = (yield from found.look(schema)).status(schema)
-    holders = yield question("doctor/holders.sql")
-    tables = yield question("doctor/tables.sql")
+    assessed = yield from trust.assess(schema)
+    status = (yield from inspection.inspect(schema)).status(schema)
+    holders = yield query("doctor/holders.sql")
+    tables = yield query("doctor/tables.sql")
     channels, leases = [], []
-    # Not where somebody else's functions may be called, with the rights of whoever examines.
-    if status.version and held and held.may_be_called and "channel_status" in views:
-        yield enter(schema)
-        channels = yield question("doctor/channels.sql")
-        # Whoever may see one of these views may see the other.
-        leases = yield question("doctor/leases.sql")
+    # Skipped if this could run another role's functions with the rights of this session.
+    if status.version and assessed and assessed.may_be_called and "channel_status" in views:
+        yield set_search_path(schema)
+        channels = yield query("doctor/channels.sql")
+        # queue_grant gives both views to the same kinds of role.
+        leases = yield query("doctor/leases.sql")
     return Examination(
         server,
         privileges,
-        held,
+        assessed,
         status,
         tuple(Holder(*row) for row in holders),
         tuple(TableFacts(*row) for row in tables),

@@ -1,8 +1,9 @@
--- claim_plan: what is still held of a claim, kept for another p_lease_ms, in the order to work it. Nothing if the claim is
--- done or not known: then its messages are completed, or have gone back to their channels.
+-- claim_messages: the messages of a claim whose leases are still held, in the order to work them. Extends these leases
+-- until
+-- p_lease_ms from now. Returns nothing if the claim is done or unknown: then its messages are completed, or wait again.
 -- Locks:  as message_heartbeat.
 -- Writes: lease, claim.
-create or replace function claim_plan(p_claim uuid, p_lease_ms bigint)
+create or replace function claim_messages(p_claim uuid, p_lease_ms bigint)
 returns table (message_id bigint, token bigint)
 language plpgsql security definer
 set search_path from current
