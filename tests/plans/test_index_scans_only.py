@@ -36,14 +36,14 @@ def tiny(queue: Session) -> None:
         " array(select 't' || n from generate_series(1, 3000) n), array_fill(''::bytea, array[3000]))"
     )
     for _ in range(3):
-        queue.complete(queue.look(500))
+        queue.complete(queue.dequeue_once(500))
 
 
 def leased(queue: Session) -> None:
     """3,000 leases."""
     queue.fill("leased", 3_000)
     for _ in range(6):
-        queue.look(500)
+        queue.dequeue_once(500)
 
 
 def drained(queue: Session) -> None:

@@ -37,7 +37,7 @@ def work(queue: Session, other: Session) -> None:
         queue.heartbeat(parts[4], 1)
         other.cancel(*(one.message_id for one in parts[5]))
         queue.complete(parts[5])
-        queue.complete(queue.look(5)[:5])
+        queue.complete(queue.dequeue_once(5)[:5])
 
 
 def observed(session: Open, queue: Session | None = None) -> tuple[Plans, Scans]:

@@ -36,15 +36,15 @@ def queue(session: Open) -> Session:
 
 @pytest.fixture
 def login(dsn: str, connect: Connect) -> Iterator[Login]:
-    """A factory of sessions of new roles; `kind` is what queue_grant gives them."""
+    """A factory of sessions of new roles; `kind` is the kind of role that queue_grant gives them."""
     owner = connect()
-    made: list[str] = []
+    roles: list[str] = []
     opened: list[psycopg.Connection[Any]] = []
 
     def login(kind: str | None = None, search_path: str | None = "lonnymq") -> Session:
         name = f'lonny "{kind}" {uuid.uuid4().hex[:8]}'
         owner.execute(sql.SQL("create role {} login password {}").format(sql.Identifier(name), PASSWORD))
-        made.append(name)
+        roles.append(name)
         if kind:
             owner.execute("select queue_grant(%s, %s)", (name, kind))
         options = f"-c search_path={search_path}" if search_path else ""
@@ -55,7 +55,7 @@ def login(dsn: str, connect: Connect) -> Iterator[Login]:
     yield login
     for connection in opened:
         connection.close()
-    for name in made:
+    for name in roles:
         owner.execute(sql.SQL("drop owned by {} cascade").format(sql.Identifier(name)))
         owner.execute(sql.SQL("drop role {}").format(sql.Identifier(name)))
 

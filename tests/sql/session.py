@@ -1,4 +1,4 @@
-"""One database session that speaks to the queue in plain SQL, as any language could."""
+"""A database session that calls the queue in plain SQL, as a program in any language could."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -11,10 +11,10 @@ from psycopg.types.json import Jsonb
 from lonnymq.calls.acknowledge import DETAILS
 from lonnymq.model.acknowledge import BURY, COMPLETE, DEFER, GIVE_BACK, Action
 
-# Who is told "nothing" before everything was looked at is told to ask again soon: this often is enough.
-SOON_MS = 1_000
-ENOUGH_WAITS = 3
-ENOUGH_S = 0.5
+# A dequeue that replies "empty" before it has made a full scan says to ask again soon. So often is enough.
+SHORT_WAIT_MS = 1_000
+MIN_SHORT_WAITS = 3
+MIN_SHORT_WAITS_S = 0.5
 
 
 class Reply(NamedTuple):
@@ -53,7 +53,7 @@ class Session:
         row = self.run(statement, *values).fetchone()
         return row[0] if row else None
 
-    # It enters.
+    # Create messages.
 
     def try_create(self, channel: str = "a", content: bytes = b"x", **options: Any) -> tuple[str, int | None]:
         names = "".join(f", p_{name} => %s" for name in options)
@@ -73,26 +73,27 @@ class Session:
         """Return (outcome, id) in the order given."""
         names = "".join(f", p_{name} => %s" for name in options)
         statement = f"select ordinal, outcome, message_id from message_create_many(%s, %s::bytea[]{names})"
-        given = list(contents) if contents is not None else [b"x"] * len(channels)
-        rows = self.rows(statement, list(channels), given, *options.values())
+        rows = self.rows(
+            statement, list(channels), list(contents or [b"x"] * len(channels)), *options.values()
+        )
         assert [row[0] for row in rows] == list(range(1, len(channels) + 1))
         return [(outcome, message_id) for _, outcome, message_id in rows]
 
     def fill(self, channel: str, count: int, **options: Any) -> list[int]:
-        """Create that many messages in one call and return their ids."""
-        made = self.create_many([channel] * count, **options)
-        assert {outcome for outcome, _ in made} <= {"created"}
-        return [message_id for _, message_id in made if message_id is not None]
+        """Create `count` messages in one call and return their ids."""
+        replies = self.create_many([channel] * count, **options)
+        assert {outcome for outcome, _ in replies} <= {"created"}
+        return [message_id for _, message_id in replies if message_id is not None]
 
     def set(self, channel: str, **policy: Any) -> None:
         assert self.ask("select channel_set(%s, %s)", channel, Jsonb(policy)) == "set"
 
-    # It is leased.
+    # Lease them.
 
-    def look(
+    def dequeue_once(
         self, limit: int = 1, lease_ms: int = 30_000, worker: str | None = None, is_shared: bool = False
     ) -> list[Reply]:
-        """Call message_dequeue once and return what it says."""
+        """Call message_dequeue once and return its reply."""
         with self.connection.cursor(row_factory=class_row(Reply)) as cursor:
             cursor.execute(
                 "select * from message_dequeue(%s, %s, %s, p_is_shared => %s)",
@@ -103,21 +104,23 @@ class Session:
     def dequeue(
         self, limit: int = 1, lease_ms: int = 30_000, worker: str | None = None, is_shared: bool = False
     ) -> list[Reply]:
-        """Ask as a worker does: again after wait_ms if that is soon; return what was leased."""
+        """Call message_dequeue as a worker does, again after a short wait_ms; return what was leased."""
         started, waits = time.monotonic(), 0
         while True:
-            replies = self.look(limit, lease_ms, worker, is_shared)
+            replies = self.dequeue_once(limit, lease_ms, worker, is_shared)
             if replies[0].outcome == "leased":
                 return replies
             wait_ms = replies[0].wait_ms
             assert wait_ms is not None
-            if wait_ms > SOON_MS or (waits >= ENOUGH_WAITS and time.monotonic() - started > ENOUGH_S):
+            if wait_ms > SHORT_WAIT_MS or (
+                waits >= MIN_SHORT_WAITS and time.monotonic() - started > MIN_SHORT_WAITS_S
+            ):
                 return []
             time.sleep(wait_ms / 1_000)
             waits += 1
 
     def take(self, count: int, lease_ms: int = 30_000) -> list[Reply]:
-        """Dequeue until there are `count`, or nothing more."""
+        """Dequeue until `count` messages are leased or there are no more."""
         taken: list[Reply] = []
         while len(taken) < count:
             replies = self.dequeue(count - len(taken), lease_ms)
@@ -127,22 +130,22 @@ class Session:
         return taken
 
     def lease(self, lease_ms: int = 30_000) -> Reply:
-        """Dequeue the one message that must be there."""
+        """Dequeue exactly one message."""
         (reply,) = self.dequeue(1, lease_ms)
         return reply
 
     def drain(self, limit: int = 100) -> list[Reply]:
-        """Dequeue and complete until there is nothing more; return all in the order released."""
+        """Dequeue and complete until there are no more messages; return all in the order of their release."""
         drained: list[Reply] = []
         while replies := self.dequeue(limit):
             assert set(self.complete(replies)) == {"completed"}
             drained += replies
         return drained
 
-    # Its attempt ends.
+    # End attempts.
 
     def end(self, function: str, leases: Iterable[Reply], *more: Any, types: Sequence[str] = ()) -> list[str]:
-        """Call one of the acknowledging functions and return the outcomes, in the order given."""
+        """Call an acknowledging function and return the outcomes in the order given."""
         given = list(leases)
         ids, tokens = [one.message_id for one in given], [one.token for one in given]
         places = "".join(f", %s::{kind}" for kind in types) or "".join(", %s" for _ in more)
@@ -152,7 +155,7 @@ class Session:
         return [outcome for _, outcome in rows]
 
     def acknowledge(self, action: Action[Any], leases: Iterable[Reply], **details: Any) -> list[str]:
-        """End attempts with the same details for all."""
+        """End attempts, all with the same details."""
         given = list(leases)
         types = [DETAILS[name].type.replace("?", "") for name in action.details]
         more = [[details.get(name)] * len(given) for name in action.details]
@@ -183,21 +186,21 @@ class Session:
         rows = self.rows("select outcome from message_cancel(%s::bigint[])", list(ids))
         return [outcome for (outcome,) in rows]
 
-    # The clock is the database's.
+    # The database's clock.
 
     def epoch_ms(self) -> int:
         now: int = self.ask("select to_epoch(clock_timestamp())")
         return now
 
     def wait_until_us(self, instant_us: int) -> None:
-        """Wait for an instant of the database's clock, microseconds since 1970."""
+        """Wait until an instant by the database's clock, in microseconds since 1970."""
         self.run(
             "select pg_sleep(greatest(0, (%s - extract(epoch from clock_timestamp()) * 1000000) / 1000000))",
             instant_us,
         )
 
     def expire(self, leases: Iterable[Reply]) -> object:
-        """Make these leases end now, without waiting for it."""
+        """Make these leases expire now, without waiting."""
         return self.run(
             "update lease set unlock_at = (extract(epoch from clock_timestamp()) * 1000000)::bigint - 1000"
             " where message_id = any(%s)",

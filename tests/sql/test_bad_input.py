@@ -1,4 +1,4 @@
-"""Misuse is an error with our own SQLSTATE that names the argument; and nothing has changed."""
+"""An invalid argument raises an error with a SQLSTATE of its own that names it, and changes nothing."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from lonnymq.model import POLICY_FIELDS
 from lonnymq.model.acknowledge import ACTIONS
 from tests.sql.conftest import Open
 from tests.sql.session import Session
-from tests.sql.test_leases import everything
+from tests.sql.test_leases import all_rows
 
 LONG = "'" + "x" * 256 + "'"
 BAD_CHANNELS = ["null", "''", LONG, r"e'a\nb'", r"e'\t'", r"e'\x7f'", r"e'\x01'", r"e'\u0085'"]
@@ -27,24 +27,24 @@ def policy(text: str) -> str:
     return f"channel_set('a', '{text}')"
 
 
-def each(call: str, argument: str, values: list[str]) -> list[tuple[str, str]]:
+def variants(call: str, argument: str, values: list[str]) -> list[tuple[str, str]]:
     return [(call.format(value), argument) for value in values]
 
 
 CALLS: dict[str, list[tuple[str, str]]] = {
     "message_create": [
-        *each("message_create({}, 'x')", "channel", BAD_CHANNELS),
+        *variants("message_create({}, 'x')", "channel", BAD_CHANNELS),
         ("message_create('a', null)", "content"),
-        *each("message_create('a', 'x', {})", "dequeue_at", ["9000000000000001", "-9000000000000001"]),
-        *each("message_create('a', 'x', p_delay_ms => {})", "delay_ms", ["-1", "3155760000001"]),
+        *variants("message_create('a', 'x', {})", "dequeue_at", ["9000000000000001", "-9000000000000001"]),
+        *variants("message_create('a', 'x', p_delay_ms => {})", "delay_ms", ["-1", "3155760000001"]),
         ("message_create('a', 'x', 1, 1)", "delay_ms"),
-        *each("message_create('a', 'x', p_key => {})", "key", ["''", LONG]),
-        *each("message_create('a', 'x', p_max_attempts => {})", "max_attempts", ["0", "-1"]),
+        *variants("message_create('a', 'x', p_key => {})", "key", ["''", LONG]),
+        *variants("message_create('a', 'x', p_max_attempts => {})", "max_attempts", ["0", "-1"]),
     ],
     "message_create_many": [
         ("message_create_many(null, '{}')", "channels"),
         ("message_create_many('{}', null)", "contents"),
-        *each("message_create_many(array['a', {}], array['x', 'y'::bytea])", "channel", BAD_CHANNELS),
+        *variants("message_create_many(array['a', {}], array['x', 'y'::bytea])", "channel", BAD_CHANNELS),
         ("message_create_many('{a,b}', '{x}')", "contents"),
         ("message_create_many('{a}', '{x,y}')", "contents"),
         ("message_create_many('{a}', '{}')", "contents"),
@@ -62,15 +62,15 @@ CALLS: dict[str, list[tuple[str, str]]] = {
         ("message_create_many('{a,b}', '{x,y}', p_max_attempts => '{1,0}')", "max_attempts"),
     ],
     "message_publish": [
-        *each("message_publish({}, '{{}}', '{{}}')", "publication", ["null", "''", LONG]),
+        *variants("message_publish({}, '{{}}', '{{}}')", "publication", ["null", "''", LONG]),
         ("message_publish('p', null, '{}')", "parts"),
         ("message_publish('p', '{}', null)", "counts"),
         ("message_publish('p', '{}', '{}')", "parts"),
         ("message_publish('p', array[gen_random_uuid()], '{}')", "counts"),
     ],
     "message_dequeue": [
-        *each("message_dequeue({})", "limit", BAD_LIMITS),
-        *each("message_dequeue(1, {})", "lease_ms", BAD_LEASES),
+        *variants("message_dequeue({})", "limit", BAD_LIMITS),
+        *variants("message_dequeue(1, {})", "lease_ms", BAD_LEASES),
         (f"message_dequeue(1, 1000, {LONG})", "worker"),
     ],
     "acknowledging": [
@@ -96,7 +96,7 @@ CALLS: dict[str, list[tuple[str, str]]] = {
         ("message_bury('{1}', '{1}', '{}')", "errors"),
         ("message_bury('{1}', '{1}', '{a,b}')", "errors"),
     ],
-    "message_heartbeat": each("message_heartbeat('{{1}}', '{{1}}', {})", "lease_ms", BAD_LEASES),
+    "message_heartbeat": variants("message_heartbeat('{{1}}', '{{1}}', {})", "lease_ms", BAD_LEASES),
     "message_read": [
         ("message_read(null, '{}')", "ids"),
         ("message_read('{}', null)", "tokens"),
@@ -104,11 +104,11 @@ CALLS: dict[str, list[tuple[str, str]]] = {
     ],
     "message_cancel": [
         ("message_cancel(null)", "ids"),
-        *each("message_cancel_key({}, 'k')", "channel", BAD_CHANNELS),
+        *variants("message_cancel_key({}, 'k')", "channel", BAD_CHANNELS),
         ("message_cancel_key('a', null)", "key"),
     ],
     "channel_set": [
-        *each("channel_set({})", "channel", BAD_CHANNELS),
+        *variants("channel_set({})", "channel", BAD_CHANNELS),
         ("channel_set('a', null)", "policy"),
         *[
             (policy(text), "policy")
@@ -128,25 +128,25 @@ CALLS: dict[str, list[tuple[str, str]]] = {
     "other channel functions": [
         call
         for name in ("channel_pause", "channel_resume", "channel_delete", "channel_explain")
-        for call in each(f"{name}({{}})", "channel", BAD_CHANNELS)
+        for call in variants(f"{name}({{}})", "channel", BAD_CHANNELS)
     ],
     "message_peek, message_show, channel_busiest": [
-        *[bad for bad in each("message_peek({})", "channel", BAD_CHANNELS) if "(null)" not in bad[0]],
-        *each("message_peek('a', {})", "limit", BAD_LIMITS),
+        *[bad for bad in variants("message_peek({})", "channel", BAD_CHANNELS) if "(null)" not in bad[0]],
+        *variants("message_peek('a', {})", "limit", BAD_LIMITS),
         ("message_peek('a', 1, false, -1)", "preview_bytes"),
         ("message_show(null)", "ids"),
         ("message_show('{1}', -1)", "preview_bytes"),
-        *each("channel_busiest({})", "limit", BAD_LIMITS),
+        *variants("channel_busiest({})", "limit", BAD_LIMITS),
     ],
     "dead letters": [
         ("dead_redrive(null)", "ids"),
         ("dead_purge(null)", "ids"),
-        *each("dead_list(null, {})", "limit", BAD_LIMITS),
+        *variants("dead_list(null, {})", "limit", BAD_LIMITS),
         ("dead_list(null, 1, null)", "after"),
-        *each("dead_redrive_channel({})", "channel", BAD_CHANNELS),
-        *each("dead_redrive_channel('a', {})", "limit", BAD_LIMITS),
-        *each("dead_purge_channel({})", "channel", BAD_CHANNELS),
-        *each("dead_purge_channel('a', {})", "limit", BAD_LIMITS),
+        *variants("dead_redrive_channel({})", "channel", BAD_CHANNELS),
+        *variants("dead_redrive_channel('a', {})", "limit", BAD_LIMITS),
+        *variants("dead_purge_channel({})", "channel", BAD_CHANNELS),
+        *variants("dead_purge_channel('a', {})", "limit", BAD_LIMITS),
     ],
     "queue_set": [
         ("queue_set(null)", "settings"),
@@ -165,39 +165,39 @@ CALLS: dict[str, list[tuple[str, str]]] = {
         ("""queue_set('{"history": "full", "max_content_bytes": 0}')""", "max_content_bytes"),
     ],
     "sleepers": [
-        *each("sleeper_register({}, 1000)", "worker", ["null", "''", LONG]),
-        *each("sleeper_register('w', {})", "for_ms", ["null", "0", "-1", "3600001"]),
+        *variants("sleeper_register({}, 1000)", "worker", ["null", "''", LONG]),
+        *variants("sleeper_register('w', {})", "for_ms", ["null", "0", "-1", "3600001"]),
     ],
-    "stage_prune": each(
+    "stage_prune": variants(
         "stage_prune({})", "older_than", ["'-1 day'", "'0'", "'59 minutes'", "'101 years'", "'-100000 years'"]
     ),
-    "history_prepare": each("history_prepare({})", "days", ["null", "-1", "367"]),
+    "history_prepare": variants("history_prepare({})", "days", ["null", "-1", "367"]),
     "cron": [
-        *each("cron_set({}, '* * * * *', 'a', 'x')", "name", BAD_CRONS),
-        *each("cron_set('c', {}, 'a', 'x')", "expression", ["null", "''", LONG]),
-        *each("cron_set('c', '* * * * *', {}, 'x')", "channel", BAD_CHANNELS),
+        *variants("cron_set({}, '* * * * *', 'a', 'x')", "name", BAD_CRONS),
+        *variants("cron_set('c', {}, 'a', 'x')", "expression", ["null", "''", LONG]),
+        *variants("cron_set('c', '* * * * *', {}, 'x')", "channel", BAD_CHANNELS),
         ("cron_set('c', '* * * * *', 'a', null)", "content"),
-        *each("cron_set('c', '* * * * *', 'a', 'x', {})", "timezone", ["null", "''", LONG]),
-        *each("cron_set('c', '* * * * *', 'a', 'x', 'UTC', {})", "catch_up", ["null", "''", "'ALL'"]),
+        *variants("cron_set('c', '* * * * *', 'a', 'x', {})", "timezone", ["null", "''", LONG]),
+        *variants("cron_set('c', '* * * * *', 'a', 'x', 'UTC', {})", "catch_up", ["null", "''", "'ALL'"]),
         ("cron_set('c', '* * * * *', 'a', 'x', p_max_attempts => 0)", "max_attempts"),
         ("cron_set('c', '* * * * *', 'a', 'x', p_is_declared => null)", "is_declared"),
-        *each(
+        *variants(
             "cron_set('c', '* * * * *', 'a', 'x', p_mark_at => {})", "mark_at", [*BAD_INSTANTS, IN_101_YEARS]
         ),
         ("cron_due(null)", "names"),
-        *each("cron_due('{{}}', {})", "limit", BAD_LIMITS),
-        *each("cron_due('{{}}', 1, {})", "now", BAD_INSTANTS),
-        *each("cron_tick({}, now(), now(), '{{}}', now() + interval '1 h')", "name", BAD_CRONS),
-        *each(
+        *variants("cron_due('{{}}', {})", "limit", BAD_LIMITS),
+        *variants("cron_due('{{}}', 1, {})", "now", BAD_INSTANTS),
+        *variants("cron_tick({}, now(), now(), '{{}}', now() + interval '1 h')", "name", BAD_CRONS),
+        *variants(
             "cron_tick('c', {}, now(), '{{}}', now() + interval '1 h')", "mark_at", ["null", *BAD_INSTANTS]
         ),
-        *each(
+        *variants(
             "cron_tick('c', now(), {}, '{{}}', now() + interval '1 h')",
             "until_at",
             ["null", "now() - interval '1 s'", *BAD_INSTANTS],
         ),
-        *each("cron_tick('c', now(), now(), '{{}}', {})", "next_at", ["null", "now()", *BAD_INSTANTS]),
-        *each(
+        *variants("cron_tick('c', now(), now(), '{{}}', {})", "next_at", ["null", "now()", *BAD_INSTANTS]),
+        *variants(
             "cron_tick('c', now() - interval '1 h', now(), {}, now() + interval '1 h')",
             "ticks",
             [
@@ -209,10 +209,10 @@ CALLS: dict[str, list[tuple[str, str]]] = {
             ],
         ),
         ("cron_tick('c', now(), now(), array_fill(now(), array[10001]), now() + interval '1 h')", "ticks"),
-        *each("cron_pause({})", "name", BAD_CRONS),
-        *each("cron_resume({})", "name", BAD_CRONS),
-        *each("cron_delete({})", "name", BAD_CRONS),
-        *each("cron_list({})", "limit", BAD_LIMITS),
+        *variants("cron_pause({})", "name", BAD_CRONS),
+        *variants("cron_resume({})", "name", BAD_CRONS),
+        *variants("cron_delete({})", "name", BAD_CRONS),
+        *variants("cron_list({})", "limit", BAD_LIMITS),
         ("cron_list(1, null)", "after"),
     ],
 }
@@ -220,7 +220,7 @@ CALLS: dict[str, list[tuple[str, str]]] = {
 
 @pytest.fixture
 def populated(queue: Session) -> Session:
-    """A queue in which there is something to spoil."""
+    """A queue with waiting, leased and buried messages."""
     queue.set("a", max_concurrency=5)
     queue.fill("a", 4)
     taken = queue.take(3)
@@ -229,14 +229,14 @@ def populated(queue: Session) -> Session:
     return queue
 
 
-def all_state(queue: Session) -> list[Any]:
+def rows_of_all_tables(queue: Session) -> list[Any]:
     tables = ("channel", "cron", "setting", "publication", "sleeper", "stage")
-    return [everything(queue), *(queue.rows(f"select t.* from {table} t order by 1") for table in tables)]
+    return [all_rows(queue), *(queue.rows(f"select t.* from {table} t order by 1") for table in tables)]
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_each_wrong_argument_is_named_and_nothing_changed(populated: Session, name: str) -> None:
-    before = all_state(populated)
+def test_an_invalid_argument_is_named_and_changes_nothing(populated: Session, name: str) -> None:
+    before = rows_of_all_tables(populated)
     faults = []
     for call, argument in CALLS[name]:
         shown = call if len(call) < 100 else call[:100] + "…"
@@ -246,23 +246,23 @@ def test_each_wrong_argument_is_named_and_nothing_changed(populated: Session, na
             if error.sqlstate != "LQ001":
                 faults.append(f"{shown}: {error.sqlstate} {error}")
             elif argument not in str(error.diag.message_primary).split(" must ")[0]:
-                faults.append(f"{shown}: names no {argument}: {error.diag.message_primary}")
+                faults.append(f"{shown}: the message does not name {argument}: {error.diag.message_primary}")
             elif not error.diag.message_hint or len(str(error)) > 2_000:
-                faults.append(f"{shown}: no help, or too much of it: {error}")
+                faults.append(f"{shown}: no hint, or too long: {error}")
         else:
-            faults.append(f"{shown}: accepted")
+            faults.append(f"{shown}: no error")
     assert not faults, "\n" + "\n".join(faults)
-    assert all_state(populated) == before
+    assert rows_of_all_tables(populated) == before
 
 
-def test_the_error_tells_argument_value_and_range(queue: Session) -> None:
+def test_the_error_names_the_argument_its_value_and_the_range(queue: Session) -> None:
     with pytest.raises(psycopg.Error) as raised:
         queue.run("select message_dequeue(1, 86400001)")
     message = str(raised.value.diag.message_primary)
     assert all(part in message for part in ("lease_ms", "86400001", "between 1 and 86400000"))
 
 
-def test_a_nul_cannot_even_be_sent(queue: Session) -> None:
+def test_a_nul_character_is_refused(queue: Session) -> None:
     for call in ("message_create(%s, 'x')", "channel_set(%s)", "message_create('a', 'x', p_key => %s)"):
         with pytest.raises(psycopg.DataError):
             queue.run(f"select {call}", "a\0b")
@@ -282,7 +282,7 @@ WRONG_TYPES = [
 ]
 
 
-def test_a_value_of_the_wrong_type_is_postgresqls_own_error(queue: Session) -> None:
+def test_a_value_of_the_wrong_type_raises_an_error_of_postgresql(queue: Session) -> None:
     for call in WRONG_TYPES:
         with pytest.raises(psycopg.Error) as raised:
             queue.run(f"select {call}")
@@ -317,14 +317,14 @@ LENIENT = [
 ]
 
 
-def test_what_is_optional_or_unknown_may_be_so(queue: Session) -> None:
+def test_null_for_optional_arguments_and_unknown_ids_are_accepted(queue: Session) -> None:
     for call in LENIENT:
         queue.run(f"select {call}")
     assert queue.problems() == []
 
 
 @pytest.mark.parametrize("level", ["REPEATABLE_READ", "SERIALIZABLE"])
-def test_what_needs_fresh_snapshots_says_so_at_other_isolation_levels(session: Open, level: str) -> None:
+def test_calls_that_need_read_committed_refuse_other_isolation_levels(session: Open, level: str) -> None:
     queue, strict = session(), session(autocommit=False)
     queue.fill("a", 2)
     leased = queue.lease()
@@ -359,7 +359,7 @@ def test_what_needs_fresh_snapshots_says_so_at_other_isolation_levels(session: O
     assert queue.complete([leased]) == ["completed"]
 
 
-def test_a_dequeue_in_a_read_only_transaction_is_refused_by_postgresql(session: Open) -> None:
+def test_a_read_only_transaction_is_refused(session: Open) -> None:
     queue = session(autocommit=False)
     queue.connection.read_only = True
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):

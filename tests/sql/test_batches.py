@@ -1,4 +1,4 @@
-"""A16: many messages in one call, each with its own outcome."""
+"""A16: many messages in one call, each with an outcome of its own."""
 
 import psycopg
 import pytest
@@ -6,13 +6,13 @@ import pytest
 from lonnymq.model.acknowledge import ACTIONS
 from tests.sql.conftest import Open
 from tests.sql.session import Reply, Session, ids_of
-from tests.sql.test_leases import ACKNOWLEDGEMENTS, everything
+from tests.sql.test_leases import ACKNOWLEDGEMENTS, all_rows
 
 SUCCESS = {**{action.name: action.done for action in ACTIONS}, "heartbeat": "extended"}
 
 
-def mixed(queue: Session, other: Session) -> list[Reply]:
-    """A good lease, a lost one, a cancelled one, a good one, a busy one, an unknown one."""
+def mixed_leases(queue: Session, other: Session) -> list[Reply]:
+    """Return six leases: a good one, a lost, a cancelled, a good, a busy and an unknown one."""
     queue.create_many(["a", "b", "c", "a", "b"])
     good, lost, cancelled, good_too, busy = sorted(queue.take(5), key=lambda one: one.message_id)
     lost = lost._replace(token=lost.token + 1)
@@ -24,7 +24,7 @@ def mixed(queue: Session, other: Session) -> list[Reply]:
 @pytest.mark.parametrize("name", ACKNOWLEDGEMENTS)
 def test_outcomes_come_in_the_order_given(session: Open, name: str) -> None:
     queue, other = session(), session(autocommit=False)
-    given = mixed(queue, other)
+    given = mixed_leases(queue, other)
     expected = [SUCCESS[name], "lease_lost", "cancelled", SUCCESS[name], "busy", "lease_lost"]
     assert ACKNOWLEDGEMENTS[name](queue, given[::-1] if name == "defer" else given) == (
         expected[::-1] if name == "defer" else expected
@@ -38,34 +38,34 @@ def test_a_repeated_id_is_refused_and_nothing_changed(queue: Session, name: str)
     queue.run('select queue_set(\'{"history": "full"}\')')
     queue.create_many(["a", "a", "b"], max_attempts=[None, 1, None])
     taken = queue.take(3)
-    before = everything(queue)
+    before = all_rows(queue)
     with pytest.raises(psycopg.Error) as raised:
         ACKNOWLEDGEMENTS[name](queue, [*taken, taken[1]])
     assert raised.value.sqlstate == "LQ001"
     assert "ids" in str(raised.value)
-    assert everything(queue) == before
+    assert all_rows(queue) == before
     assert ACKNOWLEDGEMENTS[name](queue, taken)
 
 
-def test_a_repeated_id_is_extended_once_and_harmless(queue: Session) -> None:
+def test_a_heartbeat_accepts_a_repeated_id(queue: Session) -> None:
     queue.create("a")
     leased = queue.lease()
     assert queue.heartbeat([leased, leased]) == ["extended", "extended"]
 
 
 @pytest.mark.parametrize("name", ACKNOWLEDGEMENTS)
-def test_nothing_given_is_nothing_done(queue: Session, name: str) -> None:
+def test_acknowledging_no_messages_does_nothing(queue: Session, name: str) -> None:
     assert ACKNOWLEDGEMENTS[name](queue, []) == []
 
 
 @pytest.mark.parametrize("name", ACKNOWLEDGEMENTS)
-def test_a_batch_over_many_channels(queue: Session, name: str) -> None:
+def test_one_call_acknowledges_messages_of_many_channels(queue: Session, name: str) -> None:
     queue.create_many([f"c{n % 50}" for n in range(400)])
     taken = queue.take(400)
     assert ACKNOWLEDGEMENTS[name](queue, taken) == [SUCCESS[name]] * 400
 
 
-def test_many_are_created_in_the_order_given_each_as_asked(queue: Session) -> None:
+def test_create_many_keeps_the_order_and_the_options_of_each_message(queue: Session) -> None:
     made = queue.create_many(
         ["a", "b", "a", "a"],
         [b"1", b"2", b"3", b""],
@@ -89,11 +89,11 @@ def test_many_are_created_in_the_order_given_each_as_asked(queue: Session) -> No
     ]
 
 
-def test_nothing_is_created_from_nothing(queue: Session) -> None:
+def test_create_many_accepts_no_messages(queue: Session) -> None:
     assert queue.create_many([]) == []
 
 
-def test_a_hundred_thousand_is_the_most_in_one_call(queue: Session) -> None:
+def test_create_many_refuses_more_than_100_000_messages(queue: Session) -> None:
     with pytest.raises(psycopg.Error) as raised:
         queue.run(
             "select message_create_many("
@@ -103,12 +103,12 @@ def test_a_hundred_thousand_is_the_most_in_one_call(queue: Session) -> None:
     assert "100000" in str(raised.value)
 
 
-def test_one_wake_per_channel_is_written_for_many_messages(queue: Session) -> None:
+def test_create_many_writes_one_wake_per_channel(queue: Session) -> None:
     queue.create_many(["a", "b"] * 500)
     assert queue.ask("select count(*) from wake") == 2
 
 
-def test_a_reply_holds_each_message_once(queue: Session) -> None:
+def test_no_message_is_leased_twice(queue: Session) -> None:
     queue.create_many([f"c{n % 7}" for n in range(1_000)])
     found = ids_of(queue.take(1_000))
     assert len(found) == len(set(found)) == 1_000

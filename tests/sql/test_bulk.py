@@ -1,4 +1,4 @@
-"""A17: stage by COPY, then publish in one transaction, once."""
+"""A17: stage by COPY, then publish once, in one transaction."""
 
 import uuid
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import pytest
 from tests.sql.conftest import Open
 from tests.sql.session import Session, ids_of
 
-# Of a message, and where the stage has it.
+# The fields of a message, and their columns in the stage.
 ARRAYS = {
     "content": "contents",
     "dequeue_at": "dequeue_ats",
@@ -24,7 +24,7 @@ ARRAYS = {
 def stage(
     queue: Session, publication: str, rows: Sequence[dict[str, Any]], part: uuid.UUID | None = None
 ) -> uuid.UUID:
-    """Copy messages into one part of a publication, in this order, each as a row."""
+    """Copy messages into one part of a publication, in this order, one row each."""
     part = part or uuid.uuid4()
     copying = f"copy stage (publication, part, ordinal, channel, {', '.join(ARRAYS.values())}) from stdin"
     with queue.connection.cursor().copy(copying.encode()) as copy:
@@ -50,19 +50,19 @@ def test_nothing_staged_is_visible_until_it_is_published(queue: Session) -> None
     assert queue.ask("select count(*) from stage") == 0
 
 
-def test_publishing_again_does_nothing_and_repeats_the_answer(queue: Session) -> None:
+def test_publishing_again_changes_nothing_and_returns_the_same_counts(queue: Session) -> None:
     part = stage(queue, "p", [{"key": "k"}, {"key": "k"}, {}])
     assert publish(queue, "p", {part: 3}) == ("published", 2, 1)
     assert publish(queue, "p", {part: 3}) == ("already_published", 2, 1)
     assert len(queue.drain()) == 2
 
 
-def test_a_publication_of_no_messages_is_published_too(queue: Session) -> None:
+def test_a_publication_without_messages_can_be_published(queue: Session) -> None:
     assert publish(queue, "p", {uuid.uuid4(): 0}) == ("published", 0, 0)
     assert publish(queue, "p", {uuid.uuid4(): 0}) == ("already_published", 0, 0)
 
 
-def test_a_publication_without_any_part_is_refused(queue: Session) -> None:
+def test_a_publication_without_parts_is_refused(queue: Session) -> None:
     for call in ("message_publish('p', '{}', '{}')", "stream_publish('s', 0, '{}', '{}')"):
         with pytest.raises(psycopg.Error, match="parts must be at least one part, got none") as raised:
             queue.run(f"select {call}")
@@ -70,7 +70,7 @@ def test_a_publication_without_any_part_is_refused(queue: Session) -> None:
     assert queue.ask("select count(*) from publication") == queue.ask("select count(*) from stream") == 0
 
 
-def test_a_part_that_lost_rows_is_an_error_and_nothing_is_created(queue: Session) -> None:
+def test_an_incomplete_part_is_an_error_and_creates_nothing(queue: Session) -> None:
     whole, short = stage(queue, "p", [{}] * 3), stage(queue, "p", [{}] * 2)
     with pytest.raises(psycopg.Error) as raised:
         publish(queue, "p", {whole: 3, short: 5})
@@ -86,8 +86,8 @@ def test_a_part_that_was_never_staged_is_an_error(queue: Session) -> None:
     assert raised.value.sqlstate == "LQ005"
 
 
-def test_a_part_that_is_not_named_is_left_out(queue: Session) -> None:
-    """The attempt of a task that failed half-way and was repeated under another part."""
+def test_a_part_that_is_not_listed_is_not_published(queue: Session) -> None:
+    """As when a task fails halfway and is repeated with another part."""
     stage(queue, "p", [{"content": b"failed"}])
     good = stage(queue, "p", [{"content": b"good"}])
     assert publish(queue, "p", {good: 1}) == ("published", 1, 0)
@@ -110,7 +110,7 @@ BAD_ROWS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_one_bad_row_creates_nothing(queue: Session) -> None:
+def test_one_invalid_row_creates_nothing(queue: Session) -> None:
     for number, (row, argument) in enumerate(BAD_ROWS):
         part = stage(queue, f"p{number}", [{}, row, {}])
         with pytest.raises(psycopg.Error) as raised:
@@ -121,7 +121,7 @@ def test_one_bad_row_creates_nothing(queue: Session) -> None:
     assert queue.ask("select count(*) from publication") == 0
 
 
-def test_content_above_the_queues_cap_creates_nothing(queue: Session) -> None:
+def test_a_content_above_max_content_bytes_creates_nothing(queue: Session) -> None:
     queue.run("select queue_set('{\"max_content_bytes\": 10}')")
     part = stage(queue, "p", [{"content": b"x" * 11}])
     with pytest.raises(psycopg.Error) as raised:
@@ -130,7 +130,7 @@ def test_content_above_the_queues_cap_creates_nothing(queue: Session) -> None:
     assert "content" in str(raised.value)
 
 
-def test_a_part_named_twice_is_an_error(queue: Session) -> None:
+def test_a_part_that_is_listed_twice_is_an_error(queue: Session) -> None:
     part = stage(queue, "p", [{}])
     with pytest.raises(psycopg.Error) as raised:
         queue.run("select message_publish('p', %s, %s)", [part, part], [1, 1])
@@ -139,7 +139,7 @@ def test_a_part_named_twice_is_an_error(queue: Session) -> None:
     assert queue.ask("select count(*) from message") == 0
 
 
-def test_the_order_is_that_of_the_parts_given_and_the_ordinals_in_them(queue: Session) -> None:
+def test_messages_are_created_in_the_order_of_parts_and_ordinals(queue: Session) -> None:
     second = stage(queue, "p", [{"content": b"3"}, {"content": b"4"}])
     first = stage(queue, "p", [{"content": b"1"}, {"content": b"2"}])
     publish(queue, "p", {first: 2, second: 2})
@@ -153,11 +153,11 @@ def test_keys_do_not_change_the_order(queue: Session) -> None:
     assert [one.content for one in queue.drain()] == [b"0", b"1", b"2", b"3", b"4", b"5"]
 
 
-def test_the_order_does_not_depend_on_the_plan(queue: Session) -> None:
-    """Many channels and few rows: a join that reads the channels first would forget the order."""
+def test_the_order_does_not_depend_on_the_query_plan(queue: Session) -> None:
+    """With many channels and few rows, a join that reads the channels first would lose the order."""
     queue.run("select channel_set('c' || n, '{}') from generate_series(1, 3000) n")
     while queue.ask("select count(*) from wake"):
-        queue.look()
+        queue.dequeue_once()
     queue.run("analyze channel; analyze stage")
     rows = [{"channel": f"c{n % 5 + 1}", "content": b"%d" % n} for n in range(50)]
     part = stage(queue, "p", rows)
@@ -192,7 +192,7 @@ def test_ordinals_may_be_any_numbers(queue: Session, ordinals: tuple[int, ...]) 
         assert [content for (content,) in found] == sorted(content for (content,) in found)
 
 
-def test_times_and_limits_of_staged_rows_are_kept(queue: Session) -> None:
+def test_staged_messages_keep_their_times_and_limits(queue: Session) -> None:
     rows: list[dict[str, Any]] = [
         {"content": b"later", "delay_ms": 3_600_000},
         {"content": b"now", "max_attempts": 7},
@@ -219,21 +219,21 @@ def test_live_keys_are_counted_as_duplicates(queue: Session) -> None:
     ]
 
 
-def test_duplicates_are_told_from_messages_that_others_create_meanwhile(session: Open) -> None:
-    """The counts stay right although another session creates in the same millisecond."""
+def test_messages_created_meanwhile_are_not_counted_as_duplicates(session: Open) -> None:
+    """The counts are right although another session creates a message in the same millisecond."""
     queue, other = session(), session()
     queue.create("a", key="k")
     part = stage(queue, "p", [{"key": "k"}, {"key": "n"}])
     with queue.connection.transaction():
         now = queue.ask("select floor(extract(epoch from now()) * 1000)::bigint")
         made = other.create("a")
-        # As if it had begun in that very millisecond and drawn its id during the publication.
+        # As if it had started in that millisecond and got its id during the publication.
         other.run("update message set id = %s, created_at = %s where id = %s", made + 50, now, made)
         assert publish(queue, "p", {part: 2}) == ("published", 1, 1)
     assert len(queue.drain()) == 3
 
 
-def test_a_channel_may_be_first_used_by_a_create_and_a_bulk_load(queue: Session) -> None:
+def test_a_create_and_a_bulk_load_may_both_be_the_first_in_a_channel(queue: Session) -> None:
     made = queue.create("a")
     part = stage(queue, "p", [{}, {"channel": "b"}])
     publish(queue, "p", {part: 2})
@@ -243,7 +243,7 @@ def test_a_channel_may_be_first_used_by_a_create_and_a_bulk_load(queue: Session)
     assert queue.ask("select count(*) from turn") == 2
 
 
-def test_a_bulk_load_is_fair_at_once(queue: Session) -> None:
+def test_a_bulk_load_takes_turns_with_others_at_once(queue: Session) -> None:
     part = stage(queue, "p", [{"channel": "big"}] * 3_000 + [{"channel": f"s{n % 5}"} for n in range(25)])
     publish(queue, "p", {part: 3_025})
     single = queue.create("late")
@@ -252,7 +252,7 @@ def test_a_bulk_load_is_fair_at_once(queue: Session) -> None:
     assert len([one for one in seen if one.channel.startswith("s")]) == 25
 
 
-def test_a_bulk_load_does_not_stand_in_front_of_an_urgent_message(queue: Session) -> None:
+def test_a_bulk_load_does_not_go_ahead_of_an_urgent_message(queue: Session) -> None:
     part = stage(queue, "p", [{"channel": f"bulk{n}"} for n in range(1_000)])
     publish(queue, "p", {part: 1_000})
     urgent = queue.create("other", dequeue_at=-1)
@@ -272,7 +272,7 @@ def test_publishing_while_workers_work_loses_nothing(session: Open) -> None:
     assert queue.ask("select count(*) from message") == 0
 
 
-def test_an_open_publisher_makes_nobody_wait(session: Open) -> None:
+def test_an_uncommitted_publication_blocks_no_other_call(session: Open) -> None:
     queue, other = session(autocommit=False), session()
     part = stage(queue, "p", [{}] * 5)
     publish(queue, "p", {part: 5})
@@ -283,7 +283,7 @@ def test_an_open_publisher_makes_nobody_wait(session: Open) -> None:
     assert len(other.drain()) == 5
 
 
-def test_a_publication_rolled_back_can_be_published_again(queue: Session) -> None:
+def test_a_publication_that_was_rolled_back_can_be_published_again(queue: Session) -> None:
     part = stage(queue, "p", [{}] * 2)
     with queue.connection.transaction(force_rollback=True):
         assert publish(queue, "p", {part: 2}) == ("published", 2, 0)
@@ -291,7 +291,7 @@ def test_a_publication_rolled_back_can_be_published_again(queue: Session) -> Non
     assert len(queue.drain()) == 2
 
 
-def test_prune_forgets_old_rows_and_leftovers_of_published_ones(queue: Session) -> None:
+def test_prune_deletes_old_rows_and_leftovers_of_published_loads(queue: Session) -> None:
     part = stage(queue, "done", [{}])
     publish(queue, "done", {part: 1})
     stage(queue, "done", [{}] * 2)
@@ -319,7 +319,7 @@ def stage_row(
         copy.write_row(("p", part, ordinal, channel, *arrays.values()))
 
 
-def test_a_row_may_have_many_messages_each_with_its_own_time_key_and_limit(queue: Session) -> None:
+def test_each_message_of_a_row_has_its_own_time_key_and_limit(queue: Session) -> None:
     part = uuid.uuid4()
     live = queue.create("a", b"live", key="k")
     stage_row(
@@ -346,8 +346,8 @@ def test_a_row_may_have_many_messages_each_with_its_own_time_key_and_limit(queue
     assert queue.rows("select convert_from(content, 'utf8') from message_status") == [("1",)]
 
 
-def test_rows_of_many_channels_keep_the_order_of_each(queue: Session) -> None:
-    """Rows come in no order, and each ordinal has rows of several channels in two parts."""
+def test_rows_of_many_channels_keep_the_order_within_each_channel(queue: Session) -> None:
+    """The rows are in random order, and each ordinal has rows of several channels in two parts."""
     parts = {uuid.uuid4(): 40, uuid.uuid4(): 40}
     rows = [(place, ordinal, f"c{n}") for place in range(2) for ordinal in range(5) for n in range(4)]
     for place, ordinal, channel in sorted(rows, key=lambda row: hash(row)):
@@ -362,7 +362,7 @@ def test_rows_of_many_channels_keep_the_order_of_each(queue: Session) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arrays", "words"),
+    ("arrays", "message"),
     [
         ({"contents": [b"x", None]}, "stage_contents_are_a_list_without_null"),
         ({"contents": []}, "stage_contents_are_a_list_without_null"),
@@ -374,14 +374,14 @@ def test_rows_of_many_channels_keep_the_order_of_each(queue: Session) -> None:
         ({"contents": None}, "contents"),
     ],
 )
-def test_a_row_that_does_not_fit_together_is_not_staged(
-    queue: Session, arrays: dict[str, Any], words: str
+def test_a_row_with_inconsistent_arrays_is_not_staged(
+    queue: Session, arrays: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(psycopg.IntegrityError, match=words):
+    with pytest.raises(psycopg.IntegrityError, match=message):
         stage_row(queue, uuid.uuid4(), 0, "a", **arrays)
 
 
-def test_the_cap_of_content_is_for_each_message_of_a_row(queue: Session) -> None:
+def test_max_content_bytes_applies_to_each_message_of_a_row(queue: Session) -> None:
     queue.run("select queue_set('{\"max_content_bytes\": 10}')")
     part = uuid.uuid4()
     stage_row(queue, part, 0, "a", contents=[b"x" * 10] * 500)
@@ -396,7 +396,7 @@ def test_the_cap_of_content_is_for_each_message_of_a_row(queue: Session) -> None
     assert {one.content for one in queue.drain()} == {b"x" * 10}
 
 
-def test_discarding_tells_how_many_messages_there_were(queue: Session) -> None:
+def test_discarding_returns_the_number_of_messages(queue: Session) -> None:
     part = uuid.uuid4()
     stage_row(queue, part, 0, "a", contents=[b"x"] * 3)
     stage_row(queue, part, 0, "b", contents=[b"y"] * 2000)
@@ -405,8 +405,8 @@ def test_discarding_tells_how_many_messages_there_were(queue: Session) -> None:
     assert queue.ask("select count(*) from stage") == 0
 
 
-def test_what_is_discarded_while_it_is_published_is_not_published(session: Open) -> None:
-    """The load waits for a key; its rows have been read by then, and are gone when it goes on."""
+def test_a_part_discarded_during_the_publication_fails_it(session: Open) -> None:
+    """The publication waits for a key after it has read its rows, which are deleted when it continues."""
     queue, holder, other = session(), session(autocommit=False), session()
     part = stage(queue, "p", [{"key": "k"}, {}, {}])
     holder.create("a", key="k")
@@ -423,13 +423,13 @@ def test_what_is_discarded_while_it_is_published_is_not_published(session: Open)
     assert queue.ask("select count(*) from publication") == 0
 
 
-def test_content_that_was_compressed_elsewhere_is_measured_as_it_is(queue: Session) -> None:
+def test_compressed_content_is_measured_uncompressed(queue: Session) -> None:
     queue.run("select queue_set('{\"max_content_bytes\": 100000}')")
-    queue.run("create temporary table elsewhere as select array[repeat('x', 200000)::bytea] as contents")
+    queue.run("create temporary table compressed as select array[repeat('x', 200000)::bytea] as contents")
     part = uuid.uuid4()
     queue.run(
         "insert into stage (publication, part, ordinal, channel, contents)"
-        " select 'p', %s, 0, 'a', contents from elsewhere",
+        " select 'p', %s, 0, 'a', contents from compressed",
         part,
     )
     assert queue.ask("select pg_column_size(contents) from stage") < 100_000
@@ -437,8 +437,8 @@ def test_content_that_was_compressed_elsewhere_is_measured_as_it_is(queue: Sessi
         publish(queue, "p", {part: 1})
 
 
-def test_two_names_of_one_id_are_counted_each(queue: Session) -> None:
-    """Ids are a hash of the name: here, one that is always the same."""
+def test_two_channels_with_the_same_id_are_counted_separately(queue: Session) -> None:
+    """Ids are hashes of names; here all names have the same hash."""
     queue.run(
         "create or replace function channel_id(p_salt bytea, p_channel text) returns bigint"
         " language sql stable as 'select 7::bigint'"

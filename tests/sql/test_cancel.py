@@ -19,7 +19,7 @@ def test_a_waiting_message_is_cancelled(queue: Session) -> None:
 
 def test_a_scheduled_message_is_cancelled(queue: Session) -> None:
     made = queue.create("a", delay_ms=60_000)
-    queue.look()
+    queue.dequeue_once()
     assert queue.cancel(made) == ["cancelled"]
     assert queue.ask("select count(*) from message") == 0
 
@@ -30,11 +30,11 @@ def test_a_message_can_be_cancelled_once(queue: Session) -> None:
     assert queue.cancel(made) == ["unknown"]
 
 
-def test_nothing_given_is_nothing_done(queue: Session) -> None:
+def test_cancelling_no_messages_does_nothing(queue: Session) -> None:
     assert queue.cancel() == []
 
 
-def test_by_key(queue: Session) -> None:
+def test_a_message_is_cancelled_by_its_key(queue: Session) -> None:
     made = queue.create("a", key="k")
     queue.create("b", key="k")
     assert cancel_key(queue, "a", "other") == (None, "unknown")
@@ -44,7 +44,7 @@ def test_by_key(queue: Session) -> None:
     assert [one.channel for one in queue.drain()] == ["b"]
 
 
-def test_a_leased_message_is_cancelled_and_its_worker_learns_it(queue: Session) -> None:
+def test_the_worker_of_a_cancelled_message_is_told(queue: Session) -> None:
     made = queue.create("a")
     leased = queue.lease()
     assert queue.cancel(made) == ["cancelled"]
@@ -65,7 +65,7 @@ def test_any_acknowledgement_ends_a_cancelled_messages_lease(queue: Session, end
     assert queue.ask("select count(*) from dead") == (ending == "message_bury")
 
 
-def test_an_expired_lease_of_a_cancelled_message_just_ends(queue: Session) -> None:
+def test_an_expired_lease_of_a_cancelled_message_brings_nothing_back(queue: Session) -> None:
     made = queue.create("a", max_attempts=1)
     leased = queue.lease()
     queue.cancel(made)
@@ -75,7 +75,7 @@ def test_an_expired_lease_of_a_cancelled_message_just_ends(queue: Session) -> No
     assert queue.ask("select count(*) from dead") == 0
 
 
-def test_a_message_that_another_transaction_holds_is_busy(session: Open) -> None:
+def test_a_message_that_another_transaction_has_locked_is_busy(session: Open) -> None:
     queue, other = session(), session(autocommit=False)
     queue.run("set lock_timeout = '50ms'")
     made = queue.fill("a", 2, keys=["k", None])
@@ -86,8 +86,8 @@ def test_a_message_that_another_transaction_holds_is_busy(session: Open) -> None
     assert queue.cancel(made[0]) == ["cancelled"]
 
 
-def test_cancelled_in_an_open_transaction_and_leased_meanwhile(session: Open) -> None:
-    """Rule 7: leaves a lease without a message, which is legal."""
+def test_a_message_can_be_leased_before_its_cancellation_commits(session: Open) -> None:
+    """Rule 7: this leaves a lease without a message, which is a valid state."""
     queue, worker = session(autocommit=False), session()
     worker.run("set lock_timeout = '50ms'")
     made = worker.fill("a", 2)
@@ -103,7 +103,7 @@ def test_cancelled_in_an_open_transaction_and_leased_meanwhile(session: Open) ->
     assert worker.ask("select count(*) from lease") == 0
 
 
-def test_a_cancel_that_is_rolled_back_loses_nothing(session: Open) -> None:
+def test_a_cancellation_that_is_rolled_back_loses_nothing(session: Open) -> None:
     queue, worker = session(autocommit=False), session()
     made = worker.fill("a", 3)
     queue.cancel(made[1])

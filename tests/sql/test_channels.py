@@ -26,9 +26,9 @@ def policy(queue: Session, channel: str = "a") -> tuple[object, ...]:
 DEFAULTS = (None, None, 1, 1, None, None, False)
 
 
-def test_a_channel_is_made_on_first_use(queue: Session) -> None:
+def test_a_channel_is_created_on_first_use(queue: Session) -> None:
     queue.create("a")
-    queue.look()
+    queue.dequeue_once()
     assert policy(queue) == DEFAULTS
 
 
@@ -39,7 +39,7 @@ def test_a_policy_set_before_first_use_holds(queue: Session) -> None:
     assert len(queue.take(3)) == 1
 
 
-def test_a_policy_changes_only_what_it_names_and_null_is_the_default(queue: Session) -> None:
+def test_channel_set_changes_only_given_fields_and_null_is_the_default(queue: Session) -> None:
     everything = {
         "max_concurrency": 2,
         "release_interval_ms": 3,
@@ -104,7 +104,7 @@ def test_a_change_takes_effect_on_the_next_dequeue_of_any_session(session: Open)
     queue.fill("a", 10)
     assert len(worker.take(2)) == 2
     queue.set("a", max_concurrency=2)
-    assert worker.look()[0].outcome != "leased"
+    assert worker.dequeue_once()[0].outcome != "leased"
     queue.set("a", max_concurrency=3)
     assert len(worker.take(5)) == 1
 
@@ -122,7 +122,7 @@ def test_setting_a_channel_that_another_transaction_sets_is_busy(session: Open) 
     assert policy(queue)[3] == 3
 
 
-def test_creating_goes_on_while_a_policy_is_being_set(session: Open) -> None:
+def test_an_uncommitted_policy_does_not_block_creates_and_dequeues(session: Open) -> None:
     queue, other = session(), session(autocommit=False)
     queue.run("set lock_timeout = '50ms'")
     queue.fill("a", 3)
@@ -151,7 +151,7 @@ def test_an_empty_channel_is_deleted_with_its_policy(queue: Session) -> None:
         assert queue.ask(f"select count(*) from {table}") == 0
 
 
-def test_a_channel_with_a_policy_only_is_deleted(queue: Session) -> None:
+def test_a_channel_that_has_only_a_policy_is_deleted(queue: Session) -> None:
     queue.set("a", max_concurrency=1)
     assert delete(queue) == "deleted"
 
@@ -161,7 +161,7 @@ def test_a_channel_with_a_message_is_not_deleted(queue: Session, options: dict[s
     queue.set("a", weight=2)
     queue.create("a", **options)
     assert delete(queue) == "not_empty"
-    queue.look()
+    queue.dequeue_once()
     assert delete(queue) == "not_empty"
 
 
@@ -187,8 +187,8 @@ def test_a_deleted_channel_can_be_used_again(queue: Session) -> None:
     assert policy(queue) == DEFAULTS
 
 
-def test_a_deleted_channel_serves_earlier_times_again(queue: Session) -> None:
-    """Its mark is gone with it."""
+def test_a_recreated_channel_releases_messages_with_earlier_times(queue: Session) -> None:
+    """Its mark was deleted with it."""
     queue.create("a", dequeue_at=1_000)
     queue.drain()
     delete(queue)
@@ -204,7 +204,7 @@ def test_dead_letters_outlive_their_channel(queue: Session) -> None:
 
 
 @pytest.mark.parametrize("is_known", [False, True])
-def test_a_message_created_while_its_channel_is_deleted_makes_it_anew(session: Open, is_known: bool) -> None:
+def test_a_message_created_during_a_delete_recreates_the_channel(session: Open, is_known: bool) -> None:
     queue, producer = session(), session(autocommit=False)
     queue.run("set lock_timeout = '50ms'")
     queue.set("a", weight=2)
@@ -219,19 +219,19 @@ def test_a_message_created_while_its_channel_is_deleted_makes_it_anew(session: O
     assert [(one.channel, one.message_id) for one in drained] == [("a", one) for one in made]
 
 
-def test_a_message_created_before_an_open_delete_commits_is_not_lost(session: Open) -> None:
+def test_a_message_created_before_the_delete_commits_is_not_lost(session: Open) -> None:
     queue, deleter = session(), session(autocommit=False)
     queue.run("set lock_timeout = '50ms'")
     queue.create("a")
     queue.drain()
     assert delete(deleter) == "deleted"
     made = queue.create("a")
-    queue.look()
+    queue.dequeue_once()
     deleter.connection.commit()
     assert ids_of(queue.take(1)) == [made]
 
 
-def test_a_channel_whose_turn_is_taken_is_busy(session: Open) -> None:
+def test_deleting_a_channel_whose_turn_is_locked_is_busy(session: Open) -> None:
     queue, worker = session(), session(autocommit=False)
     queue.run("set lock_timeout = '50ms'")
     queue.fill("a", 2)
@@ -245,7 +245,7 @@ def test_a_channel_whose_turn_is_taken_is_busy(session: Open) -> None:
     queue.drain()
 
 
-def test_two_deletes_at_once(session: Open) -> None:
+def test_the_second_of_two_concurrent_deletes_is_busy(session: Open) -> None:
     first, second = session(autocommit=False), session()
     second.set("a", weight=2)
     assert delete(first) == "deleted"
@@ -254,7 +254,7 @@ def test_two_deletes_at_once(session: Open) -> None:
     assert delete(second) == "unknown"
 
 
-def test_completions_still_open_keep_a_channel(session: Open) -> None:
+def test_a_channel_with_uncommitted_completions_is_not_deleted(session: Open) -> None:
     queue, worker = session(), session(autocommit=False)
     queue.create("a")
     leased = queue.lease()
@@ -265,11 +265,11 @@ def test_completions_still_open_keep_a_channel(session: Open) -> None:
 
 
 @pytest.mark.broken_on_purpose
-def test_two_names_with_one_id_are_kept_apart(queue: Session) -> None:
-    """Rule 8: a collision is quarantined, never raised inside dequeue."""
+def test_two_channels_with_the_same_id_keep_their_own_names(queue: Session) -> None:
+    """Rule 8: a collision never makes a dequeue fail; only channel_set reports it."""
     queue.create("a", b"of a")
     queue.drain()
-    queue.run("update channel set name = 'b'")  # as if the hashes of a and b were the same
+    queue.run("update channel set name = 'b'")  # as if a and b had the same hash
     made = queue.create("a", b"of a")
     (leased,) = queue.take(1)
     assert (leased.message_id, leased.channel, leased.content) == (made, "a", b"of a")
@@ -293,7 +293,7 @@ NAMES = [
 ]
 
 
-def test_any_printable_name_is_a_channel(queue: Session) -> None:
+def test_any_printable_name_is_a_valid_channel_name(queue: Session) -> None:
     for name in NAMES:
         queue.set(name, weight=2)
         queue.create(name)

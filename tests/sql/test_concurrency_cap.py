@@ -1,4 +1,4 @@
-"""A8: max_concurrency, exact, whatever happens to the leases."""
+"""A8: max_concurrency is exact, whatever happens to the leases."""
 
 from collections.abc import Callable
 
@@ -30,40 +30,40 @@ ENDINGS: dict[str, End] = {
 }
 
 
-def capped(queue: Session, cap: int, messages: int = 20) -> None:
+def fill_capped_channel(queue: Session, cap: int, messages: int = 20) -> None:
     queue.set("a", max_concurrency=cap)
     queue.fill("a", messages, keys=[f"k{n}" for n in range(messages)])
 
 
-def leased(queue: Session) -> int:
+def count_leases(queue: Session) -> int:
     count: int = queue.ask("select count(*) from lease")
     return count
 
 
 @pytest.mark.parametrize("limit", [1, 3, 4, 10, 500])
 def test_a_cap_is_exact_at_every_limit(queue: Session, limit: int) -> None:
-    capped(queue, 4)
+    fill_capped_channel(queue, 4)
     found: list[Reply] = []
     while replies := queue.dequeue(limit):
         found += replies
     assert len(found) == 4
-    assert leased(queue) == 4
+    assert count_leases(queue) == 4
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_whatever_ends_a_lease_makes_room_for_exactly_one_more(queue: Session, ending: str) -> None:
-    capped(queue, 3)
+def test_every_end_of_a_lease_allows_exactly_one_more(queue: Session, ending: str) -> None:
+    fill_capped_channel(queue, 3)
     taken = queue.take(10)
     assert len(taken) == 3
     assert queue.take(10) == []
     ENDINGS[ending](queue, taken[:2])
     assert len(queue.take(10)) == 2
-    assert leased(queue) == 3
+    assert count_leases(queue) == 3
     assert queue.take(10) == []
 
 
 def test_a_capped_channel_drains_completely(queue: Session) -> None:
-    capped(queue, 3, messages=50)
+    fill_capped_channel(queue, 3, messages=50)
     assert len(queue.drain(limit=10)) == 50
 
 
@@ -75,7 +75,7 @@ def test_a_cap_of_one_serialises_a_channel_in_order(queue: Session) -> None:
 
 def test_several_sessions_share_one_cap(session: Open) -> None:
     sessions = [session() for _ in range(4)]
-    capped(sessions[0], 5)
+    fill_capped_channel(sessions[0], 5)
     found = [one for session in sessions for one in session.dequeue(3)]
     assert len(found) == 5
 
@@ -89,81 +89,81 @@ def test_a_cap_set_while_messages_are_leased_counts_them(queue: Session) -> None
     assert queue.take(10) == []
     queue.complete(taken[2:3])
     assert len(queue.take(10)) == 1
-    assert leased(queue) == 4
+    assert count_leases(queue) == 4
 
 
-def test_a_cap_set_before_the_first_use_holds(queue: Session) -> None:
-    capped(queue, 2)
+def test_a_cap_that_is_set_before_the_first_use_holds(queue: Session) -> None:
+    fill_capped_channel(queue, 2)
     assert len(queue.take(10)) == 2
 
 
-def test_a_lowered_cap_lets_leases_run_out_first(queue: Session) -> None:
-    capped(queue, 5)
+def test_a_lowered_cap_waits_for_leases_to_end(queue: Session) -> None:
+    fill_capped_channel(queue, 5)
     taken = queue.take(10)
     queue.set("a", max_concurrency=2)
     queue.complete(taken[:3])
     assert queue.take(10) == []
     queue.complete(taken[3:4])
     assert len(queue.take(10)) == 1
-    assert leased(queue) == 2
+    assert count_leases(queue) == 2
 
 
-def test_a_raised_cap_makes_room_at_once(queue: Session) -> None:
-    capped(queue, 2)
+def test_a_raised_cap_takes_effect_at_once(queue: Session) -> None:
+    fill_capped_channel(queue, 2)
     queue.take(10)
     queue.set("a", max_concurrency=5)
     assert len(queue.take(10)) == 3
 
 
-def test_a_removed_cap_makes_room_for_all(queue: Session) -> None:
-    capped(queue, 2)
+def test_a_removed_cap_releases_all_messages(queue: Session) -> None:
+    fill_capped_channel(queue, 2)
     queue.take(10)
     queue.set("a", max_concurrency=None)
     assert len(queue.take(30)) == 18
 
 
 def test_a_cap_removed_and_set_again_counts_everything_leased(queue: Session) -> None:
-    capped(queue, 2)
+    fill_capped_channel(queue, 2)
     first = queue.take(10)
     queue.set("a", max_concurrency=None)
     second = queue.take(3)
     queue.set("a", max_concurrency=4)
-    assert leased(queue) == 5
+    assert count_leases(queue) == 5
     assert queue.take(10) == []
     queue.complete([first[0], second[0]])
     assert len(queue.take(10)) == 1
-    assert leased(queue) == 4
+    assert count_leases(queue) == 4
 
 
-def test_completions_of_before_the_cap_that_commit_after_it_make_room(session: Open) -> None:
-    """Completers that are open while a cap is set and a dequeue has seen it: their room must not be lost."""
+def test_completions_from_before_the_cap_that_commit_later_free_it(session: Open) -> None:
+    """They are uncommitted while the cap is set and a dequeue has seen it; they must still free the cap."""
     queue, completer = session(), session(autocommit=False)
     queue.fill("a", 10)
     taken = queue.take(3)
     completer.complete(taken)
     queue.set("a", max_concurrency=3)
-    assert queue.look(10)[0].outcome != "leased"
+    assert queue.dequeue_once(10)[0].outcome != "leased"
     completer.connection.commit()
     assert len(queue.dequeue(10)) == 3
-    assert leased(queue) == 3
+    assert count_leases(queue) == 3
 
 
 @pytest.mark.parametrize("ending", ["defer", "bury", "give_back"])
-def test_other_endings_of_before_the_cap_make_room_too(session: Open, ending: str) -> None:
+def test_other_acknowledgements_from_before_the_cap_free_it_too(session: Open, ending: str) -> None:
     queue, other = session(), session(autocommit=False)
     queue.fill("a", 10)
     taken = queue.take(2)
     ENDINGS[ending](other, taken)
     queue.set("a", max_concurrency=2)
-    assert queue.look(10)[0].outcome != "leased"
+    assert queue.dequeue_once(10)[0].outcome != "leased"
     other.connection.commit()
     assert len(queue.take(10)) == 2
-    assert leased(queue) == 2
+    assert count_leases(queue) == 2
 
 
-def test_an_open_completer_still_occupies_its_place(session: Open) -> None:
+def test_an_uncommitted_completion_still_counts_towards_the_cap(session: Open) -> None:
     queue, completer = session(), session(autocommit=False)
-    capped(queue, 2)
+    fill_capped_channel(queue, 2)
     taken = queue.take(2)
     completer.complete(taken[:1])
     assert queue.take(10) == []
@@ -173,22 +173,22 @@ def test_an_open_completer_still_occupies_its_place(session: Open) -> None:
     assert len(queue.take(10)) == 2
 
 
-def test_a_dequeue_rolled_back_occupies_nothing(queue: Session) -> None:
-    capped(queue, 2)
+def test_a_dequeue_that_is_rolled_back_does_not_count(queue: Session) -> None:
+    fill_capped_channel(queue, 2)
     with queue.connection.transaction(force_rollback=True):
         assert len(queue.take(2)) == 2
     assert len(queue.take(10)) == 2
 
 
-def test_a_heartbeat_keeps_the_place(queue: Session) -> None:
-    capped(queue, 1)
+def test_a_heartbeat_still_counts_towards_the_cap(queue: Session) -> None:
+    fill_capped_channel(queue, 1)
     taken = queue.take(1, lease_ms=60_000)
     queue.heartbeat(taken, 60_000)
     assert queue.take(1) == []
 
 
-def test_a_cancelled_message_keeps_its_place_until_its_worker_stops(queue: Session) -> None:
-    capped(queue, 1)
+def test_a_cancelled_message_counts_until_its_worker_acknowledges_it(queue: Session) -> None:
+    fill_capped_channel(queue, 1)
     taken = queue.take(1)
     queue.cancel(taken[0].message_id)
     assert queue.heartbeat(taken) == ["cancelled"]
@@ -198,21 +198,21 @@ def test_a_cancelled_message_keeps_its_place_until_its_worker_stops(queue: Sessi
 
 
 def test_a_parked_channel_does_not_hide_others(queue: Session) -> None:
-    capped(queue, 1, messages=50)
+    fill_capped_channel(queue, 1, messages=50)
     queue.fill("b", 5)
     assert sorted(one.channel for one in queue.take(20)) == ["a"] + ["b"] * 5
 
 
-def test_a_full_channel_shares_its_part_of_a_batch_with_the_others(queue: Session) -> None:
-    capped(queue, 2, messages=50)
+def test_the_share_of_a_full_channel_goes_to_the_others(queue: Session) -> None:
+    fill_capped_channel(queue, 2, messages=50)
     queue.fill("b", 50)
     assert len(queue.take(30)) == 30
 
 
-def test_new_messages_do_not_break_a_parked_channels_cap(queue: Session) -> None:
-    capped(queue, 2)
+def test_new_messages_do_not_exceed_the_cap_of_a_parked_channel(queue: Session) -> None:
+    fill_capped_channel(queue, 2)
     queue.take(2)
     for _ in range(3):
         queue.create("a", dequeue_at=-1)
         assert queue.take(5) == []
-    assert leased(queue) == 2
+    assert count_leases(queue) == 2

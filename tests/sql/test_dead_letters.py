@@ -1,4 +1,4 @@
-"""A15: bury, list, redrive, purge."""
+"""A15: bury, list, redrive and purge."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.sql.conftest import Open
 from tests.sql.session import Session, ids_of
 
 
-def buried(queue: Session, channel: str, count: int, **options: object) -> list[int]:
+def bury_new(queue: Session, channel: str, count: int, **options: object) -> list[int]:
     made = queue.fill(channel, count, **options)
     taken = [one for one in queue.take(count) if one.message_id in made]
     assert queue.bury(taken, "broken") == ["buried"] * count
@@ -54,8 +54,8 @@ def test_each_message_of_a_batch_has_its_own_error(queue: Session) -> None:
     ]
 
 
-def test_the_list_is_read_page_by_page_and_by_channel(queue: Session) -> None:
-    a, b = buried(queue, "a", 5), buried(queue, "b", 3)
+def test_dead_letters_are_listed_by_page_and_by_channel(queue: Session) -> None:
+    a, b = bury_new(queue, "a", 5), bury_new(queue, "b", 3)
     assert dead_ids(queue) == sorted(a + b)
     assert dead_ids(queue, "b") == b
     assert dead_ids(queue, "a", 2) == a[:2]
@@ -88,13 +88,13 @@ def test_redriving_keeps_the_state(queue: Session) -> None:
 
 
 def test_outcomes_come_in_the_order_given(queue: Session) -> None:
-    made = buried(queue, "a", 3)
+    made = bury_new(queue, "a", 3)
     assert redrive(queue, made[2], 999_999, made[0]) == ["redriven", "unknown", "redriven"]
     assert purge(queue, 999_999, made[1], made[0]) == ["unknown", "purged", "unknown"]
     assert sorted(ids_of(queue.drain())) == [made[0], made[2]]
 
 
-def test_a_live_key_keeps_a_message_dead(queue: Session) -> None:
+def test_a_dead_letter_whose_key_is_live_is_not_redriven(queue: Session) -> None:
     made = queue.create("a", key="k")
     queue.bury([queue.lease()])
     live = queue.create("a", key="k")
@@ -104,7 +104,7 @@ def test_a_live_key_keeps_a_message_dead(queue: Session) -> None:
     assert redrive(queue, made) == ["redriven"]
 
 
-def test_of_two_dead_messages_with_one_key_the_first_is_redriven(queue: Session) -> None:
+def test_of_two_dead_letters_with_one_key_the_first_is_redriven(queue: Session) -> None:
     first = queue.create("a", key="k")
     queue.bury([queue.lease()])
     second = queue.create("a", key="k")
@@ -114,7 +114,7 @@ def test_of_two_dead_messages_with_one_key_the_first_is_redriven(queue: Session)
     assert dead_ids(queue) == [second]
 
 
-def test_the_same_key_in_other_channels_is_no_clash(queue: Session) -> None:
+def test_a_live_key_in_another_channel_does_not_prevent_redriving(queue: Session) -> None:
     made = queue.create("a", key="k")
     queue.bury([queue.lease()])
     queue.create("b", key="k")
@@ -122,17 +122,17 @@ def test_the_same_key_in_other_channels_is_no_clash(queue: Session) -> None:
 
 
 def test_a_whole_channel_is_redriven_in_steps(queue: Session) -> None:
-    made, other = buried(queue, "a", 5), buried(queue, "b", 2)
+    made, other = bury_new(queue, "a", 5), bury_new(queue, "b", 2)
     redriven = "select dead_redrive_channel('a', 2)"
     assert [queue.ask(redriven) for _ in range(4)] == [2, 2, 1, 0]
     assert ids_of(queue.drain(limit=2)) == made
     assert dead_ids(queue) == other
 
 
-def test_a_redriven_channel_steps_over_keys_that_are_live(queue: Session) -> None:
+def test_redriving_a_channel_skips_keys_that_are_live(queue: Session) -> None:
     made = queue.create("a", key="k")
     queue.bury([queue.lease()])
-    others = buried(queue, "a", 3)
+    others = bury_new(queue, "a", 3)
     queue.create("a", key="k")
     assert [queue.ask("select dead_redrive_channel('a', 1)") for _ in range(4)] == [1, 1, 1, 0]
     assert dead_ids(queue) == [made]
@@ -140,8 +140,8 @@ def test_a_redriven_channel_steps_over_keys_that_are_live(queue: Session) -> Non
 
 
 def test_a_channel_is_purged_in_steps_and_by_age(queue: Session) -> None:
-    made = buried(queue, "a", 5)
-    other = buried(queue, "b", 1)
+    made = bury_new(queue, "a", 5)
+    other = bury_new(queue, "b", 1)
     queue.run("update dead set buried_at = 0 where message_id = any(%s)", made[:3])
     assert queue.ask("select dead_purge_channel('a', 2, now() - interval '1 day')") == 2
     assert queue.ask("select dead_purge_channel('a', 100, now() - interval '1 day')") == 1
@@ -151,10 +151,10 @@ def test_a_channel_is_purged_in_steps_and_by_age(queue: Session) -> None:
 
 
 @pytest.mark.parametrize("name", ["dead_redrive", "dead_purge"])
-def test_a_dead_letter_that_another_transaction_holds_is_busy(session: Open, name: str) -> None:
+def test_a_dead_letter_that_another_transaction_has_locked_is_busy(session: Open, name: str) -> None:
     queue, other = session(), session(autocommit=False)
     queue.run("set lock_timeout = '50ms'")
-    made = buried(queue, "a", 2)
+    made = bury_new(queue, "a", 2)
     other.run(f"select {name}(%s)", made[:1])
     expected = "redriven" if name == "dead_redrive" else "purged"
     assert [row[0] for row in queue.rows(f"select outcome from {name}(%s)", made)] == ["busy", expected]
@@ -162,15 +162,15 @@ def test_a_dead_letter_that_another_transaction_holds_is_busy(session: Open, nam
     assert [row[0] for row in queue.rows(f"select outcome from {name}(%s)", made)] == [expected, "unknown"]
 
 
-def test_a_channel_deleted_meanwhile_is_made_anew_by_redriving(queue: Session) -> None:
-    made = buried(queue, "a", 2)
+def test_redriving_recreates_a_channel_that_was_deleted(queue: Session) -> None:
+    made = bury_new(queue, "a", 2)
     assert queue.ask("select channel_delete('a')") == "deleted"
     assert redrive(queue, *made) == ["redriven"] * 2
     assert [(one.channel, one.message_id) for one in queue.drain()] == [("a", one) for one in made]
 
 
-def test_redriven_messages_take_part_in_fairness(queue: Session) -> None:
-    made = buried(queue, "a", 50)
+def test_redriven_messages_take_turns_with_other_channels(queue: Session) -> None:
+    made = bury_new(queue, "a", 50)
     queue.fill("b", 50)
     redrive(queue, *made)
     channels = [one.channel for one in queue.take(20)]

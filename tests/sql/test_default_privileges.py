@@ -1,4 +1,4 @@
-"""Default privileges of the owner let nobody into the queue; what queue_grant gave stays."""
+"""Default privileges of the owner give nobody access to the queue; grants by queue_grant stay."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from tests import schema
 from tests.sql.conftest import DENIED, Login, role_of
 from tests.sql.session import Session
 
-# Who may do what on any object of a schema without being its owner.
-OPEN = """
+# The privileges on all objects of a schema of roles that do not own them.
+PRIVILEGES_OF_OTHERS = """
   select 'schema', n.nspname::text, a.privilege_type, a.grantee::regrole::text
   from pg_namespace n, aclexplode(n.nspacl) a
   where n.nspname = %(schema)s and a.grantee <> n.nspowner
@@ -28,11 +28,11 @@ OPEN = """
 KINDS = ("tables", "sequences", "functions")
 
 
-def who_may(queue: Session, name: str) -> set[tuple[str, str, str, str]]:
-    return set(queue.connection.execute(OPEN.encode(), {"schema": name}).fetchall())
+def privileges_of_others(queue: Session, name: str) -> set[tuple[str, str, str, str]]:
+    return set(queue.connection.execute(PRIVILEGES_OF_OTHERS.encode(), {"schema": name}).fetchall())
 
 
-def open_by_default(queue: Session, grantee: str, scope: str = "") -> None:
+def grant_by_default(queue: Session, grantee: str, scope: str = "") -> None:
     kinds = KINDS if scope else (*KINDS, "schemas")
     for kind in kinds:
         queue.run(f"alter default privileges {scope} grant all on {kind} to {grantee}")
@@ -40,52 +40,52 @@ def open_by_default(queue: Session, grantee: str, scope: str = "") -> None:
 
 @pytest.mark.parametrize("scope", ["", "in schema shop"])
 @pytest.mark.parametrize("is_public", [False, True])
-def test_an_installed_queue_is_closed_to_whom_defaults_favour(
+def test_install_revokes_what_default_privileges_grant(
     queue: Session, login: Login, scope: str, is_public: bool
 ) -> None:
-    favoured = login(search_path=None)
+    other = login(search_path=None)
     if scope:
         queue.run("create schema shop")
-    open_by_default(queue, "public" if is_public else quoted(role_of(favoured)), scope)
+    grant_by_default(queue, "public" if is_public else quoted(role_of(other)), scope)
     schema.install(queue.connection, "shop")
-    assert who_may(queue, "shop") == set()
+    assert privileges_of_others(queue, "shop") == set()
     queue.run('select shop.queue_set(\'{"history": "full"}\')')
     assert queue.ask("select shop.history_prepare(20)") == 6
-    assert who_may(queue, "shop") == set()
-    # Also if it may enter the schema.
-    queue.run("select shop.queue_grant(%s, 'producer')", role_of(favoured))
+    assert privileges_of_others(queue, "shop") == set()
+    # Also with the privilege to use the schema.
+    queue.run("select shop.queue_grant(%s, 'producer')", role_of(other))
     for statement in (
         *("select from shop.message", "select from shop.history", "select from shop.setting"),
         *("delete from shop.lease", "select nextval('shop.message_id_seq')", "select shop.queue_check()"),
     ):
         with pytest.raises(DENIED):
-            favoured.run(statement)
+            other.run(statement)
     partition = queue.ask("select min(name) from shop.history_partition")
     with pytest.raises(DENIED):
-        favoured.run(f"select from shop.{partition}")
+        other.run(f"select from shop.{partition}")
 
 
-def test_a_migration_closes_what_is_new_and_leaves_grants_alone(queue: Session, login: Login) -> None:
-    favoured = login(search_path=None)
+def test_migrate_revokes_default_privileges_and_keeps_grants(queue: Session, login: Login) -> None:
+    other = login(search_path=None)
     for kind in ("producer", "worker", "reader", "operator"):
         login(kind)
-    granted = who_may(queue, "lonnymq")
+    granted = privileges_of_others(queue, "lonnymq")
     assert len(granted) > 100
-    open_by_default(queue, quoted(role_of(favoured)))
-    # As an upgrade does that brings a function, a view and a partition.
+    grant_by_default(queue, quoted(role_of(other)))
+    # As an upgrade that adds a function, a view and a partition.
     queue.run("drop function history_forget; drop view table_size")
     queue.run(f"drop table {queue.ask('select max(name) from history_partition')}")
-    lost = granted - who_may(queue, "lonnymq")
+    lost = granted - privileges_of_others(queue, "lonnymq")
     schema.migrate(queue.connection)
-    assert who_may(queue, "lonnymq") == granted - lost
+    assert privileges_of_others(queue, "lonnymq") == granted - lost
     assert {name for _, name, _, _ in lost} == {"history_forget(text)", "table_size"}
 
 
-def test_a_migration_takes_back_what_no_kind_of_role_may_have(queue: Session, login: Login) -> None:
-    """Given by hand, or by defaults of the time before."""
+def test_migrate_revokes_what_no_kind_of_role_may_have(queue: Session, login: Login) -> None:
+    """Granted by hand, or by default privileges of an earlier time."""
     reader = login("reader")
     role = quoted(role_of(reader))
-    granted = who_may(queue, "lonnymq")
+    granted = privileges_of_others(queue, "lonnymq")
     partition = queue.ask("select max(name) from history_partition")
     for privilege, target in (
         ("select", "message"),
@@ -99,14 +99,14 @@ def test_a_migration_takes_back_what_no_kind_of_role_may_have(queue: Session, lo
     ):
         for grantee in (role, "public"):
             queue.run(f"grant {privilege} on {target} to {grantee}")
-    assert who_may(queue, "lonnymq") > granted
+    assert privileges_of_others(queue, "lonnymq") > granted
     schema.migrate(queue.connection)
-    assert who_may(queue, "lonnymq") == granted
+    assert privileges_of_others(queue, "lonnymq") == granted
     assert reader.rows("select * from channel_status") == []
 
 
-def test_what_the_owner_keeps_beside_the_queue_is_its_own_affair(queue: Session, login: Login) -> None:
-    """A view of the owner's in the queue's schema, for somebody, stays as it is."""
+def test_migrate_does_not_touch_other_objects_of_the_owner(queue: Session, login: Login) -> None:
+    """For example a view in the queue's schema that the owner has granted to a role."""
     reader = login("reader")
     queue.run("create view backlog as select count(*) from message")
     queue.run(f"grant select on backlog to {quoted(role_of(reader))}")

@@ -1,4 +1,4 @@
-"""A25: what SQL alone can tell: channel_explain, the views, queue_status."""
+"""A25: channel_explain, the views and queue_status."""
 
 import json
 
@@ -10,7 +10,7 @@ def reason(queue: Session, channel: str) -> str:
     return found
 
 
-def test_a_channel_nobody_ever_used_is_unknown(queue: Session) -> None:
+def test_a_channel_that_was_never_used_is_unknown(queue: Session) -> None:
     assert queue.rows("select reason, waiting, leased, head_id from channel_explain('a')") == [
         ("unknown", None, None, None)
     ]
@@ -24,12 +24,12 @@ def test_a_channel_that_no_worker_has_seen_yet_is_ready(queue: Session) -> None:
     assert queue.rows("select channel, waiting, reason from channel_status") == [("a", 1, "ready")]
 
 
-def test_a_channel_with_a_policy_and_no_message_is_empty(queue: Session) -> None:
+def test_a_channel_with_a_policy_but_no_messages_is_empty(queue: Session) -> None:
     queue.set("a", weight=2)
     assert reason(queue, "a") == "empty"
 
 
-def test_a_channel_whose_messages_are_all_leased_is_empty_and_says_so(queue: Session) -> None:
+def test_a_channel_whose_messages_are_all_leased_is_empty(queue: Session) -> None:
     queue.fill("a", 3)
     queue.take(3)
     (found,) = queue.rows("select reason, detail, waiting, leased from channel_explain('a')")
@@ -37,13 +37,13 @@ def test_a_channel_whose_messages_are_all_leased_is_empty_and_says_so(queue: Ses
     assert "3 messages are leased" in found[1]
 
 
-def test_a_paused_channel_says_so(queue: Session) -> None:
+def test_a_paused_channel_is_paused(queue: Session) -> None:
     queue.create("a")
     queue.run("select channel_pause('a')")
     assert reason(queue, "a") == "paused"
 
 
-def test_a_capped_channel_says_so_with_its_figures(queue: Session) -> None:
+def test_a_channel_at_its_cap_is_capped(queue: Session) -> None:
     queue.set("a", max_concurrency=2)
     queue.fill("a", 3)
     queue.take(2)
@@ -52,7 +52,7 @@ def test_a_capped_channel_says_so_with_its_figures(queue: Session) -> None:
     assert "2 of 2" in found[1]
 
 
-def test_a_throttled_channel_says_when_the_next_release_is(queue: Session) -> None:
+def test_a_rate_limited_channel_is_throttled_until_its_next_release(queue: Session) -> None:
     queue.set("a", release_interval_ms=60_000)
     queue.fill("a", 2)
     taken = queue.lease()
@@ -64,22 +64,22 @@ def test_a_throttled_channel_says_when_the_next_release_is(queue: Session) -> No
     assert int(found[2]) == taken.leased_at // 1000 + 60_000
 
 
-def test_a_scheduled_channel_says_for_when(queue: Session) -> None:
+def test_a_channel_whose_next_message_is_not_due_is_scheduled(queue: Session) -> None:
     at = queue.epoch_ms() + 3_600_000
     made = queue.create("a", dequeue_at=at)
-    queue.look()
+    queue.dequeue_once()
     found = queue.rows("select reason, head_id, head_dequeue_at, right(detail, 3) from channel_explain('a')")
     # In UTC, whatever the session's time zone.
     assert found == [("scheduled", made, at, "+00")]
 
 
-def test_a_channel_with_something_to_do_is_ready(queue: Session) -> None:
+def test_a_channel_with_a_due_message_is_ready(queue: Session) -> None:
     queue.fill("a", 2)
     queue.lease()
     assert reason(queue, "a") == "ready"
 
 
-def test_explain_follows_the_life_of_a_channel(queue: Session) -> None:
+def test_the_reason_follows_the_state_of_the_channel(queue: Session) -> None:
     queue.fill("a", 2)
     leased = queue.lease()
     queue.set("a", max_concurrency=1)
@@ -90,7 +90,7 @@ def test_explain_follows_the_life_of_a_channel(queue: Session) -> None:
     assert reason(queue, "a") == "empty"
 
 
-def test_status_counts_waiting_and_leased_before_and_after_anything_is_folded(queue: Session) -> None:
+def test_channel_status_counts_waiting_and_leased_messages(queue: Session) -> None:
     queue.fill("a", 5)
     status = "select waiting, leased from channel_status where channel = 'a'"
     taken = queue.dequeue(2)
@@ -103,7 +103,7 @@ def test_status_counts_waiting_and_leased_before_and_after_anything_is_folded(qu
     assert queue.rows(status) == [(5, 0)]
 
 
-def test_status_never_counts_below_zero_after_a_leased_message_was_cancelled(queue: Session) -> None:
+def test_channel_status_never_shows_a_negative_count(queue: Session) -> None:
     queue.create("a")
     leased = queue.lease()
     queue.cancel(leased.message_id)
@@ -113,7 +113,7 @@ def test_status_never_counts_below_zero_after_a_leased_message_was_cancelled(que
     assert queue.rows(status) == [(0, 0)]
 
 
-def test_status_knows_the_head_and_the_last_release(queue: Session) -> None:
+def test_channel_status_shows_the_next_message_and_the_last_release(queue: Session) -> None:
     made = queue.fill("a", 2, dequeue_ats=[5, 3])
     queue.create("b", dequeue_at=1)
     leased = next(one for one in queue.take(2) if one.channel == "a")
@@ -153,7 +153,7 @@ def test_message_json_shows_long_binary_content_on_one_line(queue: Session) -> N
     assert "\n" not in shown
 
 
-def test_message_json_tells_leased_scheduled_and_waiting_messages_apart(queue: Session) -> None:
+def test_message_json_shows_the_status_of_each_message(queue: Session) -> None:
     leased, waiting = queue.create("a", key="k", max_attempts=3), queue.create("a")
     scheduled = queue.create("a", delay_ms=60_000)
     queue.dequeue(1, worker="w1")
@@ -189,7 +189,7 @@ def test_lease_status_shows_who_holds_what_until_when(queue: Session) -> None:
     assert queue.rows("select is_expired, is_cancelled from lease_status") == [(True, True)]
 
 
-def test_dead_letter_shows_everything_but_the_content(queue: Session) -> None:
+def test_the_view_dead_letter_shows_everything_but_the_content(queue: Session) -> None:
     made = queue.create("a", b"secret", key="k")
     queue.bury([queue.lease()], "broken")
     assert queue.rows("select message_id, channel, key, attempts, error, content_bytes from dead_letter") == [
@@ -224,7 +224,7 @@ def test_table_size_lists_every_table_and_index(queue: Session) -> None:
     assert queue.ask("select bool_and(size = pg_size_pretty(bytes)) from table_size")
 
 
-def test_queue_status_is_all_zero_at_first(queue: Session) -> None:
+def test_queue_status_of_a_new_queue_is_all_zero(queue: Session) -> None:
     found = queue.rows(
         "select channels, waiting, leased, expired, dead, sleepers, history from queue_status()"
     )
@@ -246,7 +246,7 @@ def test_queue_status_counts_everything(queue: Session) -> None:
     assert found == [(2, 3, 2, 1, 1, 2, 0, 1)]
 
 
-def test_from_epoch_gives_back_the_instant(queue: Session) -> None:
+def test_from_epoch_is_the_inverse_of_to_epoch(queue: Session) -> None:
     instants = [0, 1, -1, -1_001, 1_700_000_000_123, -62_135_596_800_000, 9_000_000_000_000_000]
     for instant in instants:
         assert queue.ask("select (extract(epoch from from_epoch(%s)) * 1000)::bigint", instant) == instant

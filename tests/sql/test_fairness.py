@@ -11,10 +11,8 @@ from tests.sql.session import Reply, Session
 
 
 @pytest.mark.parametrize("limit", [1, 10, 50, 100, 500])
-def test_ten_thousand_messages_of_one_tenant_delay_ten_others_by_their_turns_only(
-    queue: Session, limit: int
-) -> None:
-    """Handled, in the order returned, until the slowest of ten small tenants is done: 110 is ideal."""
+def test_a_huge_backlog_of_one_tenant_delays_others_by_one_turn_each(queue: Session, limit: int) -> None:
+    """Counts the messages worked until the slowest of ten small tenants is done: 110 is ideal."""
     for _ in range(2):
         queue.fill("big", 5_000)
     for n in range(10):
@@ -32,7 +30,7 @@ def test_ten_thousand_messages_of_one_tenant_delay_ten_others_by_their_turns_onl
     assert handled <= 115
 
 
-def test_a_tenant_that_works_already_still_lets_a_newcomer_in_at_once(queue: Session) -> None:
+def test_a_new_tenant_is_served_at_once_beside_a_busy_one(queue: Session) -> None:
     queue.fill("big", 1_000)
     queue.complete(queue.take(100))
     newcomer = queue.create("small")
@@ -50,14 +48,14 @@ def test_channels_take_turns_one_by_one(queue: Session) -> None:
 def test_the_least_recently_served_channel_comes_first(queue: Session) -> None:
     for channel in "abcd":
         queue.fill(channel, 5)
-    first = {one.channel for one in queue.look(2)}
+    first = {one.channel for one in queue.dequeue_once(2)}
     second = queue.lease().channel
     (third,) = set("abcd") - first - {second}
-    order = [one.channel for one in queue.look(4)]
+    order = [one.channel for one in queue.dequeue_once(4)]
     assert (order[0], set(order[1:3]), order[3]) == (third, first, second)
 
 
-def test_within_a_reply_a_channel_comes_again_only_after_the_others(queue: Session) -> None:
+def test_messages_of_a_reply_are_in_rounds_over_the_channels(queue: Session) -> None:
     for channel in "abcd":
         queue.fill(channel, 25)
     replies = queue.dequeue(100)
@@ -69,13 +67,13 @@ def test_within_a_reply_a_channel_comes_again_only_after_the_others(queue: Sessi
 @pytest.mark.parametrize(
     ("channels", "limit"), [(3, 10), (7, 10), (10, 100), (11, 100), (3, 500), (4, 2), (9, 9)]
 )
-def test_a_batch_is_shared_exactly_and_the_remainder_spread(
+def test_a_reply_is_shared_evenly_and_the_remainder_rotates(
     queue: Session, channels: int, limit: int
 ) -> None:
     queue.create_many([f"c{n}" for n in range(channels) for _ in range(limit + 5)])
     counts: Counter[str] = Counter()
     for _ in range(3):
-        replies = queue.look(limit)
+        replies = queue.dequeue_once(limit)
         assert len(replies) == limit
         mine = Counter(one.channel for one in replies)
         shares = [mine.get(f"c{n}", 0) for n in range(channels)]
@@ -85,15 +83,15 @@ def test_a_batch_is_shared_exactly_and_the_remainder_spread(
     assert max(totals) - min(totals) <= 1
 
 
-def test_what_small_channels_do_not_need_goes_to_the_others(queue: Session) -> None:
+def test_what_small_channels_leave_goes_to_the_others(queue: Session) -> None:
     queue.fill("big", 200)
     queue.fill("small", 3)
-    replies = queue.look(100)
+    replies = queue.dequeue_once(100)
     assert Counter(one.channel for one in replies) == {"big": 97, "small": 3}
 
 
 @pytest.mark.parametrize("limit", [1, 2, 7, 50, 333, 500])
-def test_no_reply_is_ever_longer_than_the_limit(queue: Session, limit: int) -> None:
+def test_no_reply_is_longer_than_the_limit(queue: Session, limit: int) -> None:
     queue.create_many([f"c{n % 37}" for n in range(900)])
     queue.set("c1", weight=100)
     queue.set("c2", weight=7)
@@ -104,16 +102,16 @@ def test_no_reply_is_ever_longer_than_the_limit(queue: Session, limit: int) -> N
     assert total == 900
 
 
-def test_between_two_turns_of_one_channel_every_other_active_one_gets_its_turn(queue: Session) -> None:
-    """Invariant 5, with arrivals at random: whoever had something to do all the time is never passed over."""
-    dice = random.Random(7)
+def test_every_active_channel_is_served_between_two_turns_of_another(queue: Session) -> None:
+    """Invariant 5 with random arrivals: a channel that always has messages is never passed over."""
+    rng = random.Random(7)
     waiting: Counter[str] = Counter()
     active_since: dict[str, int] = {}
     turns: list[str] = []
     for step in range(400):
         if step % 3 == 0:
-            channel = f"c{dice.randrange(8)}"
-            count = dice.randint(1, 6)
+            channel = f"c{rng.randrange(8)}"
+            count = rng.randint(1, 6)
             queue.fill(channel, count)
             if not waiting[channel]:
                 active_since[channel] = len(turns)
@@ -133,8 +131,8 @@ def test_between_two_turns_of_one_channel_every_other_active_one_gets_its_turn(q
     assert len(turns) > 300
 
 
-def test_redelivery_waits_for_its_channels_turn(queue: Session) -> None:
-    """Expired leases of a big tenant are not served before a small one."""
+def test_a_redelivery_waits_for_its_channels_turn(queue: Session) -> None:
+    """Expired leases of a big tenant are not served before a small tenant."""
     queue.fill("big", 300)
     lost = queue.take(300)
     queue.fill("big", 100)
@@ -143,8 +141,8 @@ def test_redelivery_waits_for_its_channels_turn(queue: Session) -> None:
     assert small in [one.message_id for one in queue.take(3)]
 
 
-def test_single_creates_of_one_tenant_do_not_hide_anothers_first_message(session: Open) -> None:
-    """Rule 3: wakes pile up, one per call."""
+def test_many_creates_of_one_tenant_do_not_hide_another_tenant(session: Open) -> None:
+    """Rule 3: every call adds a wake."""
     queue, worker = session(), session()
     with queue.connection.transaction():
         for _ in range(1_500):
@@ -156,7 +154,7 @@ def test_single_creates_of_one_tenant_do_not_hide_anothers_first_message(session
     assert small in [one.message_id for one in found]
 
 
-def test_priority_within_a_channel_buys_nothing_against_others(queue: Session) -> None:
+def test_a_priority_does_not_put_a_channel_ahead_of_others(queue: Session) -> None:
     queue.fill("urgent", 100, dequeue_ats=[-1_000] * 100)
     queue.fill("calm", 100)
     order = [queue.lease().channel for _ in range(20)]
@@ -164,7 +162,7 @@ def test_priority_within_a_channel_buys_nothing_against_others(queue: Session) -
     assert all(before != after for before, after in pairwise(order))
 
 
-def test_a_defer_does_not_let_a_channel_jump_the_line(queue: Session) -> None:
+def test_a_defer_does_not_put_a_channel_ahead_of_others(queue: Session) -> None:
     for channel in "abc":
         queue.fill(channel, 4)
     seen = []
@@ -175,8 +173,8 @@ def test_a_defer_does_not_let_a_channel_jump_the_line(queue: Session) -> None:
     assert Counter(seen) == {"a": 3, "b": 3, "c": 3}
 
 
-def test_a_limited_channel_that_had_nothing_keeps_its_place(queue: Session) -> None:
-    """Twenty busy channels, and one that may have a message a millisecond and is looked at in every call."""
+def test_a_rate_limited_channel_that_got_nothing_keeps_its_place(queue: Session) -> None:
+    """Twenty busy channels, and one that may release a message per millisecond and is read in every call."""
     queue.set("limited", release_interval_ms=1)
     for n in range(20):
         queue.fill(f"c{n}", 100)

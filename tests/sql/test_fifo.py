@@ -1,4 +1,4 @@
-"""A1: within a channel by (dequeue_at, id)."""
+"""A1: the messages of a channel are released in the order of (dequeue_at, id)."""
 
 from tests.sql.conftest import Open
 from tests.sql.session import Session, ids_of
@@ -30,7 +30,7 @@ def test_a_batch_is_returned_in_order(queue: Session) -> None:
     assert ids_of(queue.dequeue(10)) == expected
 
 
-def test_what_arrives_late_below_the_mark_is_served_first(queue: Session) -> None:
+def test_messages_that_arrive_below_the_mark_are_released_first(queue: Session) -> None:
     later = queue.fill("a", 6, dequeue_ats=[100] * 6)
     first = ids_of(queue.dequeue(2))
     late = queue.fill("a", 3, dequeue_ats=[50, 40, 60])
@@ -39,7 +39,7 @@ def test_what_arrives_late_below_the_mark_is_served_first(queue: Session) -> Non
     assert ids_of(queue.dequeue(10)) == [late[2], *later[2:]]
 
 
-def test_a_late_commit_is_served_before_what_is_past_it(session: Open) -> None:
+def test_a_message_committed_late_is_released_before_newer_ones(session: Open) -> None:
     slow, fast = session(autocommit=False), session()
     early = slow.create("a")
     rest = fast.fill("a", 4)
@@ -48,7 +48,7 @@ def test_a_late_commit_is_served_before_what_is_past_it(session: Open) -> None:
     assert ids_of(fast.dequeue(3)) == [early, *rest[2:]]
 
 
-def test_late_arrivals_are_exhausted_across_turns_one_by_one(queue: Session) -> None:
+def test_late_messages_are_released_over_several_turns_in_order(queue: Session) -> None:
     rest = queue.fill("a", 5, dequeue_ats=[1_000] * 5)
     assert ids_of(queue.dequeue(3)) == rest[:3]
     late = queue.fill("a", 4, dequeue_ats=[10] * 4)
@@ -56,7 +56,7 @@ def test_late_arrivals_are_exhausted_across_turns_one_by_one(queue: Session) -> 
     assert [ids_of(queue.dequeue(1))[0] for _ in range(8)] == [later[1], *late, later[0], *rest[3:]]
 
 
-def test_late_arrivals_after_everything_was_handed_out(queue: Session) -> None:
+def test_a_late_message_is_released_after_all_others_were_leased(queue: Session) -> None:
     queue.fill("a", 3, dequeue_ats=[1_000] * 3)
     taken = queue.dequeue(3)
     late = queue.create("a", dequeue_at=1)
@@ -64,7 +64,7 @@ def test_late_arrivals_after_everything_was_handed_out(queue: Session) -> None:
     assert queue.complete(taken) == ["completed"] * 3
 
 
-def test_other_channels_do_not_disturb_the_order_of_one(queue: Session) -> None:
+def test_other_channels_do_not_change_the_order_within_a_channel(queue: Session) -> None:
     with queue.connection.transaction():
         for n in range(30):
             queue.create(f"c{n % 3}")

@@ -1,4 +1,4 @@
-"""A23: a record of every finished attempt, in partitions of a day."""
+"""A23: history records every finished attempt, in a partition per day."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.sql.session import Session
 DAY_MS = 86_400_000
 
 
-def keep(queue: Session, mode: str) -> None:
+def set_history_mode(queue: Session, mode: str) -> None:
     queue.run("select queue_set(jsonb_build_object('history', %s::text))", mode)
 
 
@@ -16,20 +16,20 @@ def outcomes(queue: Session) -> list[tuple[object, ...]]:
     return queue.rows("select message_id, outcome, attempt from history order by id")
 
 
-def without_partitions(queue: Session) -> None:
-    """As after a long time in which nobody prepared any."""
+def drop_partitions(queue: Session) -> None:
+    """Drop all partitions, as if none had been prepared for a long time."""
     for (name,) in queue.rows("select name from history_partition"):
         queue.run(f"drop table {name}")
 
 
-def test_nothing_is_kept_unless_asked(queue: Session) -> None:
+def test_history_is_off_by_default(queue: Session) -> None:
     queue.create("a")
     queue.complete([queue.lease()])
     assert outcomes(queue) == []
 
 
-def test_metadata_tells_everything_but_the_content(queue: Session) -> None:
-    keep(queue, "metadata")
+def test_metadata_mode_records_everything_but_the_content(queue: Session) -> None:
+    set_history_mode(queue, "metadata")
     made = queue.create("a", b"12345", dequeue_at=7)
     (leased,) = queue.dequeue(1, worker="w1")
     queue.defer([leased], error="no answer", state=b"s")
@@ -43,8 +43,8 @@ def test_metadata_tells_everything_but_the_content(queue: Session) -> None:
     )
 
 
-def test_full_keeps_content_and_state(queue: Session) -> None:
-    keep(queue, "full")
+def test_full_mode_records_content_and_state(queue: Session) -> None:
+    set_history_mode(queue, "full")
     queue.create("a", b"work")
     queue.defer([queue.lease()], state=b"page 2")
     queue.complete([queue.lease()])
@@ -55,7 +55,7 @@ def test_full_keeps_content_and_state(queue: Session) -> None:
 
 
 def test_every_way_to_end_an_attempt_is_recorded_once(queue: Session) -> None:
-    keep(queue, "metadata")
+    set_history_mode(queue, "metadata")
     made = queue.fill("a", 6, max_attempts=[None, None, None, 1, 1, None])
     taken = {one.message_id: one for one in queue.take(6)}
     queue.complete([taken[made[0]]])
@@ -78,7 +78,7 @@ def test_every_way_to_end_an_attempt_is_recorded_once(queue: Session) -> None:
 
 
 def test_attempts_that_change_nothing_are_not_recorded(queue: Session) -> None:
-    keep(queue, "metadata")
+    set_history_mode(queue, "metadata")
     queue.create("a")
     leased = queue.lease()
     queue.complete([leased._replace(token=1)])
@@ -86,8 +86,8 @@ def test_attempts_that_change_nothing_are_not_recorded(queue: Session) -> None:
     assert outcomes(queue) == []
 
 
-def test_a_record_commits_with_the_attempts_end(queue: Session) -> None:
-    keep(queue, "metadata")
+def test_a_record_is_committed_together_with_the_end_of_the_attempt(queue: Session) -> None:
+    set_history_mode(queue, "metadata")
     queue.create("a")
     leased = queue.lease()
     with queue.connection.transaction(force_rollback=True):
@@ -95,19 +95,19 @@ def test_a_record_commits_with_the_attempts_end(queue: Session) -> None:
     assert outcomes(queue) == []
 
 
-def test_a_batch_is_recorded_row_by_row(queue: Session) -> None:
-    keep(queue, "metadata")
+def test_each_message_of_a_batch_is_recorded(queue: Session) -> None:
+    set_history_mode(queue, "metadata")
     queue.create_many(["a", "b"] * 50)
     queue.complete(queue.take(100))
     assert queue.rows("select channel, count(*) from history group by 1 order by 1") == [("a", 50), ("b", 50)]
 
 
-def test_the_switch_takes_effect_at_once(queue: Session) -> None:
+def test_a_change_of_the_mode_takes_effect_at_once(queue: Session) -> None:
     queue.fill("a", 2)
     taken = queue.take(2)
-    keep(queue, "metadata")
+    set_history_mode(queue, "metadata")
     queue.complete(taken[:1])
-    keep(queue, "off")
+    set_history_mode(queue, "off")
     queue.complete(taken[1:])
     assert len(outcomes(queue)) == 1
 
@@ -122,8 +122,8 @@ def test_a_new_queue_has_partitions_for_two_weeks(queue: Session) -> None:
     assert queue.ask("select to_epoch(%s::timestamp at time zone 'UTC')", today) == rows[0][1]
 
 
-def test_partitions_are_bounded_by_days_of_utc_whatever_the_sessions_zone(queue: Session) -> None:
-    without_partitions(queue)
+def test_partitions_are_utc_days_whatever_the_time_zone(queue: Session) -> None:
+    drop_partitions(queue)
     queue.run("set timezone = 'Pacific/Kiritimati'")
     queue.run("select history_prepare(2)")
     rows = queue.rows("select from_ms from history_partition")
@@ -132,14 +132,14 @@ def test_partitions_are_bounded_by_days_of_utc_whatever_the_sessions_zone(queue:
     assert queue.ask("select min(from_ms) <= to_epoch(now()) from history_partition")
 
 
-def test_preparing_again_makes_only_what_is_missing(queue: Session) -> None:
+def test_preparing_again_creates_only_missing_partitions(queue: Session) -> None:
     assert queue.ask("select history_prepare()") == 0
     assert queue.ask("select history_prepare(16)") == 2
     assert queue.ask("select history_prepare(16)") == 0
 
 
-def test_rows_land_in_the_partition_of_their_end(queue: Session) -> None:
-    keep(queue, "metadata")
+def test_a_row_goes_to_the_partition_of_the_attempts_end(queue: Session) -> None:
+    set_history_mode(queue, "metadata")
     queue.create("a")
     queue.complete([queue.lease()])
     name = queue.ask("select tableoid::regclass::text from history")
@@ -147,14 +147,14 @@ def test_rows_land_in_the_partition_of_their_end(queue: Session) -> None:
 
 
 def test_without_a_partition_attempts_go_to_the_overflow(queue: Session) -> None:
-    keep(queue, "full")
-    without_partitions(queue)
+    set_history_mode(queue, "full")
+    drop_partitions(queue)
     queue.fill("a", 3)
     taken = queue.take(3)
     assert queue.complete(taken[:2]) == ["completed"] * 2
     assert queue.ask("select history_overflow from queue_status()") == 2
     assert outcomes(queue) == []
-    # All but xid: readers may have passed that transaction, so it becomes history by the one that moves it.
+    # Only xid changes, because readers may have passed the transaction that wrote the row.
     before = queue.rows("select to_jsonb(o) - 'xid', xid from history_overflow o order by id")
     assert queue.ask("select history_prepare(1)") == 2
     after = queue.rows("select to_jsonb(h) - 'xid', xid from history h order by id")
@@ -165,10 +165,10 @@ def test_without_a_partition_attempts_go_to_the_overflow(queue: Session) -> None
     assert len(outcomes(queue)) == 3
 
 
-def test_an_overflow_that_commits_after_the_preparation_is_moved_by_the_next(session: Open) -> None:
+def test_overflow_rows_that_commit_later_are_moved_by_the_next_prepare(session: Open) -> None:
     queue, completer = session(), session(autocommit=False)
-    keep(queue, "metadata")
-    without_partitions(queue)
+    set_history_mode(queue, "metadata")
+    drop_partitions(queue)
     queue.create("a")
     leased = queue.lease()
     completer.complete([leased])
@@ -180,9 +180,9 @@ def test_an_overflow_that_commits_after_the_preparation_is_moved_by_the_next(ses
     assert len(outcomes(queue)) == 1
 
 
-def test_an_overflow_of_a_day_before_is_moved_too(queue: Session) -> None:
-    keep(queue, "metadata")
-    without_partitions(queue)
+def test_overflow_rows_of_an_earlier_day_are_moved(queue: Session) -> None:
+    set_history_mode(queue, "metadata")
+    drop_partitions(queue)
     queue.create("a")
     queue.complete([queue.lease()])
     queue.run("update history_overflow set ended_at = ended_at - %s", 3 * DAY_MS)
@@ -191,10 +191,10 @@ def test_an_overflow_of_a_day_before_is_moved_too(queue: Session) -> None:
     assert len(outcomes(queue)) == 1
 
 
-def test_preparing_makes_no_completer_wait(session: Open) -> None:
-    """Rule 12: a partition is made beside the table and attached."""
+def test_history_prepare_does_not_block_completions(session: Open) -> None:
+    """Rule 12: a partition is created as a separate table and then attached."""
     queue, completer = session(), session(autocommit=False)
-    keep(queue, "metadata")
+    set_history_mode(queue, "metadata")
     queue.fill("a", 2)
     taken = queue.take(2)
     completer.complete(taken[:1])
@@ -210,7 +210,7 @@ def test_preparing_makes_no_completer_wait(session: Open) -> None:
 
 
 def test_an_old_partition_can_be_detached_and_dropped(queue: Session) -> None:
-    keep(queue, "metadata")
+    set_history_mode(queue, "metadata")
     queue.create("a")
     queue.complete([queue.lease()])
     name = queue.ask("select name from history_partition order by day limit 1")
@@ -219,9 +219,9 @@ def test_an_old_partition_can_be_detached_and_dropped(queue: Session) -> None:
     assert outcomes(queue) == []
 
 
-def test_what_is_gone_is_not_missed_before_the_next_preparation(queue: Session) -> None:
-    """Somebody dropped today's partition: attempts must still end."""
-    keep(queue, "metadata")
+def test_attempts_end_without_a_partition_for_today(queue: Session) -> None:
+    """Attempts must be able to end after today's partition was dropped."""
+    set_history_mode(queue, "metadata")
     name = queue.ask("select name from history_partition order by day limit 1")
     queue.run(f"drop table {name}")
     queue.create("a")
@@ -229,12 +229,12 @@ def test_what_is_gone_is_not_missed_before_the_next_preparation(queue: Session) 
     try:
         assert queue.complete([leased]) == ["completed"]
     except Exception as error:  # noqa: BLE001
-        pytest.fail(f"a missing partition stops work: {error}")
+        pytest.fail(f"the attempt did not end without a partition: {error}")
 
 
-def test_readers_can_follow_the_stream_by_transaction(session: Open) -> None:
+def test_rows_that_commit_late_sort_by_their_transaction(session: Open) -> None:
     first, second = session(autocommit=False), session()
-    keep(second, "metadata")
+    set_history_mode(second, "metadata")
     second.fill("a", 2)
     taken = second.take(2)
     first.complete(taken[:1])

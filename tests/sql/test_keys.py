@@ -8,21 +8,21 @@ from tests.sql.conftest import Open
 from tests.sql.session import Session, ids_of
 
 
-def test_a_second_message_with_the_key_is_a_duplicate_of_the_first(queue: Session) -> None:
+def test_a_second_message_with_the_same_key_is_a_duplicate(queue: Session) -> None:
     made = queue.create("a", b"first", key="k")
     assert queue.try_create("a", b"second", key="k") == ("duplicate", made)
     drained = queue.drain()
     assert [(one.content, one.key) for one in drained] == [(b"first", "k")]
 
 
-def test_a_leased_message_is_still_live(queue: Session) -> None:
+def test_a_leased_message_keeps_its_key(queue: Session) -> None:
     made = queue.create("a", key="k")
     queue.lease()
     assert queue.try_create("a", key="k") == ("duplicate", made)
 
 
 @pytest.mark.parametrize("ending", ["complete", "bury", "cancel"])
-def test_a_key_can_be_used_again_when_its_message_has_ended(queue: Session, ending: str) -> None:
+def test_a_key_can_be_used_again_after_its_message_has_ended(queue: Session, ending: str) -> None:
     made = queue.create("a", key="k")
     leased = queue.lease()
     if ending == "cancel":
@@ -68,7 +68,7 @@ def test_a_key_given_twice_in_one_call_is_created_once(queue: Session) -> None:
     assert sorted(ids_of(queue.drain())) == [message for _, message in made[:3]]
 
 
-def test_many_with_keys_mix_new_ones_and_duplicates(queue: Session) -> None:
+def test_create_many_returns_created_and_duplicate_messages(queue: Session) -> None:
     live = queue.create("a", key="k2")
     made = queue.create_many(["a"] * 4, [b"1", b"2", b"3", b"4"], keys=["k3", "k2", None, "k1"])
     assert [outcome for outcome, _ in made] == ["created", "duplicate", "created", "created"]
@@ -77,45 +77,45 @@ def test_many_with_keys_mix_new_ones_and_duplicates(queue: Session) -> None:
     assert [one.content for one in drained] == [b"x", b"1", b"3", b"4"]
 
 
-def test_two_transactions_with_one_key_make_one_message(session: Open) -> None:
+def test_two_transactions_with_the_same_key_create_one_message(session: Open) -> None:
     first, second, worker = session(autocommit=False), session(), session()
     made = first.create("a", key="k")
     answers: list[tuple[str, int | None]] = []
     waiter = threading.Thread(target=lambda: answers.append(second.try_create("a", key="k")))
     waiter.start()
-    wait_for_a_waiter(worker)
+    wait_for_a_blocked_session(worker)
     first.connection.commit()
     waiter.join(10)
     assert answers == [("duplicate", made)]
     assert ids_of(worker.drain()) == [made]
 
 
-def test_a_key_whose_transaction_rolls_back_goes_to_the_other(session: Open) -> None:
+def test_after_a_rollback_the_waiting_call_creates_its_message(session: Open) -> None:
     first, second, worker = session(autocommit=False), session(), session()
     first.create("a", key="k")
     answers: list[tuple[str, int | None]] = []
     waiter = threading.Thread(target=lambda: answers.extend(second.create_many(["a", "a"], keys=["k", "j"])))
     waiter.start()
-    wait_for_a_waiter(worker)
+    wait_for_a_blocked_session(worker)
     first.connection.rollback()
     waiter.join(10)
     assert [outcome for outcome, _ in answers] == ["created", "created"]
 
 
-def test_a_key_whose_message_is_being_completed_goes_to_the_next(session: Open) -> None:
+def test_a_key_is_free_once_the_completion_of_its_message_commits(session: Open) -> None:
     first, second, worker = session(autocommit=False), session(), session()
     made = second.create("a", key="k")
     first.connection.autocommit = True
     leased = first.lease()
     first.connection.autocommit = False
     first.complete([leased])
-    assert second.try_create("a", key="k") == ("duplicate", made)  # it still is, as far as anybody can see
+    assert second.try_create("a", key="k") == ("duplicate", made)  # its completion is not committed yet
     first.connection.commit()
     again = second.create("a", key="k")
     assert ids_of(worker.drain()) == [again]
 
 
-def test_without_a_key_nobody_waits_for_a_key(session: Open) -> None:
+def test_other_keys_and_no_key_do_not_wait(session: Open) -> None:
     first, second = session(autocommit=False), session()
     second.run("set lock_timeout = '50ms'")
     first.create("a", key="k")
@@ -123,9 +123,9 @@ def test_without_a_key_nobody_waits_for_a_key(session: Open) -> None:
     assert sorted(ids_of(second.take(10))) == sorted(made)
 
 
-def wait_for_a_waiter(session: Session) -> None:
+def wait_for_a_blocked_session(session: Session) -> None:
     for _ in range(500):
         if session.ask("select count(*) from pg_locks where not granted"):
             return
         session.run("select pg_sleep(0.01)")
-    raise AssertionError("nobody waits")
+    raise AssertionError("no session waited for a lock within 5 s")

@@ -1,4 +1,4 @@
-"""A11 to A13: leases end, heartbeats extend them, tokens fence them."""
+"""A11 to A13: leases end, heartbeats extend them, and tokens fence them."""
 
 from collections.abc import Callable
 from functools import partial
@@ -24,8 +24,8 @@ ACKNOWLEDGEMENTS: dict[str, Acknowledge] = {
 acknowledgement = pytest.mark.parametrize("name", ACKNOWLEDGEMENTS)
 
 
-def everything(queue: Session) -> list[object]:
-    """All that an acknowledgement could change."""
+def all_rows(queue: Session) -> list[object]:
+    """Return all rows that an acknowledgement could change."""
     return [
         queue.rows(f"select t.* from {table} t order by 1, 2")
         for table in ("message", "lease", "dead", "wake", "turn", "history_overflow")
@@ -37,7 +37,7 @@ def test_a_leased_message_is_invisible_until_its_lease_ends(session: Open) -> No
     made = queue.create("a")
     (leased,) = queue.dequeue(1, lease_ms=3_000, worker="w1")
     assert leased.unlock_at == leased.leased_at + 3_000_000
-    assert other.look()[0].outcome != "leased"
+    assert other.dequeue_once()[0].outcome != "leased"
     other.wait_until_us(leased.unlock_at)
     (again,) = other.dequeue(1, worker="w2")
     assert (again.message_id, again.attempt) == (made, 2)
@@ -45,7 +45,7 @@ def test_a_leased_message_is_invisible_until_its_lease_ends(session: Open) -> No
     assert again.token != leased.token
 
 
-def test_an_expired_message_comes_back_in_its_place(session: Open) -> None:
+def test_an_expired_message_returns_to_its_place(session: Open) -> None:
     queue, other = session(), session()
     made = queue.fill("a", 6)
     taken = queue.take(4)
@@ -53,7 +53,7 @@ def test_an_expired_message_comes_back_in_its_place(session: Open) -> None:
     assert ids_of(other.take(10)) == [made[1], made[2], made[4], made[5]]
 
 
-def test_many_expired_leases_all_come_back(queue: Session) -> None:
+def test_all_of_many_expired_messages_return(queue: Session) -> None:
     made = queue.create_many([f"c{n % 3}" for n in range(700)])
     taken = queue.take(700)
     assert len(taken) == 700
@@ -61,26 +61,26 @@ def test_many_expired_leases_all_come_back(queue: Session) -> None:
     assert sorted(ids_of(queue.take(700))) == sorted(message or 0 for _, message in made)
 
 
-def test_however_long_it_takes_to_end_leases_the_next_call_ends_more(queue: Session) -> None:
+def test_slow_expiry_still_ends_all_leases_over_several_calls(queue: Session) -> None:
     made = queue.create_many([f"c{n % 3}" for n in range(500)])
     taken = queue.take(500)
     queue.run(
-        "create function dawdle() returns trigger language plpgsql as"
+        "create function slow_down() returns trigger language plpgsql as"
         " $$ begin perform pg_sleep(0.001); return old; end $$"
     )
-    queue.run("create trigger dawdle before delete on lease for each row execute function dawdle()")
+    queue.run("create trigger slow_down before delete on lease for each row execute function slow_down()")
     queue.expire(taken)
     assert sorted(ids_of(queue.take(500))) == sorted(message or 0 for _, message in made)
 
 
-def test_expiry_needs_no_background_job_and_no_other_message(queue: Session) -> None:
+def test_a_dequeue_ends_expired_leases_without_a_background_job(queue: Session) -> None:
     queue.create("a")
     queue.dequeue(1, lease_ms=100)
     (reply,) = queue.dequeue()
     assert reply.attempt == 2
 
 
-def test_a_lease_of_a_day_is_the_longest(queue: Session) -> None:
+def test_the_longest_lease_is_a_day(queue: Session) -> None:
     queue.create("a")
     (leased,) = queue.dequeue(1, lease_ms=86_400_000)
     assert leased.unlock_at - leased.leased_at == 86_400_000_000
@@ -96,7 +96,7 @@ def test_a_heartbeat_extends_the_lease_from_now(queue: Session) -> None:
     assert queue.ask("select unlock_at from lease") > leased.unlock_at
 
 
-def test_a_worker_that_beats_in_time_keeps_its_message(session: Open) -> None:
+def test_a_worker_that_sends_heartbeats_keeps_its_message(session: Open) -> None:
     queue, other = session(), session()
     queue.create("a")
     leased = queue.lease(lease_ms=150)
@@ -106,7 +106,7 @@ def test_a_worker_that_beats_in_time_keeps_its_message(session: Open) -> None:
     assert queue.complete([leased]) == ["completed"]
 
 
-def test_a_late_heartbeat_saves_a_lease_that_nobody_took_yet(queue: Session) -> None:
+def test_a_late_heartbeat_extends_an_expired_lease_nobody_has_ended(queue: Session) -> None:
     queue.create("a")
     leased = queue.lease()
     queue.expire([leased])
@@ -115,21 +115,21 @@ def test_a_late_heartbeat_saves_a_lease_that_nobody_took_yet(queue: Session) -> 
 
 
 @acknowledgement
-def test_a_lost_lease_changes_nothing_and_says_so(queue: Session, name: str) -> None:
+def test_an_acknowledgement_of_a_lost_lease_changes_nothing(queue: Session, name: str) -> None:
     queue.run('select queue_set(\'{"history": "full"}\')')
     queue.create("a")
     lost = queue.lease()
     queue.expire([lost])
     current = queue.lease()
-    before = everything(queue)
+    before = all_rows(queue)
     assert ACKNOWLEDGEMENTS[name](queue, [lost]) == ["lease_lost"]
-    assert everything(queue) == before
+    assert all_rows(queue) == before
     assert queue.complete([current]) == ["completed"]
 
 
 @acknowledgement
-def test_an_attempt_number_is_no_fence(session: Open, name: str) -> None:
-    """Rule 4: after a dequeue that was rolled back the same attempt is issued again, with another token."""
+def test_the_token_not_the_attempt_number_is_the_fence(session: Open, name: str) -> None:
+    """Rule 4: after a dequeue is rolled back, the same attempt is issued again with another token."""
     queue, other = session(), session()
     queue.create("a")
     with queue.connection.transaction(force_rollback=True):
@@ -150,15 +150,15 @@ def test_a_guessed_token_is_refused(queue: Session, name: str) -> None:
 
 
 @acknowledgement
-def test_an_unknown_message_is_a_lost_lease(queue: Session, name: str) -> None:
+def test_acknowledging_an_unknown_message_is_lease_lost(queue: Session, name: str) -> None:
     queue.create("a")
     leased = queue.lease()
-    stranger = leased._replace(message_id=987_654_321)
-    assert ACKNOWLEDGEMENTS[name](queue, [stranger]) == ["lease_lost"]
+    unknown = leased._replace(message_id=987_654_321)
+    assert ACKNOWLEDGEMENTS[name](queue, [unknown]) == ["lease_lost"]
 
 
 @acknowledgement
-def test_a_message_that_was_completed_is_a_lost_lease(queue: Session, name: str) -> None:
+def test_acknowledging_a_completed_message_is_lease_lost(queue: Session, name: str) -> None:
     queue.create("a")
     leased = queue.lease()
     queue.complete([leased])
@@ -166,7 +166,7 @@ def test_a_message_that_was_completed_is_a_lost_lease(queue: Session, name: str)
 
 
 @acknowledgement
-def test_a_lease_that_another_transaction_holds_is_busy(session: Open, name: str) -> None:
+def test_a_lease_that_another_transaction_has_locked_is_busy(session: Open, name: str) -> None:
     queue, other = session(), session(autocommit=False)
     queue.run("set lock_timeout = '50ms'")
     for holder in ACKNOWLEDGEMENTS.values():
@@ -180,7 +180,7 @@ def test_a_lease_that_another_transaction_holds_is_busy(session: Open, name: str
 
 
 @acknowledgement
-def test_a_message_that_somebody_is_cancelling_is_busy_then_cancelled(session: Open, name: str) -> None:
+def test_a_message_is_busy_until_its_cancellation_commits(session: Open, name: str) -> None:
     queue, other = session(), session(autocommit=False)
     queue.create("a")
     leased = queue.lease()
@@ -190,8 +190,8 @@ def test_a_message_that_somebody_is_cancelling_is_busy_then_cancelled(session: O
     assert ACKNOWLEDGEMENTS[name](queue, [leased]) == ["cancelled"]
 
 
-def test_of_two_attempts_only_the_one_with_the_lease_completes(session: Open) -> None:
-    """Invariant 6."""
+def test_of_two_attempts_only_the_lease_holder_completes(session: Open) -> None:
+    """Invariant 6: at most one of several attempts can complete a message."""
     first, second = session(), session()
     first.create("a")
     old = first.lease()
@@ -200,13 +200,13 @@ def test_of_two_attempts_only_the_one_with_the_lease_completes(session: Open) ->
     assert (first.complete([old]), second.complete([new])) == (["lease_lost"], ["completed"])
 
 
-def test_tokens_differ_between_all_leases_of_a_call(queue: Session) -> None:
+def test_all_leases_of_a_call_have_different_tokens(queue: Session) -> None:
     queue.fill("a", 500)
     tokens = {one.token for one in queue.take(500)}
     assert len(tokens) == 500
 
 
-def test_a_batch_may_hold_leases_of_several_workers(session: Open) -> None:
+def test_one_call_may_complete_leases_of_several_workers(session: Open) -> None:
     first, second = session(), session()
     first.fill("a", 4)
     taken = first.dequeue(2, worker="w1") + second.dequeue(2, worker="w2")
@@ -214,7 +214,7 @@ def test_a_batch_may_hold_leases_of_several_workers(session: Open) -> None:
     assert first.complete(taken) == ["completed"] * 4
 
 
-def test_a_crashed_sessions_open_dequeue_is_undone(session: Open) -> None:
+def test_the_dequeue_of_a_crashed_session_is_rolled_back(session: Open) -> None:
     queue, crashed = session(), session(autocommit=False)
     made = queue.create("a")
     crashed.dequeue()

@@ -1,4 +1,4 @@
-"""A19: max_size drops what a full channel is given."""
+"""A19: a channel with max_size waiting messages drops new ones."""
 
 import pytest
 
@@ -10,23 +10,23 @@ def outcomes(made: list[tuple[str, int | None]]) -> list[str]:
 
 
 @pytest.mark.parametrize("is_known", [False, True])
-def test_a_full_channel_drops(queue: Session, is_known: bool) -> None:
+def test_a_full_channel_drops_new_messages(queue: Session, is_known: bool) -> None:
     queue.set("a", max_size=2)
     if is_known:
-        queue.look()
+        queue.dequeue_once()
     assert outcomes([queue.try_create("a") for _ in range(4)]) == ["created", "created", "dropped", "dropped"]
     assert queue.try_create("a") == ("dropped", None)
     assert len(queue.drain()) == 2
     assert outcomes([queue.try_create("a")]) == ["created"]
 
 
-def test_others_are_not_concerned(queue: Session) -> None:
+def test_other_channels_are_not_affected(queue: Session) -> None:
     queue.set("a", max_size=0)
     assert queue.try_create("a")[0] == "dropped"
     assert queue.try_create("b")[0] == "created"
 
 
-def test_many_in_one_call_fill_up_what_is_left(queue: Session) -> None:
+def test_create_many_fills_a_channel_and_drops_the_rest(queue: Session) -> None:
     queue.set("a", max_size=5)
     queue.fill("a", 2)
     made = queue.create_many(["a", "b", "a", "a", "b", "a", "a"])
@@ -35,7 +35,7 @@ def test_many_in_one_call_fill_up_what_is_left(queue: Session) -> None:
     assert len(queue.drain()) == 7
 
 
-def test_room_comes_back_when_messages_end(queue: Session) -> None:
+def test_completed_and_buried_messages_make_room(queue: Session) -> None:
     queue.set("a", max_size=3)
     queue.fill("a", 3)
     taken = queue.take(3)
@@ -45,14 +45,14 @@ def test_room_comes_back_when_messages_end(queue: Session) -> None:
     assert queue.try_create("a")[0] == "created"
 
 
-def test_a_duplicate_of_a_full_channel_is_a_duplicate(queue: Session) -> None:
+def test_a_duplicate_in_a_full_channel_is_reported_as_duplicate(queue: Session) -> None:
     queue.set("a", max_size=1)
     made = queue.create("a", key="k")
     assert queue.try_create("a", key="k") == ("duplicate", made)
     assert queue.create_many(["a", "a"], keys=["k", "j"]) == [("duplicate", made), ("dropped", None)]
 
 
-def test_a_raised_size_makes_room_and_a_lowered_one_drops_nothing_live(queue: Session) -> None:
+def test_a_lowered_max_size_drops_no_waiting_messages(queue: Session) -> None:
     queue.set("a", max_size=2)
     queue.fill("a", 2)
     queue.set("a", max_size=3)
@@ -77,7 +77,7 @@ def test_a_transaction_counts_its_own_messages(queue: Session) -> None:
         assert outcomes([queue.try_create("a") for _ in range(3)]) == ["created", "created", "dropped"]
 
 
-def test_a_message_that_is_cancelled_while_it_is_worked_leaves_a_size_without_end_as_it_is(
+def test_the_largest_max_size_works_with_a_negative_waiting_count(
     queue: Session,
 ) -> None:
     queue.set("a", max_size=2**63 - 1)

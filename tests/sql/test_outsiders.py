@@ -1,4 +1,4 @@
-"""Roles without any right to the queue, and what needs none: advisory locks, LISTEN, NOTIFY."""
+"""What roles without privileges can try: advisory locks, LISTEN and NOTIFY."""
 
 import psycopg
 import pytest
@@ -9,7 +9,7 @@ from tests.sql.session import Session
 OID = "(select c.oid from pg_class c where c.relname = '{0}' and c.relnamespace = 'lonnymq'::regnamespace)"
 
 
-MAKES_ROWS = (
+CALLS_THAT_CREATE_ROWS = (
     "select cron_set('nightly', '* * * * *', 'a', 'x')",
     "select channel_set('a', '{\"weight\": 2}')",
     "select message_create('b', 'x')",
@@ -19,10 +19,10 @@ MAKES_ROWS = (
 )
 
 
-def test_no_call_takes_a_lock_that_an_outsider_could_take(queue: Session) -> None:
-    """A role needs no right for an advisory lock, and sees the keys of others' in pg_locks."""
+def test_no_call_takes_an_advisory_lock(queue: Session) -> None:
+    """Any role can take an advisory lock, and pg_locks shows the keys of those that others hold."""
     queue.run("begin")
-    for call in MAKES_ROWS:
+    for call in CALLS_THAT_CREATE_ROWS:
         queue.run(call)
     taken = "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()"
     assert queue.ask(taken) == 0
@@ -30,7 +30,7 @@ def test_no_call_takes_a_lock_that_an_outsider_could_take(queue: Session) -> Non
 
 
 @pytest.mark.parametrize("kind", [None, "producer", "worker", "reader", "operator"])
-def test_nobody_can_lock_what_is_being_made(login: Login, kind: str | None) -> None:
+def test_no_role_can_lock_the_creation_locks(login: Login, kind: str | None) -> None:
     outsider = login(*([kind] if kind else []), search_path=None)
     table = "lonnymq.creation_lock"
     for lock in (f"select from {table} for key share", f"begin; lock table {table}"):
@@ -38,7 +38,7 @@ def test_nobody_can_lock_what_is_being_made(login: Login, kind: str | None) -> N
             outsider.run(lock)
 
 
-def test_a_cron_in_the_making_is_busy_until_its_maker_ends(login: Login) -> None:
+def test_an_uncommitted_cron_is_busy_for_others(login: Login) -> None:
     for ends, said in (("commit", "unchanged"), ("rollback", "set")):
         first, second = login("producer"), login("producer")
         first.run("begin")
@@ -66,7 +66,7 @@ def test_an_outsider_can_neither_wake_workers_nor_listen_for_work(login: Login, 
     assert [one.channel for one in worker.connection.notifies(timeout=5, stop_after=1)] == [event]
 
 
-def test_the_secret_is_nobodys(login: Login) -> None:
+def test_no_kind_of_role_can_read_the_salt(login: Login) -> None:
     for kind in ("producer", "worker", "reader", "operator"):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             login(kind).run("select salt from setting")

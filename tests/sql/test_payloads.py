@@ -1,4 +1,4 @@
-"""A26: any bytes; and a reply that stays small."""
+"""A26: any bytes can be stored, and replies stay small."""
 
 import psycopg
 import pytest
@@ -27,7 +27,7 @@ BYTES = [
 ]
 
 
-def test_any_bytes_come_out_as_they_went_in(queue: Session) -> None:
+def test_any_bytes_are_returned_unchanged(queue: Session) -> None:
     for content in BYTES:
         queue.create("a", content)
     queue.create_many(["a"] * len(BYTES), BYTES)
@@ -40,7 +40,7 @@ def test_any_bytes_come_out_as_they_went_in(queue: Session) -> None:
     assert all(one.state == one.content for one in again)
 
 
-def test_a_large_message_is_left_out_of_the_reply_and_read_after_it(queue: Session) -> None:
+def test_a_large_content_is_read_after_the_reply(queue: Session) -> None:
     content = bytes(range(256)) * 4_000
     queue.create("a", content)
     leased = queue.lease()
@@ -54,11 +54,11 @@ def test_small_messages_are_in_the_reply(queue: Session) -> None:
 
 
 @pytest.mark.parametrize("channels", [1, 2, 10])
-def test_the_contents_of_a_reply_are_bounded_together(queue: Session, channels: int) -> None:
-    """Also if a reply is put together in several rounds: channel 0 has most of it."""
+def test_the_total_size_of_the_contents_of_a_reply_is_bounded(queue: Session, channels: int) -> None:
+    """Also if it takes several rounds to fill a reply, as here, where channel 0 has most of the messages."""
     names = [f"c{n % channels if n < 2 * channels else 0}" for n in range(200)]
     queue.create_many(names, [b"%04d" % n * 250 for n in range(200)])
-    replies = queue.look(200)
+    replies = queue.dequeue_once(200)
     assert len(replies) == 200
     assert sum(len(one.content or b"") for one in replies) <= 65_536
     left_out = [one for one in replies if one.content is None]
@@ -71,7 +71,7 @@ def test_the_contents_of_a_reply_are_bounded_together(queue: Session, channels: 
     assert len(everything) == 200
 
 
-def test_states_count_too(queue: Session) -> None:
+def test_states_count_towards_the_size_of_a_reply(queue: Session) -> None:
     queue.fill("a", 100)
     queue.defer(queue.take(100), state=b"s" * 2_000)
     replies = queue.take(100)
@@ -81,16 +81,16 @@ def test_states_count_too(queue: Session) -> None:
     assert {state for _, state in read(queue, missing).values()} == {b"s" * 2_000}
 
 
-def test_names_and_keys_count_too(queue: Session) -> None:
-    """Five hundred of the longest names and keys would be a megabyte."""
+def test_names_and_keys_count_towards_the_size_of_a_reply(queue: Session) -> None:
+    """The longest names and keys of 500 messages would take a megabyte."""
     names = [f"{n:03}" + "😀" * 252 for n in range(300)]
     queue.create_many(names, keys=[f"{n:03}" + "😀" * 252 for n in range(300)])
-    replies = queue.look(300)
+    replies = queue.dequeue_once(300)
     size = sum(len((one.channel or "").encode()) + len((one.key or "").encode()) for one in replies)
     assert size <= 200_000
 
 
-def test_only_the_leases_own_token_reads_content(queue: Session) -> None:
+def test_message_read_needs_the_token_of_the_lease(queue: Session) -> None:
     queue.create("a")
     leased = queue.lease()
     assert read(queue, [leased._replace(token=leased.token + 1)]) == {}
@@ -101,7 +101,7 @@ def test_only_the_leases_own_token_reads_content(queue: Session) -> None:
     assert read(queue, [other]) == {}
 
 
-def test_content_above_the_queues_cap_is_refused(queue: Session) -> None:
+def test_a_content_above_max_content_bytes_is_refused(queue: Session) -> None:
     queue.run("select queue_set('{\"max_content_bytes\": 10}')")
     queue.create("a", b"x" * 10)
     for create in (
@@ -116,20 +116,20 @@ def test_content_above_the_queues_cap_is_refused(queue: Session) -> None:
     assert queue.ask("select count(*) from message") == 1
 
 
-def test_a_message_of_megabytes_goes_through(queue: Session) -> None:
+def test_a_content_of_8_mb_is_delivered(queue: Session) -> None:
     content = b"\x00\xff" * 4_000_000
     queue.create("a", content)
     leased = queue.lease()
     assert read(queue, [leased])[leased.message_id][0] == content
 
 
-def test_what_is_left_out_is_counted_with_its_state_and_key(queue: Session) -> None:
+def test_unread_bytes_includes_the_state_and_the_key(queue: Session) -> None:
     queue.create("a", b"x" * 50_000, key="k" * 10)
     queue.defer([queue.lease()], state=b"y" * 70_000)
     assert queue.lease().unread_bytes == 120_010
 
 
-def test_a_state_is_bounded_like_a_content_and_an_error_is_cut(queue: Session) -> None:
+def test_a_state_is_limited_like_a_content_and_an_error_is_truncated(queue: Session) -> None:
     queue.rows("select queue_set('{\"max_content_bytes\": 1000}')")
     queue.create("a", b"x")
     leased = queue.lease()

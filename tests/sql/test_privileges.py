@@ -1,4 +1,4 @@
-"""A28: least privilege, with real roles that log in."""
+"""A28: least privilege, tested with real roles that log in."""
 
 import uuid
 
@@ -102,7 +102,7 @@ def qualified(call: str) -> str:
 
 
 def allowed_calls(session: Session) -> set[str]:
-    """Return which of the calls are not refused for want of privilege."""
+    """Return the calls that are not refused for lack of privileges."""
     allowed = set()
     for name, call in CALLS.items():
         try:
@@ -118,7 +118,7 @@ def test_each_kind_of_role_can_call_what_it_needs_and_nothing_else(login: Login,
     assert allowed_calls(login(kind)) == ALLOWED[kind]
 
 
-def test_public_can_do_nothing_at_all(login: Login, queue: Session) -> None:
+def test_a_role_without_grants_can_do_nothing(login: Login, queue: Session) -> None:
     queue.fill("a", 2)
     nobody = login(search_path=None)
     for call in CALLS.values():
@@ -129,8 +129,8 @@ def test_public_can_do_nothing_at_all(login: Login, queue: Session) -> None:
             nobody.run(f"select from lonnymq.{relation}")
 
 
-def test_public_is_granted_nothing_on_any_object_also_on_later_partitions(queue: Session) -> None:
-    """Even a role that may enter the schema gets nothing by being somebody."""
+def test_public_has_no_privilege_on_any_object_or_new_partition(queue: Session) -> None:
+    """A role that may use the schema gets nothing else from PUBLIC."""
     queue.run("select history_prepare(20)")
     granted = """
       select relname::text from pg_class, aclexplode(relacl) a
@@ -157,7 +157,7 @@ def test_no_table_and_no_content_can_be_read(login: Login, queue: Session, kind:
             session.run(f"delete from {table}")
 
 
-def test_a_reader_sees_figures_without_content(login: Login, queue: Session) -> None:
+def test_a_reader_sees_figures_but_no_contents(login: Login, queue: Session) -> None:
     queue.fill("a", 3)
     queue.bury([queue.lease()], "broken")
     queue.lease()
@@ -193,7 +193,7 @@ def test_an_operator_cannot_change_tables_or_grant(login: Login) -> None:
         assert raised.value.sqlstate == "42501"
 
 
-def test_a_producer_can_stage_but_not_read_what_others_staged(login: Login) -> None:
+def test_a_producer_can_stage_but_not_read_the_stage(login: Login) -> None:
     producer = login("producer")
     with producer.connection.cursor().copy(
         "copy stage (publication, part, ordinal, channel, contents) from stdin"
@@ -206,7 +206,7 @@ def test_a_producer_can_stage_but_not_read_what_others_staged(login: Login) -> N
     )
 
 
-def test_a_producer_and_a_worker_together_move_a_message(login: Login) -> None:
+def test_a_worker_completes_the_message_of_a_producer(login: Login) -> None:
     producer, worker = login("producer"), login("worker")
     made = producer.create("a", b"hello")
     (leased,) = worker.dequeue()
@@ -214,14 +214,14 @@ def test_a_producer_and_a_worker_together_move_a_message(login: Login) -> None:
     assert worker.complete([leased]) == ["completed"]
 
 
-def test_a_worker_can_do_its_upkeep(login: Login) -> None:
+def test_a_worker_can_prepare_history_and_prune_the_stage(login: Login) -> None:
     worker = login("worker")
     worker.run("select history_prepare(30)")
     assert worker.ask("select stage_prune()") == 0
 
 
-def test_internal_functions_are_nobodys(login: Login, queue: Session) -> None:
-    """Whatever no kind of role needs."""
+def test_no_kind_of_role_may_call_internal_functions(login: Login, queue: Session) -> None:
+    """No kind of role needs these functions."""
     for kind in ("producer", "worker", "reader", "operator"):
         role = role_of(login(kind))
         for name in (
@@ -245,7 +245,7 @@ def test_internal_functions_are_nobodys(login: Login, queue: Session) -> None:
             assert granted is False, f"{kind} may call {name}"
 
 
-def test_an_unprivileged_caller_gets_the_real_error_for_a_wrong_argument(login: Login) -> None:
+def test_a_role_with_few_privileges_gets_the_error_for_its_argument(login: Login) -> None:
     producer = login("producer")
     for call in ("to_epoch('infinity')", "message_create('', 'x')"):
         with pytest.raises(psycopg.Error) as raised:
@@ -253,7 +253,7 @@ def test_an_unprivileged_caller_gets_the_real_error_for_a_wrong_argument(login: 
         assert raised.value.sqlstate == "LQ001"
 
 
-def test_revoke_takes_everything_back(login: Login, queue: Session) -> None:
+def test_queue_revoke_revokes_every_grant(login: Login, queue: Session) -> None:
     session = login("operator")
     queue.run("select queue_grant(%s, 'producer')", role_of(session))
     queue.run("select queue_revoke(%s)", role_of(session))
@@ -264,7 +264,7 @@ def test_revoke_takes_everything_back(login: Login, queue: Session) -> None:
     assert allowed_calls(session) == READER
 
 
-def test_kinds_add_up(login: Login, queue: Session) -> None:
+def test_a_role_can_have_several_kinds(login: Login, queue: Session) -> None:
     session = login("producer")
     queue.run("select queue_grant(%s, 'worker')", role_of(session))
     assert allowed_calls(session) == PRODUCER | WORKER
@@ -295,7 +295,7 @@ def test_an_unknown_role_is_refused(queue: Session) -> None:
             assert "role" in str(raised.value)
 
 
-def test_every_function_that_runs_as_its_owner_pins_its_search_path(queue: Session) -> None:
+def test_every_security_definer_function_pins_its_search_path(queue: Session) -> None:
     loose = """
       select p.proname from pg_proc p
       where p.pronamespace = 'lonnymq'::regnamespace and p.prosecdef
@@ -304,8 +304,8 @@ def test_every_function_that_runs_as_its_owner_pins_its_search_path(queue: Sessi
     assert queue.rows(loose) == []
 
 
-def test_every_function_that_anybody_may_call_pins_its_search_path(queue: Session, login: Login) -> None:
-    """Also those that run as their caller: a superuser's query must not run a stranger's operators."""
+def test_every_callable_function_pins_its_search_path(queue: Session, login: Login) -> None:
+    """Also those that run as their caller: a superuser's query must not call operators of another role."""
     operator = role_of(login("operator"))
     loose = """
       select p.proname from pg_proc p
@@ -315,7 +315,7 @@ def test_every_function_that_anybody_may_call_pins_its_search_path(queue: Sessio
     assert queue.rows(loose, operator) == []
 
 
-def test_temporary_tables_of_the_same_names_are_not_used(login: Login, queue: Session) -> None:
+def test_temporary_tables_with_the_same_names_are_not_used(login: Login, queue: Session) -> None:
     operator = login("operator", search_path="pg_temp,lonnymq")
     for table in ("message", "wake", "turn", "lease", "channel", "setting", "sleeper", "dead", "cron"):
         operator.run(f"create temp table {table} (like lonnymq.dead_letter)")
@@ -328,7 +328,7 @@ def test_temporary_tables_of_the_same_names_are_not_used(login: Login, queue: Se
 
 
 def test_functions_and_operators_in_public_are_not_used(login: Login, queue: Session) -> None:
-    """A stranger who may create in public shadows what functions and views might look up there."""
+    """A role that may create in public creates objects with the names that functions and views use."""
     queue.run("grant create, usage on schema public to public")
     stranger = login(search_path=None)
     stranger.run("create table public.caught (by text)")

@@ -1,4 +1,4 @@
-"""Rule 15: queue_check reports what is broken, and mends it."""
+"""Rule 15: queue_check reports broken invariants and repairs them."""
 
 from collections.abc import Callable
 
@@ -10,14 +10,14 @@ from tests.sql.session import Session
 pytestmark = pytest.mark.broken_on_purpose
 
 
-def busy_queue(queue: Session) -> None:
-    """Ten messages a channel; some leased, some completed; all wakes folded."""
+def fill_busy_queue(queue: Session) -> None:
+    """Create ten messages per channel; lease some, complete some, and fold all wakes."""
     queue.set("capped", max_concurrency=4)
     for channel in ("a", "b", "capped"):
         queue.fill(channel, 10)
     taken = queue.take(9)
     queue.complete(taken[:3])
-    queue.look(1)
+    queue.dequeue_once(1)
     queue.give_back(taken[3:4])
     assert queue.problems() == []
 
@@ -53,16 +53,16 @@ BREAKAGES: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("name", BREAKAGES)
-def test_what_is_broken_is_reported_and_mended(queue: Session, name: str) -> None:
+def test_a_broken_invariant_is_reported_and_repaired(queue: Session, name: str) -> None:
     breakage, problem = BREAKAGES[name]
-    busy_queue(queue)
+    fill_busy_queue(queue)
     for statement in breakage.split("; "):
         queue.run(statement)
     assert problem in queue.problems()
     queue.problems(repair=True)
-    queue.look(1)  # what was made anew is born
+    queue.dequeue_once(1)  # recreates deleted turns and channels
     assert queue.problems() == []
-    # Everything drains: what is leased when its lease ends.
+    # Everything can be drained, leased messages after their leases end.
     queue.run("update lease set unlock_at = 0")
     live = queue.ask("select count(*) from message")
     assert len(queue.drain()) == live
@@ -70,32 +70,32 @@ def test_what_is_broken_is_reported_and_mended(queue: Session, name: str) -> Non
     assert queue.problems() == []
 
 
-def test_a_healthy_queue_is_left_as_it_is(queue: Session) -> None:
-    busy_queue(queue)
+def test_a_repair_of_a_healthy_queue_changes_nothing(queue: Session) -> None:
+    fill_busy_queue(queue)
     assert queue.problems(repair=True) == []
     assert queue.problems() == []
     queue.run("update lease set unlock_at = 0")
     assert len(queue.drain()) == 27
 
 
-def test_the_report_names_the_channel_and_says_whether_it_was_mended(queue: Session) -> None:
+def test_the_report_names_the_channel_and_whether_it_was_repaired(queue: Session) -> None:
     queue.fill("a", 3)
     queue.lease()
     queue.run("update turn set waiting = 50")
     (reported,) = queue.rows("select problem, channel, is_repaired from queue_check()")
     assert reported == ("waiting is wrong", "a", False)
-    (mended,) = queue.rows("select problem, channel, is_repaired from queue_check(true)")
-    assert mended == ("waiting is wrong", "a", True)
+    (repaired,) = queue.rows("select problem, channel, is_repaired from queue_check(true)")
+    assert repaired == ("waiting is wrong", "a", True)
 
 
-def test_every_mended_problem_is_reported_as_mended(queue: Session) -> None:
+def test_a_repaired_problem_is_reported_as_repaired(queue: Session) -> None:
     queue.fill("a", 3)
     queue.lease()
     queue.run("update turn set mark_at = -9000000000000000, mark_id = 0")
     assert queue.rows("select channel, is_repaired from queue_check(true)") == [("a", True)]
 
 
-def test_a_locked_turn_is_reported_and_left(session: Open) -> None:
+def test_a_problem_of_a_locked_turn_is_reported_but_not_repaired(session: Open) -> None:
     queue, other = session(), session(autocommit=False)
     for channel in ("a", "b"):
         queue.fill(channel, 2)
@@ -110,8 +110,8 @@ def test_a_locked_turn_is_reported_and_left(session: Open) -> None:
     assert queue.problems() == []
 
 
-def test_checking_changes_nothing(queue: Session) -> None:
-    busy_queue(queue)
+def test_a_check_without_repair_changes_nothing(queue: Session) -> None:
+    fill_busy_queue(queue)
     queue.run("update turn set waiting = 50")
     state = "select array_agg(t order by channel_id) from turn t"
     before = queue.ask(state.replace("array_agg(t ", "array_agg(t::text "))
@@ -119,7 +119,7 @@ def test_checking_changes_nothing(queue: Session) -> None:
     assert queue.ask(state.replace("array_agg(t ", "array_agg(t::text ")) == before
 
 
-def test_repair_keeps_a_cap_exact(queue: Session) -> None:
+def test_a_repair_keeps_a_cap_exact(queue: Session) -> None:
     queue.set("a", max_concurrency=3)
     queue.fill("a", 10)
     taken = queue.take(10)
@@ -131,7 +131,7 @@ def test_repair_keeps_a_cap_exact(queue: Session) -> None:
     assert len(queue.take(10)) == 1
 
 
-def test_repair_finds_a_forgotten_message_however_old(queue: Session) -> None:
+def test_a_repair_finds_a_forgotten_message_however_old(queue: Session) -> None:
     queue.fill("a", 3, dequeue_ats=[100] * 3)
     queue.drain()
     for _ in range(2):
@@ -143,23 +143,23 @@ def test_repair_finds_a_forgotten_message_however_old(queue: Session) -> None:
 
 
 @pytest.fixture
-def broken(queue: Session) -> Callable[[str], list[str]]:
-    def broken(statement: str) -> list[str]:
-        busy_queue(queue)
+def problems_after(queue: Session) -> Callable[[str], list[str]]:
+    def problems_after(statement: str) -> list[str]:
+        fill_busy_queue(queue)
         queue.run(statement)
         return queue.problems()
 
-    return broken
+    return problems_after
 
 
-def test_leases_that_do_not_count_must_be_known(broken: Callable[[str], list[str]]) -> None:
-    assert "has_uncapped is wrong" in broken("update turn set has_uncapped = false")
+def test_uncapped_leases_must_be_recorded_in_has_uncapped(problems_after: Callable[[str], list[str]]) -> None:
+    assert "has_uncapped is wrong" in problems_after("update turn set has_uncapped = false")
 
 
-def test_a_channel_full_of_leases_from_before_its_cap_is_no_problem(queue: Session) -> None:
+def test_a_channel_with_more_leases_than_its_new_cap_is_no_problem(queue: Session) -> None:
     queue.fill("a", 10, dequeue_ats=[1_000] * 10)
     queue.take(5)
     queue.set("a", max_concurrency=3)
     queue.run("update turn set last_at = last_at - 10000000")  # as if ten seconds had passed
-    queue.look(1)
+    queue.dequeue_once(1)
     assert queue.problems() == []

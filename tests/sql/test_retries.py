@@ -5,7 +5,7 @@ import pytest
 from tests.sql.session import Session, ids_of
 
 
-def test_a_deferred_message_comes_back_with_its_state(queue: Session) -> None:
+def test_a_deferred_message_returns_with_its_state(queue: Session) -> None:
     made = queue.create("a", b"work")
     first = queue.lease()
     assert (first.attempt, first.state) == (1, None)
@@ -19,7 +19,7 @@ def test_a_deferred_message_comes_back_with_its_state(queue: Session) -> None:
     )
 
 
-def test_state_stays_until_it_is_replaced(queue: Session) -> None:
+def test_a_state_is_kept_until_it_is_replaced(queue: Session) -> None:
     queue.create("a")
     queue.defer([queue.lease()], state=b"one")
     queue.defer([queue.lease()])
@@ -58,7 +58,7 @@ def test_each_message_of_a_batch_has_its_own_delay_state_and_error(queue: Sessio
     ]
 
 
-def test_max_attempts_of_a_message(queue: Session) -> None:
+def test_a_message_is_buried_after_its_max_attempts(queue: Session) -> None:
     made = queue.create("a", b"x", max_attempts=3)
     outcomes = []
     for n in range(3):
@@ -72,14 +72,14 @@ def test_max_attempts_of_a_message(queue: Session) -> None:
     ]
 
 
-def test_max_attempts_of_a_channel(queue: Session) -> None:
+def test_a_message_is_buried_after_its_channels_max_attempts(queue: Session) -> None:
     queue.set("a", max_attempts=2)
     queue.create("a")
     assert queue.defer([queue.lease()]) + queue.defer([queue.lease()]) == ["deferred", "buried"]
 
 
 @pytest.mark.parametrize(("of_message", "of_channel", "attempts"), [(1, 5, 1), (4, 2, 4)])
-def test_a_messages_own_limit_goes_before_its_channels(
+def test_a_messages_own_max_attempts_overrides_its_channels(
     queue: Session, of_message: int, of_channel: int, attempts: int
 ) -> None:
     queue.set("a", max_attempts=of_channel)
@@ -88,14 +88,14 @@ def test_a_messages_own_limit_goes_before_its_channels(
     assert outcomes == ["deferred"] * (attempts - 1) + ["buried"]
 
 
-def test_without_a_limit_a_message_is_tried_for_ever(queue: Session) -> None:
+def test_without_max_attempts_a_message_is_retried_forever(queue: Session) -> None:
     queue.create("a")
     for _ in range(20):
         assert queue.defer([queue.lease()]) == ["deferred"]
     assert queue.lease().attempt == 21
 
 
-def test_a_limit_lowered_below_the_attempts_made_buries_at_the_next_failure(queue: Session) -> None:
+def test_a_lowered_max_attempts_buries_at_the_next_failure(queue: Session) -> None:
     queue.create("a")
     for _ in range(3):
         queue.defer([queue.lease()])
@@ -103,7 +103,7 @@ def test_a_limit_lowered_below_the_attempts_made_buries_at_the_next_failure(queu
     assert queue.defer([queue.lease()]) == ["buried"]
 
 
-def test_expiry_counts_as_an_attempt_and_buries_the_last(queue: Session) -> None:
+def test_an_expired_lease_spends_an_attempt_and_the_last_one_buries(queue: Session) -> None:
     made = queue.create("a", max_attempts=2)
     for _ in range(2):
         (leased,) = queue.dequeue(1, worker="w7")
@@ -115,7 +115,7 @@ def test_expiry_counts_as_an_attempt_and_buries_the_last(queue: Session) -> None
     assert "w7" in dead[2]
 
 
-def test_give_back_spends_no_attempt_and_keeps_the_place(queue: Session) -> None:
+def test_give_back_spends_no_attempt_and_keeps_the_messages_place(queue: Session) -> None:
     made = queue.fill("a", 3, max_attempts=[1, 1, 1])
     for _ in range(3):
         taken = queue.take(2)
@@ -125,7 +125,7 @@ def test_give_back_spends_no_attempt_and_keeps_the_place(queue: Session) -> None
     assert ids_of(queue.take(3)) == made
 
 
-def test_the_last_error_is_kept_when_a_later_failure_names_none(queue: Session) -> None:
+def test_a_failure_without_an_error_keeps_the_last_error(queue: Session) -> None:
     queue.create("a", max_attempts=2)
     queue.defer([queue.lease()], error="the first")
     assert queue.defer([queue.lease()]) == ["buried"]
@@ -140,7 +140,7 @@ def test_a_batch_defers_some_and_buries_others(queue: Session) -> None:
     assert sorted(ids_of(queue.take(4))) == made[1:3]
 
 
-def test_a_deferred_message_goes_behind_what_waits_already(queue: Session) -> None:
+def test_a_deferred_message_goes_behind_waiting_messages(queue: Session) -> None:
     made = queue.fill("a", 3)
     first = queue.lease()
     queue.run("select pg_sleep(0.002)")

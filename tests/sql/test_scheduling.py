@@ -1,4 +1,4 @@
-"""A5 and A6: dequeue_at is a time, and the priority."""
+"""A5 and A6: dequeue_at is the time of a message and its priority."""
 
 import psycopg
 import pytest
@@ -7,19 +7,19 @@ from tests.sql.conftest import Open
 from tests.sql.session import Session, ids_of
 
 
-def waits(queue: Session) -> int:
-    """Ask until the answer rests on a look at everything."""
+def wait_ms_after_full_scan(queue: Session) -> int:
+    """Dequeue until the reply follows from a full scan; return its wait_ms."""
     for _ in range(20):
-        (reply,) = queue.look()
+        (reply,) = queue.dequeue_once()
         assert reply.outcome == "empty"
         assert reply.wait_ms is not None
         if reply.wait_ms > 1_000:
             return reply.wait_ms
         queue.run("select pg_sleep(%s)", reply.wait_ms / 1_000)
-    raise AssertionError("no rest")
+    raise AssertionError("no reply with a long wait_ms in 20 calls")
 
 
-def test_a_scheduled_message_is_not_released_early_and_released_when_due(queue: Session) -> None:
+def test_a_scheduled_message_is_released_when_due_and_not_earlier(queue: Session) -> None:
     made = queue.create("a", delay_ms=150)
     at = queue.ask("select dequeue_at from message")
     (reply,) = queue.dequeue()
@@ -27,47 +27,47 @@ def test_a_scheduled_message_is_not_released_early_and_released_when_due(queue: 
     assert at * 1_000 <= reply.leased_at < (at + 10_000) * 1_000
 
 
-def test_the_wait_says_how_long_until_the_next_message(queue: Session) -> None:
+def test_the_wait_lasts_until_the_next_message_is_due(queue: Session) -> None:
     queue.create("later", delay_ms=50_000)
     queue.create("sooner", delay_ms=30_000)
-    assert 25_000 < waits(queue) <= 30_000
+    assert 25_000 < wait_ms_after_full_scan(queue) <= 30_000
     queue.create("soonest", delay_ms=10_000)
-    assert 5_000 < waits(queue) <= 10_000
+    assert 5_000 < wait_ms_after_full_scan(queue) <= 10_000
 
 
 def test_the_wait_is_at_most_a_minute(queue: Session) -> None:
     queue.create("a", delay_ms=86_400_000)
-    assert waits(queue) == 60_000
+    assert wait_ms_after_full_scan(queue) == 60_000
 
 
-def test_the_wait_includes_the_next_lease_to_expire(queue: Session) -> None:
+def test_the_wait_lasts_no_longer_than_the_next_lease(queue: Session) -> None:
     queue.create("a")
     queue.dequeue(1, lease_ms=20_000)
-    assert 15_000 < waits(queue) <= 20_000
+    assert 15_000 < wait_ms_after_full_scan(queue) <= 20_000
 
 
-def test_the_wait_another_session_is_told_is_right_too(session: Open) -> None:
+def test_the_wait_is_right_for_another_session(session: Open) -> None:
     first, second = session(), session()
-    assert waits(second) == 60_000
+    assert wait_ms_after_full_scan(second) == 60_000
     first.create("a", delay_ms=20_000)
-    assert first.look()[0].outcome == "empty"
-    assert 15_000 < waits(second) <= 20_000
+    assert first.dequeue_once()[0].outcome == "empty"
+    assert 15_000 < wait_ms_after_full_scan(second) <= 20_000
 
 
-def test_after_exactly_the_wait_the_message_is_there(queue: Session) -> None:
-    """Never early enough to be told to wait again without need, never late."""
+def test_the_message_is_due_exactly_after_the_wait(queue: Session) -> None:
+    """The wait is neither so short that another one follows needlessly, nor too long."""
     made = queue.create("a", delay_ms=1_200)
-    queue.look()
-    (reply,) = queue.look()
+    queue.dequeue_once()
+    (reply,) = queue.dequeue_once()
     while reply.outcome == "empty":
         assert reply.wait_ms is not None
         queue.run("select pg_sleep(%s)", reply.wait_ms / 1_000)
-        (reply,) = queue.look()
+        (reply,) = queue.dequeue_once()
     assert reply.message_id == made
     assert reply.leased_at < reply.dequeue_at * 1_000 + 10_000_000
 
 
-def test_a_scheduled_message_does_not_hold_up_those_that_are_due(queue: Session) -> None:
+def test_a_scheduled_message_does_not_block_due_messages(queue: Session) -> None:
     queue.create("a", delay_ms=60_000)
     due = queue.create("a")
     assert ids_of(queue.take(5)) == [due]
@@ -80,27 +80,27 @@ def test_an_earlier_message_moves_a_scheduled_channel_forward(queue: Session) ->
     assert ids_of(queue.dequeue()) == [due]
 
 
-def test_the_past_zero_and_negative_values_sort_first(queue: Session) -> None:
+def test_past_zero_and_negative_times_are_released_first(queue: Session) -> None:
     ats = [None, 0, -1, 1, -9_000_000_000_000_000, 1_000_000_000_000, -500]
     made = {queue.create("a", dequeue_at=at): at for at in ats}
     order = [made[one] for one in ids_of(queue.take(10))]
     assert order == [-9_000_000_000_000_000, -500, -1, 0, 1, 1_000_000_000_000, None]
 
 
-def test_a_priority_message_passes_a_backlog(queue: Session) -> None:
+def test_a_message_with_a_priority_overtakes_a_backlog(queue: Session) -> None:
     queue.fill("a", 500)
     queue.complete(queue.take(100))
     urgent = queue.create("a", dequeue_at=-10)
     assert ids_of(queue.take(1)) == [urgent]
 
 
-def test_the_farthest_future_is_accepted(queue: Session) -> None:
+def test_the_largest_dequeue_at_and_delay_are_accepted(queue: Session) -> None:
     queue.create("a", dequeue_at=9_000_000_000_000_000)
     queue.create("a", delay_ms=3_155_760_000_000)
-    assert waits(queue) == 60_000
+    assert wait_ms_after_full_scan(queue) == 60_000
 
 
-def test_a_delay_counts_from_the_call_not_from_the_transactions_begin(queue: Session) -> None:
+def test_a_delay_counts_from_the_call_not_from_the_transaction_start(queue: Session) -> None:
     with queue.connection.transaction():
         queue.run("select pg_sleep(0.05)")
         queue.create("a", delay_ms=0)
@@ -125,12 +125,12 @@ EPOCHS = {
 }
 
 
-def test_to_epoch_counts_milliseconds_rounded_down(queue: Session) -> None:
+def test_to_epoch_rounds_down_to_milliseconds(queue: Session) -> None:
     found = {instant: queue.ask("select to_epoch(%s)", instant) for instant in EPOCHS}
     assert found == EPOCHS
 
 
-def test_to_epoch_never_leaps_back_at_the_turn_of_a_minute(queue: Session) -> None:
+def test_to_epoch_is_monotonic_across_minutes(queue: Session) -> None:
     steps = queue.ask(
         "select array_agg(distinct e - p) from ("
         " select to_epoch(t) as e, lag(to_epoch(t)) over (order by t) as p"
@@ -154,5 +154,5 @@ def test_to_epoch_refuses_infinity(queue: Session) -> None:
         assert "infinity" in str(raised.value)
 
 
-def test_to_epoch_of_nothing_is_nothing(queue: Session) -> None:
+def test_to_epoch_of_null_is_null(queue: Session) -> None:
     assert queue.ask("select to_epoch(null)") is None

@@ -1,4 +1,4 @@
-"""A3: the schema's name is a parameter, whatever it is."""
+"""A3: the queue works in a schema of any name."""
 
 import psycopg
 import pytest
@@ -46,7 +46,7 @@ def test_a_queue_lives_in_a_schema_of_any_name(connect: Connect, name: str) -> N
     assert queue.ask("select count(*) from pg_namespace where nspname = 'x'") == 1
 
 
-def test_queues_of_one_database_know_nothing_of_each_other(connect: Connect) -> None:
+def test_two_queues_in_one_database_are_independent(connect: Connect) -> None:
     connection = connect(options="")
     schema.install(connection, "other")
     here = Session(connect())
@@ -59,8 +59,8 @@ def test_queues_of_one_database_know_nothing_of_each_other(connect: Connect) -> 
     assert here.ask("select id from channel") != there.ask("select id from channel")
 
 
-def test_a_session_may_use_two_queues_in_turns(connect: Connect) -> None:
-    """What a session remembers of one queue must not be taken for the other's."""
+def test_a_session_can_alternate_between_two_queues(connect: Connect) -> None:
+    """The hints that a session keeps for one queue must not be used for the other."""
     connection = connect(options="")
     schema.install(connection, "other")
     for n in range(20):
@@ -73,7 +73,7 @@ def test_a_session_may_use_two_queues_in_turns(connect: Connect) -> None:
             assert row == ("leased", f"c{n}")
 
 
-def test_functions_work_without_the_schema_on_the_callers_path(connect: Connect) -> None:
+def test_functions_work_without_the_schema_in_search_path(connect: Connect) -> None:
     connection = connect(options="-c search_path=pg_catalog")
     assert connection.execute("select outcome from lonnymq.message_create('a', 'x')").fetchone() == (
         "created",
@@ -86,7 +86,7 @@ def test_functions_work_without_the_schema_on_the_callers_path(connect: Connect)
     assert answer == ("completed",)
 
 
-def test_the_callers_settings_do_not_disturb_the_queue(connect: Connect) -> None:
+def test_the_callers_settings_do_not_affect_the_queue(connect: Connect) -> None:
     connection = connect(
         options="-c search_path=lonnymq -c datestyle=German -c intervalstyle=iso_8601 -c bytea_output=escape"
         " -c standard_conforming_strings=off -c escape_string_warning=off -c timezone=Asia/Tokyo"
@@ -114,8 +114,8 @@ def test_creating_works_at_every_isolation_level(connect: Connect, level: psycop
     assert len(Session(connect()).drain()) == 3
 
 
-def test_read_uncommitted_is_as_good_as_read_committed(connect: Connect) -> None:
-    """PostgreSQL treats it so."""
+def test_read_uncommitted_works_like_read_committed(connect: Connect) -> None:
+    """PostgreSQL treats them as the same level."""
     connection = connect(autocommit=False)
     connection.isolation_level = psycopg.IsolationLevel.READ_UNCOMMITTED
     queue = Session(connection)

@@ -1,16 +1,16 @@
-"""Lost leases: a message is not buried for what another one in the same process may have done."""
+"""Lost leases: a message is not buried for what another one in the same process may have caused."""
 
 import pytest
 
 from tests.sql.conftest import Open
 from tests.sql.session import Reply, Session, ids_of
 
-ALONE = "an attempt was spent"
-IN_COMPANY = "no attempt was spent"
+SPENT = "an attempt was spent"
+NOT_SPENT = "no attempt was spent"
 
 
 def lose(queue: Session, leases: list[Reply]) -> None:
-    """Their worker dies, and the next dequeue ends the leases; it takes nothing, because all are paused."""
+    """Expire these leases and let a dequeue end them; it leases nothing, because all channels are paused."""
     queue.expire(leases)
     for channel in {one.channel for one in leases}:
         queue.set(channel, is_paused=True)
@@ -19,19 +19,19 @@ def lose(queue: Session, leases: list[Reply]) -> None:
         queue.set(channel, is_paused=False)
 
 
-def standing(queue: Session, message_id: int) -> tuple[int, int] | None:
-    """(attempts, suspicion), or None once it is dead."""
+def attempts_and_suspicion(queue: Session, message_id: int) -> tuple[int, int] | None:
+    """Return (attempts, suspicion), or None if the message is buried."""
     rows = queue.rows("select attempts, suspicion from message where id = %s", message_id)
     return tuple(rows[0]) if rows else None
 
 
-def lose_in_company(queue: Session, times: int) -> None:
+def lose_with_others(queue: Session, times: int) -> None:
     for _ in range(times):
         lose(queue, queue.dequeue(100, is_shared=True))
 
 
 @pytest.mark.parametrize("channels", [["a"], ["a", "b"]], ids=["one turn", "two turns"])
-def test_leases_lost_in_company_spend_no_attempt_and_raise_suspicion(
+def test_a_lease_lost_with_others_spends_no_attempt_but_is_suspect(
     queue: Session, channels: list[str]
 ) -> None:
     made = [queue.create(channel, max_attempts=2) for channel in channels for _ in range(3)]
@@ -40,12 +40,12 @@ def test_leases_lost_in_company_spend_no_attempt_and_raise_suspicion(
         assert sorted(ids_of(leased)) == made
         assert {(one.attempt, one.suspicion) for one in leased} == {(1, suspicion)}
         lose(queue, leased)
-    assert {standing(queue, one) for one in made} == {(0, 2)}
+    assert {attempts_and_suspicion(queue, one) for one in made} == {(0, 2)}
     assert queue.ask("select count(*) from dead") == 0
 
 
-def test_a_poison_message_is_buried_and_the_nine_in_its_company_never(queue: Session) -> None:
-    """As a worker does: from suspicion 2 on it says that a message runs alone, and gives the others back."""
+def test_a_harmful_message_is_buried_and_the_others_are_not(queue: Session) -> None:
+    """Acts as a worker: at suspicion 2 it gives the other messages back and runs this one alone."""
     queue.run("""select queue_set('{"history": "metadata"}')""")
     queue.set("a", max_attempts=5)
     made = queue.fill("a", 10)
@@ -66,35 +66,35 @@ def test_a_poison_message_is_buried_and_the_nine_in_its_company_never(queue: Ses
     assert queue.ask("select count(*) from message") == 0
     lost = "select count(*) from history where outcome = 'expired' and message_id {} %s"
     assert queue.ask(lost.format("="), poison) == 5
-    # Only in company, and no more than twice each.
+    # Only together with others, and at most twice each.
     assert queue.ask(lost.format("<>"), poison) == 18
 
 
-def test_earlier_losses_become_attempts_when_a_message_is_lost_alone(queue: Session) -> None:
+def test_a_message_lost_alone_spends_its_earlier_losses_too(queue: Session) -> None:
     made = queue.create("a", max_attempts=10)
     expected = {0: (1, 0), 1: (2, 3), 2: (3, 3)}
     for times, after in expected.items():
         queue.run("update message set attempts = 0, suspicion = 0")
-        lose_in_company(queue, times)
+        lose_with_others(queue, times)
         leased = queue.dequeue(1, is_shared=True)
         assert queue.heartbeat(leased, is_alone=True) == ["extended"]
         lose(queue, leased)
-        assert standing(queue, made) == after
-    # From now on each loss alone is one attempt, and one in company still none.
-    lose_in_company(queue, 2)
-    assert standing(queue, made) == (3, 3)
+        assert attempts_and_suspicion(queue, made) == after
+    # From now on a loss alone spends one attempt, and a loss with others still none.
+    lose_with_others(queue, 2)
+    assert attempts_and_suspicion(queue, made) == (3, 3)
     lose(queue, queue.dequeue())
-    assert standing(queue, made) == (4, 3)
+    assert attempts_and_suspicion(queue, made) == (4, 3)
 
 
 @pytest.mark.parametrize(("max_attempts", "is_buried"), [(2, True), (3, True), (4, False), (None, False)])
-def test_a_message_lost_alone_is_buried_if_all_its_losses_reach_the_limit(
+def test_a_message_lost_alone_is_buried_if_its_losses_reach_the_limit(
     queue: Session, max_attempts: int | None, is_buried: bool
 ) -> None:
     made = queue.create("a", max_attempts=max_attempts)
-    lose_in_company(queue, 2)
+    lose_with_others(queue, 2)
     lose(queue, queue.dequeue())
-    assert standing(queue, made) == (None if is_buried else (3, 3))
+    assert attempts_and_suspicion(queue, made) == (None if is_buried else (3, 3))
     found = queue.rows("select attempts, error from dead_list()")
     assert [row[0] for row in found] == ([3] if is_buried else [])
     error = found[0][1] if is_buried else queue.ask("select error from message")
@@ -104,7 +104,7 @@ def test_a_message_lost_alone_is_buried_if_all_its_losses_reach_the_limit(
 
 @pytest.mark.parametrize("is_shared", [False, True])
 @pytest.mark.parametrize("is_channels", [False, True], ids=["own limit", "channel's limit"])
-def test_one_attempt_at_most_means_that_any_lost_lease_buries(
+def test_with_max_attempts_1_any_lost_lease_buries(
     queue: Session, is_channels: bool, is_shared: bool
 ) -> None:
     if is_channels:
@@ -113,53 +113,55 @@ def test_one_attempt_at_most_means_that_any_lost_lease_buries(
     lose(queue, queue.dequeue(is_shared=is_shared))
     ((id_, attempts, error),) = queue.rows("select message_id, attempts, error from dead_list()")
     assert (id_, attempts) == (made, 1)
-    assert ALONE in error
+    assert SPENT in error
 
 
-def test_a_client_that_says_nothing_spends_an_attempt_at_each_loss(queue: Session) -> None:
+def test_a_lease_that_is_not_shared_spends_an_attempt_when_lost(queue: Session) -> None:
     made = queue.create("a", max_attempts=3)
     for after in ((1, 0), (2, 0), None):
         lose(queue, queue.dequeue())
-        assert standing(queue, made) == after
+        assert attempts_and_suspicion(queue, made) == after
 
 
-def test_a_lease_lost_in_company_does_not_bury_what_has_had_its_attempts(queue: Session) -> None:
+def test_a_lease_lost_with_others_never_buries(queue: Session) -> None:
     made = queue.create("a")
     for _ in range(3):
         queue.defer([queue.lease()])
     leased = queue.dequeue(is_shared=True)
     queue.set("a", max_attempts=2)
     lose(queue, leased)
-    assert standing(queue, made) == (3, 1)
+    assert attempts_and_suspicion(queue, made) == (3, 1)
 
 
 @pytest.mark.parametrize("suspicion", [1, 2, 3])
-def test_a_defer_ends_suspicion_and_giving_back_keeps_it(queue: Session, suspicion: int) -> None:
+def test_a_defer_resets_suspicion_and_a_give_back_keeps_it(queue: Session, suspicion: int) -> None:
     made = queue.create("a")
-    lose_in_company(queue, min(suspicion, 2))
+    lose_with_others(queue, min(suspicion, 2))
     if suspicion == 3:
         lose(queue, queue.dequeue())
     leased = queue.dequeue(is_shared=True)
     assert leased[0].suspicion == suspicion
     queue.give_back(leased)
-    attempts, kept = standing(queue, made) or (0, 0)
+    attempts, kept = attempts_and_suspicion(queue, made) or (0, 0)
     assert kept == suspicion
     queue.defer(queue.dequeue(is_shared=True))
-    assert standing(queue, made) == (attempts + 1, 0)
+    assert attempts_and_suspicion(queue, made) == (attempts + 1, 0)
 
 
-def test_a_redriven_message_is_suspected_of_nothing(queue: Session) -> None:
+def test_a_redriven_message_has_no_suspicion(queue: Session) -> None:
     made = queue.create("a", max_attempts=3)
-    lose_in_company(queue, 2)
+    lose_with_others(queue, 2)
     lose(queue, queue.dequeue())
     assert queue.ask("select outcome from dead_redrive(%s)", [made]) == "redriven"
-    assert standing(queue, made) == (0, 0)
+    assert attempts_and_suspicion(queue, made) == (0, 0)
 
 
 @pytest.mark.parametrize(
-    ("is_alone", "is_shared"), [(True, False), (False, True), (None, True)], ids=["alone", "no", "null"]
+    ("is_alone", "is_shared"),
+    [(True, False), (False, True), (None, True)],
+    ids=["alone", "not alone", "null"],
 )
-def test_a_heartbeat_says_that_its_messages_run_alone(
+def test_a_heartbeat_can_declare_that_its_messages_run_alone(
     queue: Session, is_alone: bool | None, is_shared: bool
 ) -> None:
     queue.fill("a", 2)
@@ -167,12 +169,12 @@ def test_a_heartbeat_says_that_its_messages_run_alone(
     assert queue.end("message_heartbeat", [first], 30_000, is_alone) == ["extended"]
     shared = dict(queue.rows("select message_id, is_shared from lease_status"))
     assert shared == {first.message_id: is_shared, second.message_id: True}
-    # A later one that does not say so changes nothing.
+    # A later heartbeat without is_alone does not change that.
     assert queue.heartbeat([first]) == ["extended"]
     assert dict(queue.rows("select message_id, is_shared from lease")) == shared
 
 
-def test_history_has_each_lost_lease_and_whether_it_spent_an_attempt(queue: Session) -> None:
+def test_history_records_whether_a_lost_lease_spent_an_attempt(queue: Session) -> None:
     queue.run("""select queue_set('{"history": "metadata"}')""")
     queue.create("a")
     for is_shared in (True, False, False):
@@ -181,26 +183,26 @@ def test_history_has_each_lost_lease_and_whether_it_spent_an_attempt(queue: Sess
     assert [row[:3] for row in rows] == [("expired", attempt, "w7") for attempt in (1, 1, 3)]
     errors = [row[3] for row in rows]
     assert all(f"attempt {row[1]} expired (worker w7): " in row[3] for row in rows)
-    assert IN_COMPANY in errors[0]
+    assert NOT_SPENT in errors[0]
     assert "2 attempts were spent" in errors[1]
     assert "and an earlier loss counts too" in errors[1]
-    assert ALONE in errors[2]
+    assert SPENT in errors[2]
     assert queue.ask("select error from message") == errors[2]
 
 
-def test_a_batch_of_a_claim_that_dies_buries_none_of_its_messages(queue: Session) -> None:
+def test_a_lost_claim_buries_none_of_its_messages(queue: Session) -> None:
     made = queue.fill("a", 3, max_attempts=[2, 2, 2])
     for n in range(4):
         assert queue.ask("select messages from claim_take(null, 'job', false, 10, 60000)") == 3, n
         queue.run("update lease set unlock_at = 0")
     queue.set("a", is_paused=True)
     assert queue.dequeue() == []
-    assert {standing(queue, one) for one in made} == {(0, 2)}
+    assert {attempts_and_suspicion(queue, one) for one in made} == {(0, 2)}
 
 
-def test_suspicion_is_shown_wherever_a_message_is(queue: Session) -> None:
+def test_every_view_of_a_message_shows_its_suspicion(queue: Session) -> None:
     made = queue.create("a")
-    lose_in_company(queue, 1)
+    lose_with_others(queue, 1)
     shown = (
         "select suspicion from message_status",
         "select (message ->> 'suspicion')::integer from message_json",
@@ -210,13 +212,13 @@ def test_suspicion_is_shown_wherever_a_message_is(queue: Session) -> None:
     assert [queue.ask(one) for one in shown] == [1, 1, 1, 1]
 
 
-def test_a_null_means_that_the_lease_is_not_shared(queue: Session) -> None:
+def test_a_lease_is_not_shared_if_p_is_shared_is_null(queue: Session) -> None:
     queue.create("a")
     queue.run("select message_dequeue(1, 1000, null, null, null)")
     assert queue.ask("select is_shared from lease") is False
 
 
-def test_many_lost_at_once_are_each_judged_by_their_own_lease(session: Open) -> None:
+def test_each_of_many_lost_leases_is_judged_by_its_own_flag(session: Open) -> None:
     queue = session()
     made = queue.fill("a", 250, max_attempts=[1 + n % 3 for n in range(250)])
     leased = queue.dequeue(125, is_shared=True) + queue.dequeue(125, is_shared=False)
@@ -224,4 +226,4 @@ def test_many_lost_at_once_are_each_judged_by_their_own_lease(session: Open) -> 
     lose(queue, leased)
     for n, id_ in enumerate(made):
         expected = None if n % 3 == 0 else (0, 1) if n < 125 else (1, 0)
-        assert standing(queue, id_) == expected, n
+        assert attempts_and_suspicion(queue, id_) == expected, n

@@ -1,4 +1,4 @@
-"""A2, A4, A10: the caller's own transactions, several at once, nobody waits."""
+"""A2, A4, A10: calls in transactions of the caller, several at once, without waiting."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def test_a_message_is_visible_if_and_only_if_its_transaction_commits(session: Op
 
 
 @pytest.mark.parametrize("is_known", [False, True])
-def test_a_message_rolled_back_never_was(session: Open, is_known: bool) -> None:
+def test_a_message_that_is_rolled_back_does_not_exist(session: Open, is_known: bool) -> None:
     producer, worker = session(autocommit=False), session()
     if is_known:
         worker.create("a")
@@ -27,7 +27,7 @@ def test_a_message_rolled_back_never_was(session: Open, is_known: bool) -> None:
     assert worker.ask("select count(*) from message") == 0
 
 
-def test_a_savepoint_takes_back_only_its_own(queue: Session) -> None:
+def test_a_rollback_to_a_savepoint_reverts_only_its_own_calls(queue: Session) -> None:
     with queue.connection.transaction():
         kept = queue.create("a")
         with queue.connection.transaction(force_rollback=True):
@@ -37,7 +37,7 @@ def test_a_savepoint_takes_back_only_its_own(queue: Session) -> None:
     assert sorted(ids_of(queue.drain())) == [kept, also]
 
 
-def test_a_failed_call_takes_nothing_back_but_itself(queue: Session) -> None:
+def test_a_failed_call_reverts_only_itself(queue: Session) -> None:
     with queue.connection.transaction():
         kept = queue.create("a")
         with pytest.raises(Exception, match="channel must be"), queue.connection.transaction():
@@ -64,7 +64,7 @@ def test_a_completion_joins_the_callers_transaction(queue: Session) -> None:
     assert followed not in ids_of(queue.drain())
 
 
-def test_a_dequeue_rolled_back_leaves_everything_as_it_was(session: Open) -> None:
+def test_a_dequeue_that_is_rolled_back_changes_nothing(session: Open) -> None:
     queue, other = session(), session()
     made = queue.fill("a", 5)
     with queue.connection.transaction(force_rollback=True):
@@ -73,7 +73,7 @@ def test_a_dequeue_rolled_back_leaves_everything_as_it_was(session: Open) -> Non
     assert other.ask("select count(*) from lease") == 5
 
 
-def test_concurrent_dequeues_get_different_messages_and_do_not_wait(session: Open) -> None:
+def test_concurrent_dequeues_lease_different_messages_without_waiting(session: Open) -> None:
     first, second = session(autocommit=False), session()
     second.run("set lock_timeout = '50ms'")
     second.create_many([f"c{n}" for n in range(40)] * 3)
@@ -88,26 +88,26 @@ def test_concurrent_dequeues_get_different_messages_and_do_not_wait(session: Ope
     assert len(everything) == len(set(everything)) == 120
 
 
-def test_busy_is_told_from_empty(session: Open) -> None:
+def test_a_dequeue_distinguishes_busy_from_empty(session: Open) -> None:
     first, second = session(autocommit=False), session()
-    assert second.look()[0].outcome == "empty"
+    assert second.dequeue_once()[0].outcome == "empty"
     second.fill("a", 2)
     first.dequeue(1)
-    (reply,) = second.look()
+    (reply,) = second.dequeue_once()
     assert (reply.outcome, reply.wait_ms) == ("busy", 0)
     first.connection.commit()
     assert len(second.dequeue()) == 1
 
 
-def test_an_empty_queue_says_how_long_nobody_needs_to_ask(queue: Session) -> None:
-    (reply,) = queue.look()
+def test_an_empty_queue_says_when_to_ask_again(queue: Session) -> None:
+    (reply,) = queue.dequeue_once()
     assert reply.outcome == "empty"
     assert reply.wait_ms == 60_000
     assert reply.message_id is None
 
 
-def test_open_transactions_make_nobody_wait(session: Open) -> None:
-    """One of each call stays open; every other call on the same channels goes on."""
+def test_uncommitted_calls_block_no_other_calls(session: Open) -> None:
+    """One call of each kind stays uncommitted; calls on the same channels continue."""
     queue = session()
     queue.set("capped", max_concurrency=10)
     for channel in ("a", "capped"):
@@ -149,8 +149,8 @@ def test_open_transactions_make_nobody_wait(session: Open) -> None:
     assert queue.ask("select count(*) from message") == 0
 
 
-def test_first_use_by_two_open_transactions_makes_one_channel(session: Open) -> None:
-    """Rule 8."""
+def test_two_open_transactions_create_one_new_channel(session: Open) -> None:
+    """Rule 8: a channel id is derived from the name."""
     first, second, worker = session(autocommit=False), session(autocommit=False), session()
     second.run("set lock_timeout = '50ms'")
     made = [first.create("new"), second.create("new")]
@@ -174,8 +174,8 @@ def test_two_channels_in_opposite_order_do_not_deadlock(session: Open) -> None:
     assert len(session().drain()) == 4
 
 
-def test_a_dequeue_in_an_open_transaction_frees_its_channels_after_the_lease(session: Open) -> None:
-    """Rule 2: a caller that stalls inside its own transaction is cut off."""
+def test_a_stalled_dequeue_frees_its_channels_after_its_lease(session: Open) -> None:
+    """Rule 2: a caller that stalls in its own transaction is disconnected."""
     stalled, other = session(autocommit=False), session()
     other.create("a")
     stalled.dequeue(1, lease_ms=1)
@@ -188,7 +188,7 @@ def test_a_dequeue_in_an_open_transaction_frees_its_channels_after_the_lease(ses
 
 
 @pytest.mark.parametrize(("is_durable", "expected"), [(True, "on"), (False, "off")])
-def test_a_dequeue_that_need_not_be_durable_does_not_wait_for_the_disk(
+def test_a_dequeue_that_is_not_durable_does_not_wait_for_the_disk(
     session: Open, is_durable: bool, expected: str
 ) -> None:
     queue = session(autocommit=False)

@@ -1,4 +1,4 @@
-"""Whoever installs, migrates or examines a queue runs nobody else's code; with real roles."""
+"""Installing, migrating or examining a queue never runs code of other roles. Tested with real roles."""
 
 import contextlib
 
@@ -14,7 +14,7 @@ from tests.examples.pages import ROOT, blocks
 from tests.sql.conftest import Login, role_of
 from tests.sql.session import Session
 
-# What the installer's files call with a date and a text; PostgreSQL's own takes a timestamp.
+# The installer's files call to_char with a date and a text; PostgreSQL's own function takes a timestamp.
 TRAP = """
   create function {0}.to_char(date, text) returns text language plpgsql as
   $$ begin insert into {0}.caught values (current_user); return '20300101'; end $$
@@ -25,22 +25,22 @@ CAUGHT = "create table {0}.caught (by text); grant insert on {0}.caught to publi
 
 @pytest.fixture
 def mallory(login: Login, queue: Session) -> Session:
-    """A role that may create schemas in this database, and no more."""
+    """A role whose only privilege is to create schemas in this database."""
     mallory = login(search_path=None)
     database = quoted(queue.ask("select current_database()"))
     queue.run(f"grant create on database {database} to {quoted(role_of(mallory))}")
     return mallory
 
 
-def own_schema(session: Session, name: str) -> None:
+def create_schema(session: Session, name: str) -> None:
     session.run(f"create schema {name}; grant usage on schema {name} to public; {CAUGHT.format(name)}")
 
 
-def test_a_superuser_does_not_install_into_the_schema_of_another(queue: Session, mallory: Session) -> None:
+def test_a_superuser_does_not_install_into_another_roles_schema(queue: Session, mallory: Session) -> None:
     mallory.run("create schema shop")
     with pytest.raises(SchemaUnsafe, match=r"'shop' belongs to role .* SET ROLE .* choose another"):
         schema.install(queue.connection, "shop")
-    own_schema(mallory, "trapped")
+    create_schema(mallory, "trapped")
     mallory.run(TRAP.format("trapped"))
     with pytest.raises(SchemaUnsafe):
         schema.install(queue.connection, "trapped")
@@ -55,10 +55,10 @@ def test_a_superuser_does_not_install_into_the_schema_of_another(queue: Session,
     assert queue.rows("select * from trapped.caught") == []
 
 
-def test_a_queue_of_another_role_is_neither_taken_over_nor_used(queue: Session, mallory: Session) -> None:
-    """It looks like ours, down to the note of the release."""
+def test_a_queue_of_another_role_is_neither_migrated_nor_used(queue: Session, mallory: Session) -> None:
+    """Even if it looks like a queue, including the version comment."""
     schema.install(mallory.connection, "shop")
-    own_schema(mallory, "traps")
+    create_schema(mallory, "traps")
     mallory.run(TRAP.format("traps").replace("function traps.", "function shop."))
     for operation in (schema.install, schema.migrate):
         with pytest.raises(SchemaUnsafe, match="belongs to role"):
@@ -77,7 +77,7 @@ def test_a_schema_where_others_may_create_is_refused(
     queue.run(f"grant create on schema {name} to {to}")
     with pytest.raises(SchemaUnsafe, match=r"REVOKE CREATE ON SCHEMA .* FROM ") as raised:
         operation(queue.connection, name)  # type: ignore[operator]
-    # What the error says is what helps.
+    # The statement in the error message fixes the problem.
     queue.run(str(raised.value).partition(": ")[2].partition(", then")[0])
     assert operation(queue.connection, name).state is SchemaState.CURRENT  # type: ignore[operator]
 
@@ -98,8 +98,10 @@ PLANTED = {
 
 
 @pytest.mark.parametrize("kind", PLANTED)
-def test_what_others_have_left_in_the_schema_is_found(queue: Session, mallory: Session, kind: str) -> None:
-    """Planted while the role could create there; the right was taken back since."""
+def test_objects_of_other_roles_in_the_schema_are_refused(
+    queue: Session, mallory: Session, kind: str
+) -> None:
+    """The role created the object before its privilege to create was revoked."""
     role = quoted(role_of(mallory))
     queue.run(f"create schema shop; {CAUGHT.format('shop')}")
     for name in ("shop", "lonnymq"):
@@ -107,7 +109,7 @@ def test_what_others_have_left_in_the_schema_is_found(queue: Session, mallory: S
         mallory.run(PLANTED[kind].format(name).replace(f"{name}.caught", "shop.caught"))
         queue.run(f"revoke create on schema {name} from {role}")
     for operation, name in ((schema.install, "shop"), (schema.migrate, "lonnymq")):
-        with pytest.raises(SchemaUnsafe, match=f"holds {kind.split()[0]}.* of ") as raised:
+        with pytest.raises(SchemaUnsafe, match=f"contains {kind.split()[0]}.* of ") as raised:
             operation(queue.connection, name)
         assert role_of(mallory) in str(raised.value)
     assert queue.rows("select * from shop.caught") == []
@@ -116,8 +118,8 @@ def test_what_others_have_left_in_the_schema_is_found(queue: Session, mallory: S
     assert schema.migrate(queue.connection).state is SchemaState.CURRENT
 
 
-def test_a_trigger_of_another_role_is_found(queue: Session, mallory: Session) -> None:
-    own_schema(mallory, "traps")
+def test_a_trigger_of_another_role_is_refused(queue: Session, mallory: Session) -> None:
+    create_schema(mallory, "traps")
     mallory.run(
         "create function traps.catch() returns trigger language plpgsql as"
         " $$ begin insert into traps.caught values (current_user); return new; end $$"
@@ -136,8 +138,8 @@ def test_a_trigger_of_another_role_is_found(queue: Session, mallory: Session) ->
         mallory.run("create trigger planted before insert on lonnymq.setting execute function traps.catch()")
 
 
-# By roles with rights that were granted by hand; triggers have no owner, and so no friends.
-HANGING = {
+# Created by roles with privileges that were granted by hand. Triggers have no owner, so all are refused.
+CREATED_BY_OTHERS = {
     "trigger planted on table lonnymq.message": "create trigger planted before insert on lonnymq.message"
     " for each row when (traps.catch(new.content)) execute function suppress_redundant_updates_trigger()",
     "trigger planted on view lonnymq.channel_status": "create trigger planted instead of insert"
@@ -145,8 +147,8 @@ HANGING = {
     "constraint pin_id_fkey on table traps.pin with table traps.pin": "create table traps.pin"
     " (id bigint references lonnymq.message(id) on delete cascade)",
 }
-# By the owner itself, as after REASSIGN OWNED: code of others all the same.
-OWNED = {
+# Created by the owner itself, as after REASSIGN OWNED, but using code of other roles.
+CREATED_BY_OWNER = {
     "index planted with function": "create index planted on message (id) where traps.catch(content)",
     "index planted with operator": "create index planted on message ((content operator(traps.===) content))",
     "default value for column error of table dead with type": "alter table dead"
@@ -162,7 +164,7 @@ OWNED = {
 
 
 def set_traps(mallory: Session) -> None:
-    own_schema(mallory, "traps")
+    create_schema(mallory, "traps")
     mallory.run(
         "create function traps.catch(bytea) returns boolean language plpgsql immutable as"
         " $$ begin perform traps.note(); return true; end $$;"
@@ -173,19 +175,19 @@ def set_traps(mallory: Session) -> None:
     )
 
 
-@pytest.mark.parametrize("found", [*HANGING, *OWNED])
-def test_what_hangs_on_a_table_and_may_run_code_of_others_is_found(
+@pytest.mark.parametrize("found", [*CREATED_BY_OTHERS, *CREATED_BY_OWNER])
+def test_dependents_of_tables_that_could_run_others_code_are_refused(
     queue: Session, mallory: Session, dsn: str, found: str
 ) -> None:
     set_traps(mallory)
     role = quoted(role_of(mallory))
     queue.run(f"grant usage on schema lonnymq to {role}; grant all on all tables in schema lonnymq to {role}")
-    if found in HANGING:
-        mallory.run(HANGING[found])
+    if found in CREATED_BY_OTHERS:
+        mallory.run(CREATED_BY_OTHERS[found])
     else:
-        queue.run(OWNED[found])
+        queue.run(CREATED_BY_OWNER[found])
     queue.run("truncate traps.caught")
-    with pytest.raises(SchemaUnsafe, match="drop what you do not know and all triggers") as raised:
+    with pytest.raises(SchemaUnsafe, match="drop all triggers and what you do not know") as raised:
         schema.migrate(queue.connection)
     told = str(raised.value).replace("lonnymq.", "")
     assert found.replace("lonnymq.", "") in told
@@ -202,7 +204,7 @@ def test_what_hangs_on_a_table_and_may_run_code_of_others_is_found(
     assert schema.migrate(queue.connection).state is SchemaState.CURRENT
 
 
-def test_views_that_others_have_over_the_queue_are_theirs_alone(queue: Session, mallory: Session) -> None:
+def test_views_of_other_roles_over_the_queue_are_accepted(queue: Session, mallory: Session) -> None:
     role = quoted(role_of(mallory))
     queue.run(f"select queue_grant('{role_of(mallory)}', 'operator')")
     mallory.run("create schema report; create view report.channels as select * from lonnymq.channel_status")
@@ -220,7 +222,7 @@ FORGED = """
   create function {0}.queue_check(boolean) returns boolean language sql as $$ select traps.catch() $$;
   grant select on {0}.channel_status to public
 """
-# Ways in which to read a table runs code of its owner.
+# Ways to run code of a table's owner when the table is read.
 FORGERIES = {
     "policies": "alter table policies.migration enable row level security;"
     " create policy planted on policies.migration using (traps.catch());"
@@ -237,12 +239,12 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-@pytest.mark.parametrize("is_marked", [True, False])
-def test_looking_at_a_queue_of_another_role_runs_none_of_its_code(
-    queue: Session, login: Login, mallory: Session, dsn: str, name: str, is_marked: bool
+@pytest.mark.parametrize("has_version_comment", [True, False])
+def test_inspecting_a_queue_of_another_role_runs_none_of_its_code(
+    queue: Session, login: Login, mallory: Session, dsn: str, name: str, has_version_comment: bool
 ) -> None:
-    """Whoever looks, and however much it looks like ours; a superuser's rights are worth most."""
-    own_schema(mallory, "traps")
+    """Whoever inspects it, and however much it looks like a queue, above all for a superuser."""
+    create_schema(mallory, "traps")
     mallory.run(
         "create function traps.catch() returns boolean language plpgsql as"
         " $$ begin insert into traps.caught values (current_user); return true; end $$;"
@@ -255,17 +257,17 @@ def test_looking_at_a_queue_of_another_role_runs_none_of_its_code(
     )
     mallory.run(FORGED.format(name, "traps.number" if name == "types" else "integer"))
     mallory.run(FORGERIES[name])
-    if is_marked:
+    if has_version_comment:
         kind = "view" if name == "views" else "table"
-        note = f"lonnymq {files.fingerprint()} {files.latest_version()} 0"
-        mallory.run(f"comment on {kind} {name}.migration is '{note}'")
+        comment = f"lonnymq {files.fingerprint()} {files.latest_version()} 0"
+        mallory.run(f"comment on {kind} {name}.migration is '{comment}'")
     mallory.run("truncate traps.caught")
     guest = login("operator")
-    is_taken_for_ours = is_marked and name != "views"
-    expected = SchemaState.CURRENT if is_taken_for_ours else SchemaState.MISSING
+    looks_installed = has_version_comment and name != "views"
+    expected = SchemaState.CURRENT if looks_installed else SchemaState.MISSING
     for session in (queue, guest):
         assert schema.check(session.connection, name).state is expected
-        if session is guest and is_taken_for_ours:
+        if session is guest and looks_installed:
             schema.install(session.connection, name)
             continue
         for operation in (schema.install, schema.migrate):
@@ -281,7 +283,7 @@ def test_looking_at_a_queue_of_another_role_runs_none_of_its_code(
     assert mallory.rows("select * from traps.caught") == []
 
 
-def test_an_owner_that_is_no_superuser_installs_by_itself_or_by_set_role(
+def test_an_ordinary_owner_installs_directly_or_by_set_role(
     queue: Session, mallory: Session, login: Login
 ) -> None:
     member = login(search_path=None)
@@ -304,10 +306,10 @@ def test_an_owner_that_is_no_superuser_installs_by_itself_or_by_set_role(
     assert others == []
 
 
-def test_a_queue_can_be_handed_over_as_the_page_says(
+def test_a_queue_can_be_handed_over_as_documented(
     queue: Session, mallory: Session, login: Login, dsn: str
 ) -> None:
-    """From a superuser to a role without rights of its own; grants stay."""
+    """From a superuser to a role without other privileges; grants stay."""
     owner, producer = role_of(mallory), login("producer")
     (handing_over,) = (block for block in blocks(PAGE, "sql") if "alter routine" in block.code)
     queue.run(handing_over.code.replace("lonnymq_owner", quoted(owner).replace("'", "''")))
@@ -320,14 +322,12 @@ def test_a_queue_can_be_handed_over_as_the_page_says(
     (leased,) = mallory.dequeue()
     assert mallory.complete([leased]) == ["completed"]
     assert mallory.ask("select xid from history_follow('r', null, null, null, false, null, null)") is not None
-    # So that others can clean up: this queue is not the role's.
+    # So that the fixtures can drop the role.
     queue.run(f"reassign owned by {quoted(owner)} to current_user")
 
 
-def test_a_role_without_rights_to_migrate_may_say_install_when_all_is_done(
-    login: Login, queue: Session
-) -> None:
-    """As programs do when they start."""
+def test_install_succeeds_for_any_role_if_the_queue_is_current(login: Login, queue: Session) -> None:
+    """Programs call install() when they start."""
     producer = login("producer")
     assert schema.install(producer.connection).state is SchemaState.CURRENT
     queue.run("comment on table migration is 'lonnymq of yesterday'")
@@ -335,8 +335,8 @@ def test_a_role_without_rights_to_migrate_may_say_install_when_all_is_done(
         schema.install(producer.connection)
 
 
-def test_the_script_of_a_migration_is_as_careful(queue: Session, mallory: Session, dsn: str) -> None:
-    own_schema(mallory, "traps")
+def test_the_script_of_a_migration_makes_the_same_checks(queue: Session, mallory: Session, dsn: str) -> None:
+    create_schema(mallory, "traps")
     queue.run(f"grant create, usage on schema lonnymq to {quoted(role_of(mallory))}")
     mallory.run(TRAP.format("traps").replace("function traps.", "function lonnymq."))
     script = Queue(dsn).sql(version=1)
@@ -352,16 +352,16 @@ def test_the_script_of_a_migration_is_as_careful(queue: Session, mallory: Sessio
     assert queue.rows("select * from traps.caught") == []
 
 
-def test_a_schema_with_objects_of_the_installers_own_is_refused_too(queue: Session) -> None:
-    """They may have been another's once, as after REASSIGN OWNED."""
+def test_a_schema_with_other_objects_of_the_installer_is_refused(queue: Session) -> None:
+    """Another role may have created them, as after REASSIGN OWNED."""
     queue.run(f"create schema shop; {CAUGHT.format('shop')} {TRAP.format('shop')}")
     with pytest.raises(SchemaOccupied, match=r"is not a queue, but contains function shop\.to_char"):
         schema.install(queue.connection, "shop")
     assert queue.rows("select * from shop.caught") == []
 
 
-def test_nobody_without_rights_can_keep_a_migration_waiting(queue: Session, mallory: Session) -> None:
-    """Whatever advisory locks it takes, and however it tries to lock the schema itself."""
+def test_a_role_without_privileges_cannot_block_a_migration(queue: Session, mallory: Session) -> None:
+    """Neither by advisory locks nor by locking the schema."""
     mallory.run("select pg_advisory_lock(hashtextextended('lonnymq install lonnymq', 0))")
     mallory.run("begin; savepoint s")
     for statement in ("comment on schema lonnymq is null", "drop schema lonnymq"):
