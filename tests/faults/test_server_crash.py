@@ -1,4 +1,4 @@
-"""Invariant 8: kill -9 of the server under load, with fsync on, loses nothing that was committed."""
+"""Invariant 8: killing the server with SIGKILL under load, with fsync on, loses nothing committed."""
 
 import multiprocessing
 import time
@@ -10,7 +10,7 @@ import pytest
 
 from lonnymq.embedded import EmbeddedServer
 from tests import schema
-from tests.faults.keeping_count import produce_into, work_into, written
+from tests.faults.logged_load import produce_into, read_logs, work_into
 from tests.races.load import session
 from tests.races.sessions import check, drain, value
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.fault
 LEASE_MS = 1500
 
 
-def test_nothing_committed_is_lost_when_the_server_is_killed(
+def test_no_committed_message_is_lost_when_the_server_is_killed(
     own_server: Callable[..., EmbeddedServer], tmp_path: Path
 ) -> None:
     server = own_server(fsync=True)
@@ -40,13 +40,13 @@ def test_nothing_committed_is_lost_when_the_server_is_killed(
         drained = [one.id for one in drain(connection)]
         assert value(connection, "select count(*) from message") == 0
         assert check(connection) == []
-    lines = written(*worked)
+    lines = read_logs(*worked)
     done, begun = {one for one in lines if one > 0}, {-one for one in lines if one < 0}
-    created = set(written(*made))
+    created = set(read_logs(*made))
     assert len(created) > 100
     assert len(drained) == len(set(drained))
-    assert not done & set(drained), "a completion that was confirmed has been taken back"
-    # Not confirmed as done, nor begun (the answer may have been lost), nor found again.
+    assert not done & set(drained), "a confirmed completion was lost"
+    # Each message is confirmed as completed, or its completion had begun, or it was found again.
     assert created - done - begun - set(drained) == set()
 
 
@@ -76,10 +76,10 @@ def wait_for_file(path: str) -> None:
         time.sleep(0.01)
 
 
-def test_leases_lost_in_a_crash_are_redeliveries_and_their_tokens_are_void(
+def test_a_lease_lost_in_a_crash_is_redelivered_with_a_new_token(
     own_server: Callable[..., EmbeddedServer],
 ) -> None:
-    """Not durable on purpose: the lease may be gone after the crash, the message may not."""
+    """The dequeue is not durable: after the crash the lease may be gone, but not the message."""
     server = own_server(fsync=True, settings={"wal_writer_delay": "10s"})
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         schema.install(connection)
@@ -100,6 +100,8 @@ def test_leases_lost_in_a_crash_are_redeliveries_and_their_tokens_are_void(
         assert fresh[1] != stale[1]
         assert fresh[2] == (1 if was_lost else 2)
         for outcome, (id_, token, _) in [("lease_lost", stale), ("completed", fresh)]:
-            said = value(connection, "select outcome from message_complete(array[%s], array[%s])", id_, token)
-            assert said == outcome
+            answer = value(
+                connection, "select outcome from message_complete(array[%s], array[%s])", id_, token
+            )
+            assert answer == outcome
         assert check(connection) == []

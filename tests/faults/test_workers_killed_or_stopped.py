@@ -1,4 +1,4 @@
-"""Invariants 8 and 9: SIGKILL of a worker loses nothing; SIGSTOP hides at most its own tenants, briefly."""
+"""Invariants 8 and 9: a killed worker loses nothing; a stopped one briefly hides only its own tenants."""
 
 import multiprocessing
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Connect
-from tests.faults.keeping_count import CHANNELS, work_for, written
+from tests.faults.logged_load import CHANNELS, read_logs, work_for
 from tests.races.sessions import Session, ask, check, complete, create, create_in, dequeue, drain, value
 
 pytestmark = pytest.mark.fault
@@ -19,7 +19,7 @@ SPAWN = multiprocessing.get_context("spawn")
 LEASE_MS = 1000
 
 
-def test_what_a_killed_worker_held_is_delivered_again_after_the_lease(connect: Connect) -> None:
+def test_messages_of_a_killed_worker_are_redelivered_after_the_lease(connect: Connect) -> None:
     session, victim = connect(), connect()
     ids = create(session, "a", 3)
     assert len(dequeue(victim, 3, lease_ms=3000)) == 3
@@ -33,11 +33,13 @@ def test_what_a_killed_worker_held_is_delivered_again_after_the_lease(connect: C
     complete(session, leased)
 
 
-def test_workers_killed_at_random_moments_lose_nothing(connect: Connect, dsn: str, tmp_path: Path) -> None:
+def test_workers_killed_at_random_moments_lose_no_messages(
+    connect: Connect, dsn: str, tmp_path: Path
+) -> None:
     session = connect()
     session.execute("""select channel_set('channel 0', '{"max_concurrency": 1}')""")
     ids = [one for _ in range(150) for one in create_in(session, CHANNELS)]
-    chance = random.Random(1)
+    rng = random.Random(1)
     logs = []
     for n in range(5):
         logs.append(str(tmp_path / str(n)))
@@ -45,27 +47,27 @@ def test_workers_killed_at_random_moments_lose_nothing(connect: Connect, dsn: st
         worker.start()
         while not Path(logs[-1]).exists():
             time.sleep(0.005)
-        time.sleep(chance.random() * 0.1)
+        time.sleep(rng.random() * 0.1)
         worker.kill()
         worker.join()
     end_leases(session)
     drained = [one.id for one in drain(session)]
     assert value(session, "select count(*) from message") == 0
-    done = written(*logs)
+    done = read_logs(*logs)
     assert len(done + drained) == len(set(done + drained))
     assert set(done + drained) <= set(ids)
-    # A worker may be killed after the server's commit and before it wrote that down: four messages each.
+    # A worker may be killed after the server's commit and before it is logged: up to four messages each.
     assert len(ids) - len(done + drained) <= 4 * 5
     assert check(session) == []
 
 
-def test_workers_stopped_at_random_moments_hide_little_and_not_for_long(
+def test_workers_stopped_at_random_moments_hide_few_messages_briefly(
     connect: Connect, dsn: str, tmp_path: Path
 ) -> None:
     session = connect()
     create_in(session, CHANNELS)
     drain(session)
-    chance = random.Random(2)
+    rng = random.Random(2)
     for n in range(6):
         for _ in range(60):
             create_in(session, CHANNELS)
@@ -75,7 +77,7 @@ def test_workers_stopped_at_random_moments_hide_little_and_not_for_long(
         assert worker.pid is not None
         while not Path(log).exists():
             time.sleep(0.005)
-        time.sleep(chance.random() * 0.1)
+        time.sleep(rng.random() * 0.1)
         os.kill(worker.pid, signal.SIGSTOP)
         begun = time.monotonic()
         fresh = set(create_in(session, CHANNELS))
@@ -92,5 +94,5 @@ def test_workers_stopped_at_random_moments_hide_little_and_not_for_long(
 
 
 def end_leases(session: Session) -> None:
-    """As if their time had passed."""
+    """Expire all leases."""
     session.execute("update lease set unlock_at = 0")

@@ -1,10 +1,10 @@
-"""A schema as PostgreSQL's catalog describes it, for comparing two of them."""
+"""Describes a schema from PostgreSQL's catalog, to compare two schemas."""
 
 from typing import Any
 
 import psycopg
 
-# Each yields rows of text; the schema's own name is taken out of them.
+# Each returns rows of text, in which the name of the schema is replaced.
 DESCRIPTIONS = {
     "columns": """
         select c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity,
@@ -68,12 +68,12 @@ DESCRIPTIONS = {
         from pg_class c
         where c.relnamespace = %(schema)s::regnamespace and obj_description(c.oid, 'pg_class') is not null
         order by c.relname""",
-    "ledger": "select version, name, breaks_below from migration order by version",
+    "migrations": "select version, name, breaks_below from migration order by version",
 }
 
 
 def describe(connection: psycopg.Connection[Any], schema: str) -> dict[str, list[list[str]]]:
-    """Return the whole schema as text, without its name."""
+    """Return the description of a schema as text, without its name."""
     quoted: Any = connection.execute("select quote_ident(%s)", (schema,)).fetchone()
     connection.execute("select set_config('search_path', %s || ', pg_temp', false)", quoted)
     return {

@@ -1,4 +1,4 @@
-"""Installing and migrating: the same result on every way, whoever does it and how many at once."""
+"""Installing and migrating have the same result in every way, by any role and any number of processes."""
 
 import re
 import subprocess
@@ -54,7 +54,7 @@ def open_(empty: str) -> Iterator[Open]:
 
 
 def build_from_migrations(name: str) -> Steps[None]:
-    """What a queue has been through that was installed by version 1 and migrated ever since."""
+    """Install version 1 and apply all migrations since."""
     yield Step(f"create schema {quoted(name)}")
     yield from steps.update(name, InstalledSchema(True))
 
@@ -91,7 +91,7 @@ def test_messages_survive_a_migration(empty: str) -> None:
         assert queue.check() == []
 
 
-def test_migrating_puts_back_a_function_that_was_changed(open_: Open) -> None:
+def test_migrate_restores_a_changed_function(open_: Open) -> None:
     connection = open_()
     schema.install(connection)
     before = describe(connection, "lonnymq")
@@ -103,12 +103,12 @@ def test_migrating_puts_back_a_function_that_was_changed(open_: Open) -> None:
     assert describe(connection, "lonnymq") == before
 
 
-def test_migrating_what_is_not_installed_is_an_error(open_: Open) -> None:
+def test_migrate_without_a_queue_is_an_error(open_: Open) -> None:
     with pytest.raises(SchemaMissing, match=r"there is no queue in schema 'lonnymq': run install\(\)"):
         schema.migrate(open_())
 
 
-def test_eight_processes_install_at_once(empty: str, open_: Open) -> None:
+def test_eight_processes_can_install_at_the_same_time(empty: str, open_: Open) -> None:
     code = "import sys, lonnymq; print(lonnymq.Queue(sys.argv[1]).install().state)"
     command = [sys.executable, "-c", code, empty]
     processes = [
@@ -125,7 +125,7 @@ def test_eight_processes_install_at_once(empty: str, open_: Open) -> None:
 
 
 @pytest.mark.parametrize("operation", [schema.install, schema.migrate, schema.uninstall])
-def test_whoever_waits_for_an_uninstall_finds_the_queue_gone(open_: Open, operation: Any) -> None:
+def test_a_call_that_waits_for_an_uninstall_finds_the_queue_gone(open_: Open, operation: Any) -> None:
     first, second, third = open_(), open_(), open_()
     schema.install(first)
     first.execute("begin")
@@ -145,7 +145,7 @@ def test_whoever_waits_for_an_uninstall_finds_the_queue_gone(open_: Open, operat
     assert schema.check(first).state is expected
 
 
-def test_a_queue_of_a_newer_version_that_breaks_us_is_refused(open_: Open) -> None:
+def test_a_newer_queue_that_is_incompatible_is_refused(open_: Open) -> None:
     connection = open_()
     schema.install(connection)
     connection.execute("comment on table lonnymq.migration is 'lonnymq later 99 98'")
@@ -159,8 +159,8 @@ def test_a_queue_of_a_newer_version_that_breaks_us_is_refused(open_: Open) -> No
     assert describe(connection, "lonnymq") == before
 
 
-def test_a_queue_of_a_newer_version_that_bears_us_is_left_alone(open_: Open) -> None:
-    """Its functions are newer than ours, too."""
+def test_a_newer_queue_that_is_compatible_is_not_changed(open_: Open) -> None:
+    """Its functions are newer than this client's."""
     connection = open_()
     schema.install(connection)
     connection.execute("comment on table lonnymq.migration is 'lonnymq later 99 0'")
@@ -183,10 +183,8 @@ def test_an_older_queue_is_outdated_until_it_is_migrated(open_: Open) -> None:
 
 @pytest.mark.parametrize("operation", [schema.install, schema.migrate])
 @pytest.mark.parametrize("comment", ["null", "'ours; see the wiki'", "'lonnymq x 1'", f"'{'9' * 10_000}'"])
-def test_a_queue_whose_mark_was_lost_gets_it_again(
-    open_: Open, operation: Callable[..., Any], comment: str
-) -> None:
-    """As after a restore without comments."""
+def test_a_lost_version_comment_is_restored(open_: Open, operation: Callable[..., Any], comment: str) -> None:
+    """For example after a restore without comments."""
     connection = open_()
     schema.install(connection)
     connection.execute(f"comment on table lonnymq.migration is {comment}".encode())
@@ -195,7 +193,7 @@ def test_a_queue_whose_mark_was_lost_gets_it_again(
     assert schema.check(connection).state is SchemaState.CURRENT
 
 
-def test_the_mark_says_what_the_ledger_says(open_: Open) -> None:
+def test_the_version_comment_agrees_with_the_migration_table(open_: Open) -> None:
     connection = open_()
     schema.install(connection)
     connection.execute("insert into lonnymq.migration (version, name, breaks_below) values (0, 'x', 1)")
@@ -236,7 +234,7 @@ def test_two_queues_in_one_database_are_independent(empty: str, open_: Open) -> 
         assert two.dequeue()[0].payload == 2
 
 
-def test_foreign_tables_of_our_names_are_not_touched(open_: Open) -> None:
+def test_foreign_tables_with_the_queues_names_are_not_touched(open_: Open) -> None:
     connection = open_()
     connection.execute("create schema lonnymq; create table lonnymq.message (theirs text)")
     with pytest.raises(SchemaOccupied, match=r"is not a queue, but contains table lonnymq\.message: choose"):
@@ -254,7 +252,7 @@ def test_foreign_tables_of_our_names_are_not_touched(open_: Open) -> None:
         "create table lonnymq.migration (version integer)",
     ],
 )
-def test_foreign_objects_of_every_kind_are_found(open_: Open, theirs: str) -> None:
+def test_foreign_objects_of_every_kind_are_refused(open_: Open, theirs: str) -> None:
     connection = open_()
     connection.execute("create schema lonnymq")
     connection.execute(theirs.encode())
@@ -262,8 +260,8 @@ def test_foreign_objects_of_every_kind_are_found(open_: Open, theirs: str) -> No
         schema.install(connection)
 
 
-def test_a_schema_that_was_made_before_is_used(open_: Open) -> None:
-    """As where an administrator makes it, and the installing role may not create schemas."""
+def test_an_existing_empty_schema_is_used(open_: Open) -> None:
+    """For example if an administrator creates it because the installing role may not create schemas."""
     connection = open_()
     connection.execute("create schema lonnymq")
     assert schema.install(connection).state is SchemaState.CURRENT
@@ -292,7 +290,7 @@ def test_a_role_that_owns_nothing_else_can_install(empty: str, open_: Open) -> N
         connection.execute(sql.SQL("drop owned by {0} cascade; drop role {0}").format(sql.Identifier(role)))
 
 
-def test_grants_survive_a_migration_and_the_public_has_nothing(open_: Open) -> None:
+def test_a_migration_keeps_grants_and_revokes_those_to_public(open_: Open) -> None:
     connection = open_()
     role = f"producer_{connection.info.backend_pid}"
     connection.execute(sql.SQL("create role {}").format(sql.Identifier(role)))
@@ -306,7 +304,7 @@ def test_grants_survive_a_migration_and_the_public_has_nothing(open_: Open) -> N
         granted = [row for row in after if role in row[2]]
         assert granted == [row for row in before if role in row[2]]
         assert len(granted) > 5
-        # An entry without a name before its equals sign is the public's; no entries at all mean the default.
+        # An entry without a role before the equals sign is for PUBLIC; no entries at all mean the default.
         assert not [row for row in after if re.search(r"[{,]=", row[2])]
         assert not [row for row in after if row[0] == "function" and row[2] == "None"]
     finally:
@@ -329,7 +327,7 @@ def test_psql_can_run_the_printed_script(empty: str, open_: Open, name: str, tmp
     assert by_script == by_client
 
 
-def test_an_installation_is_all_or_nothing(open_: Open) -> None:
+def test_an_installation_is_atomic(open_: Open) -> None:
     connection = open_()
     connection.execute("begin")
     schema.install(connection)
@@ -338,7 +336,7 @@ def test_an_installation_is_all_or_nothing(open_: Open) -> None:
     assert schema.check(connection).state is SchemaState.MISSING
 
 
-def test_the_callers_settings_are_left_as_they_were(open_: Open) -> None:
+def test_the_callers_settings_are_restored(open_: Open) -> None:
     connection = open_()
     connection.execute("begin; set local search_path to pg_catalog; set local client_min_messages to error")
     schema.install(connection)
@@ -356,12 +354,12 @@ def test_another_isolation_level_is_refused(open_: Open) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "x" * 64, "public", "pg_mine", "a\0b"])
-def test_a_name_that_cannot_be_ours_is_refused(name: str, empty: str) -> None:
+def test_an_invalid_schema_name_is_refused(name: str, empty: str) -> None:
     with psycopg.connect(empty) as connection, pytest.raises(InvalidArgument, match="schema must be"):
         schema.install(connection, name)
 
 
-def test_the_ledger_names_every_migration(open_: Open) -> None:
+def test_the_migration_table_lists_every_migration(open_: Open) -> None:
     connection = open_()
     schema.install(connection)
     rows = connection.execute("select version, name from lonnymq.migration order by version").fetchall()

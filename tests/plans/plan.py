@@ -1,4 +1,4 @@
-"""What PostgreSQL did inside a call: plans by auto_explain, scans by the statistics, pages by EXPLAIN."""
+"""What PostgreSQL does in a call: plans by auto_explain, scans by the statistics, pages by EXPLAIN."""
 
 import json
 import time
@@ -25,17 +25,17 @@ BIG_JOINS = {"Hash Join", "Merge Join"}
 
 @dataclass
 class Plans:
-    """All plans of the statements that ran, nested ones too."""
+    """The query plans of all statements that ran, including nested ones."""
 
     found: list[dict[str, Any]] = field(default_factory=list)
 
-    def faults(self, most_removed: int) -> list[str]:
-        """Say what is not as intended, of what was executed."""
+    def violations(self, most_removed: int) -> list[str]:
+        """Return what the executed plans did that is not intended."""
         return sorted(
-            {fault for plan in self.found for fault in self._faults(plan["Plan"], plan, most_removed)}
+            {one for plan in self.found for one in self._violations(plan["Plan"], plan, most_removed)}
         )
 
-    def _faults(self, node: dict[str, Any], plan: dict[str, Any], most_removed: int) -> Iterator[str]:
+    def _violations(self, node: dict[str, Any], plan: dict[str, Any], most_removed: int) -> Iterator[str]:
         if node.get("Actual Loops") == 0:
             return
         kind, table, index = node["Node Type"], node.get("Relation Name"), node.get("Index Name")
@@ -47,7 +47,7 @@ class Plans:
                 yield f"whole {index} read in: {where}"
             removed = node.get("Rows Removed by Filter", 0) * max(1, node.get("Actual Loops", 1))
             if removed > most_removed:
-                yield f"{removed} rows of {table} read in vain in: {where}"
+                yield f"{removed} rows of {table} read needlessly in: {where}"
         if index and table in HOT and index not in INTENDED:
             yield f"{index} used in: {where}"
         if kind.startswith("Bitmap") and (index is None or index in INTENDED):
@@ -55,7 +55,7 @@ class Plans:
         if kind in BIG_JOINS and set(HOT) & set(tables_below(node)):
             yield f"{kind} in: {where}"
         for below in node.get("Plans", []):
-            yield from self._faults(below, plan, most_removed)
+            yield from self._violations(below, plan, most_removed)
 
 
 def tables_below(node: dict[str, Any]) -> Iterator[str]:
@@ -66,7 +66,7 @@ def tables_below(node: dict[str, Any]) -> Iterator[str]:
 
 
 def can_explain(session: Session) -> bool:
-    """Say whether this server has auto_explain: Debian's has, the wheel's has not."""
+    """Return whether this server has auto_explain: Debian's has it, the wheel's does not."""
     try:
         session.run("load 'auto_explain'")
     except errors.UndefinedFile:
@@ -75,19 +75,19 @@ def can_explain(session: Session) -> bool:
 
 
 @contextmanager
-def explained(session: Session) -> Iterator[Plans]:
-    """Collect the plans of everything this session executes; nothing where auto_explain is missing."""
+def collect_plans(session: Session) -> Iterator[Plans]:
+    """Collect the plans of all statements of this session; none if auto_explain is missing."""
     plans = Plans()
     if not can_explain(session):
         yield plans
         return
 
-    def hear(diagnostic: Any) -> None:
+    def on_notice(diagnostic: Any) -> None:
         _, found, text = (diagnostic.message_primary or "").partition("plan:\n")
         if found:
             plans.found.append(json.loads(text))
 
-    session.connection.add_notice_handler(hear)
+    session.connection.add_notice_handler(on_notice)
     for setting, value in {
         "auto_explain.log_min_duration": "0",
         "auto_explain.log_nested_statements": "on",
@@ -101,12 +101,12 @@ def explained(session: Session) -> Iterator[Plans]:
     yield plans
     session.run("set client_min_messages = notice")
     session.run("set auto_explain.log_min_duration = -1")
-    session.connection.remove_notice_handler(hear)
+    session.connection.remove_notice_handler(on_notice)
 
 
 @dataclass(frozen=True)
 class Scans:
-    """Scans of the hot tables since the database was made."""
+    """The scans of the hot tables since the database was created."""
 
     sequential: Counter[str]
     entries: Counter[str]
@@ -116,11 +116,11 @@ class Scans:
 
 
 def flush_statistics(session: Session) -> None:
-    """Have the server count what this session did."""
+    """Make the server's statistics include what this session did."""
     if session.connection.info.server_version >= 150000:
         session.run("select pg_stat_force_next_flush()")
     else:
-        # A session tells a collector twice a second at most, and only when it does something.
+        # A session reports to the statistics collector at most twice a second, and only when it is active.
         time.sleep(0.6)
         session.run("select 1")
         time.sleep(0.6)
@@ -139,7 +139,7 @@ def scans(session: Session) -> Scans:
 
 
 def pages(session: Session, call: str, *values: Any) -> int:
-    """Run a call and return how many pages it touched."""
+    """Run a call and return the number of pages it touched."""
     plan = session.ask(f"explain (analyze, buffers, format json) select * from {call}", *values)[0]["Plan"]
     touched: int = plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
     return touched

@@ -1,4 +1,4 @@
-"""What a call costs, in pages touched, does not depend on the backlog, on idle tenants, or on dead rows."""
+"""The cost of a call in pages touched does not depend on the backlog, idle tenants or dead rows."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,7 @@ CALLS = 15
 
 
 def cost(queue: Session) -> dict[str, float]:
-    """Median pages of each call, in a steady state."""
+    """Return the median number of pages per call in a steady state."""
     found: dict[str, list[int]] = {
         name: [] for name in ("create", "create_many", "dequeue", "heartbeat", "complete", "defer")
     }
@@ -38,21 +38,21 @@ def cost(queue: Session) -> dict[str, float]:
     return {name: median(counts) for name, counts in found.items()}
 
 
-def small(queue: Session) -> Session:
+def fill_small_queue(queue: Session) -> Session:
     queue.create_many([f"c{n % 10}" for n in range(300)])
     queue.fill("a", 300)
     queue.complete(queue.take(50))
     return queue
 
 
-def backlog(queue: Session) -> None:
+def add_backlog(queue: Session) -> None:
     queue.run(
         "select count(*) from message_create_many("
         " array_fill('a'::text, array[100000]), array_fill(''::bytea, array[100000]))"
     )
 
 
-def idle_channels(queue: Session) -> None:
+def add_idle_channels(queue: Session) -> None:
     queue.run(
         "select count(*) from message_create_many("
         " array(select 't' || n from generate_series(1, 5000) n), array_fill(''::bytea, array[5000]))"
@@ -61,7 +61,7 @@ def idle_channels(queue: Session) -> None:
         queue.complete(replies)
 
 
-def scheduled_messages(queue: Session) -> None:
+def add_scheduled_messages(queue: Session) -> None:
     queue.run(
         "select count(*) from message_create_many("
         " array_fill('a'::text, array[50000]), array_fill(''::bytea, array[50000]),"
@@ -69,12 +69,17 @@ def scheduled_messages(queue: Session) -> None:
     )
 
 
-def others_leases(queue: Session) -> None:
+def add_leases(queue: Session) -> None:
     queue.fill("leased", 5_000)
     queue.take(5_000)
 
 
-SITUATIONS: list[Callable[[Session], None]] = [backlog, idle_channels, scheduled_messages, others_leases]
+SITUATIONS: list[Callable[[Session], None]] = [
+    add_backlog,
+    add_idle_channels,
+    add_scheduled_messages,
+    add_leases,
+]
 
 
 def assert_not_much_more(
@@ -88,13 +93,13 @@ def assert_not_much_more(
 def test_calls_touch_no_more_pages_than_in_a_small_queue(
     session: Open, situation: Callable[[Session], None]
 ) -> None:
-    before = cost(small(session()))
+    before = cost(fill_small_queue(session()))
     situation(session())
     assert_not_much_more(cost(session()), before)
 
 
-def test_calls_touch_few_pages_at_all(session: Open) -> None:
-    found = cost(small(session()))
+def test_every_call_touches_few_pages(session: Open) -> None:
+    found = cost(fill_small_queue(session()))
     bounds = {
         "create": 60,
         "create_many": 200,
@@ -106,8 +111,8 @@ def test_calls_touch_few_pages_at_all(session: Open) -> None:
     assert {name: count for name, count in found.items() if count > bounds[name]} == {}
 
 
-def test_a_channel_with_a_size_is_counted_once_per_call(session: Open) -> None:
-    """While no worker asks, what waits is counted create by create."""
+def test_create_many_counts_a_channel_with_max_size_once(session: Open) -> None:
+    """While no worker dequeues, every create adds a wake that must be counted."""
     queue = session()
     queue.set("bounded", max_size=100_000)
     counts = {}
@@ -119,8 +124,8 @@ def test_a_channel_with_a_size_is_counted_once_per_call(session: Open) -> None:
     assert counts["bounded"] < 1.5 * counts["boundless"], counts
 
 
-def test_many_new_channels_or_keys_cost_about_as_much_as_so_many_messages(session: Open) -> None:
-    """Ten times as much if each is searched for among all of them."""
+def test_new_channels_and_keys_cost_about_as_much_as_messages(session: Open) -> None:
+    """It would be ten times as much if each of them were searched for among all."""
     queue = session()
     spent = Path(f"/proc/{queue.connection.info.backend_pid}/schedstat")
     if not spent.exists():
@@ -141,7 +146,7 @@ def test_many_new_channels_or_keys_cost_about_as_much_as_so_many_messages(sessio
     assert queue.ask("select count(*) from message") == 16000 * 2 + 15999
 
 
-def test_ending_leases_costs_a_call_the_same_however_many_have_expired(session: Open) -> None:
+def test_the_cost_of_ending_leases_does_not_depend_on_their_number(session: Open) -> None:
     queue = session()
     counts = []
     for many in (1_500, 6_000):
@@ -152,8 +157,8 @@ def test_ending_leases_costs_a_call_the_same_however_many_have_expired(session: 
     assert counts[1] < 1.5 * counts[0], counts
 
 
-def test_a_first_look_costs_the_same_however_many_messages_are_scheduled(session: Open) -> None:
-    """It asks of some of them whether the clock has stepped back since they were created."""
+def test_a_first_dequeue_does_not_depend_on_the_scheduled_messages(session: Open) -> None:
+    """It samples them to find out whether the clock has stepped back since they were created."""
     queue = session()
     counts = []
     for many in (3_000, 30_000):
@@ -165,10 +170,8 @@ def test_a_first_look_costs_the_same_however_many_messages_are_scheduled(session
 
 
 @pytest.mark.parametrize("channels", [1, 2])
-def test_a_message_that_comes_back_does_not_have_all_read_that_was_loaded_with_it(
-    session: Open, channels: int
-) -> None:
-    """What is loaded at once is all of one time, and only ids tell where to stop reading."""
+def test_a_returning_message_does_not_cause_a_scan_of_its_bulk_load(session: Open, channels: int) -> None:
+    """All messages of a load have the same time, so only the ids limit what must be read."""
     counts = []
     for many in (500, 60_000):
         queue = session()
@@ -183,12 +186,12 @@ def test_a_message_that_comes_back_does_not_have_all_read_that_was_loaded_with_i
     assert counts[1] < counts[0] + 60, counts
 
 
-def test_dead_rows_under_a_held_snapshot_cost_nothing(session: Open) -> None:
-    """A dump, an analytics query, a forgotten psql: 100,000 dead rows in front of the live ones."""
+def test_dead_rows_kept_by_an_open_snapshot_cost_nothing(session: Open) -> None:
+    """A snapshot stays open, and 100,000 dead rows precede the live ones."""
     queue = session()
     queue.create_many([f"t{n}" for n in range(1_000)])
     queue.complete(queue.take(1_000))
-    small(queue)
+    fill_small_queue(queue)
     before = cost(queue)
     holder = session(autocommit=False)
     holder.run("set transaction isolation level repeatable read")
@@ -207,9 +210,9 @@ def test_dead_rows_under_a_held_snapshot_cost_nothing(session: Open) -> None:
     holder.connection.rollback()
 
 
-def test_dead_wakes_cost_a_worker_nothing_that_only_drains(session: Open) -> None:
-    """Nobody creates any more: no live wake comes after the dead ones to show how far they were read."""
-    queue = small(session())
+def test_dead_wakes_cost_nothing_while_a_queue_is_drained(session: Open) -> None:
+    """There are no more creates, so no live wake after the dead ones shows how far they were read."""
+    queue = fill_small_queue(session())
     queue.create_many([f"c{n % 10}" for n in range(1_000)])
     queue.take(100)
     drain = "message_dequeue(10)"
@@ -226,7 +229,7 @@ def test_dead_wakes_cost_a_worker_nothing_that_only_drains(session: Open) -> Non
 
 
 def churn(queue: Session) -> None:
-    """Leave what hours of work leave: versions of turns, folded wakes, ended leases, older than the live."""
+    """Leave dead rows as after hours of work: old versions of turns, folded wakes and ended leases."""
     queue.run(
         "do $$ begin for n in 1..100 loop"
         " update turn set version = version + 1,"

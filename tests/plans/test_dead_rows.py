@@ -1,4 +1,4 @@
-"""Plans made while the tables are full of dead rows, which say nothing of what comes."""
+"""Plans that are made while the tables are full of dead rows."""
 
 import pytest
 
@@ -9,8 +9,8 @@ pytestmark = pytest.mark.plan
 
 
 @pytest.mark.parametrize("channels", [1, 3_000])
-def test_tables_of_dead_rows_mislead_no_plan(session: Open, channels: int) -> None:
-    """A snapshot keeps dead rows; analysed, the tables have many pages and hardly a row. Then work comes."""
+def test_plans_are_right_after_tables_were_full_of_dead_rows(session: Open, channels: int) -> None:
+    """A snapshot keeps dead rows, and ANALYZE sees many pages and hardly any rows. Then messages arrive."""
     queue, holder = session(), session()
     holder.run("begin isolation level repeatable read")
     holder.run("select count(*) from message")

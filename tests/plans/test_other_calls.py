@@ -1,4 +1,4 @@
-"""Calls beside the hot ones read no more than they need, whatever the planner believes of the tables."""
+"""Other calls read no more than they need, whatever statistics the planner has."""
 
 import pytest
 
@@ -10,12 +10,12 @@ pytestmark = pytest.mark.plan
 
 MANY = 20_000
 FEW = 1_000
-# What a snapshot keeps is walked over by some.
+# Some calls must skip the dead rows that a snapshot keeps.
 DEAD = 3_000
 
 
 def entries_read(queue: Session) -> int:
-    """Entries of indexes and rows of sequential scans, so far."""
+    """Return the number of index entries and table rows that were read so far."""
     flush_statistics(queue)
     count: int = queue.ask(
         "select (select sum(idx_tup_read) from pg_stat_user_indexes)::bigint"
@@ -31,7 +31,7 @@ def cost(queue: Session, call: str) -> int:
 
 
 def mislead(queue: Session, holder: Session) -> None:
-    """Many pages, hardly a row: kept by a snapshot, and counted by vacuum."""
+    """Make statistics with many pages and hardly any rows: a snapshot keeps dead rows while VACUUM counts."""
     holder.run("begin isolation level repeatable read")
     holder.run("select count(*) from message")
     queue.fill("c", DEAD)
@@ -50,7 +50,7 @@ def mislead(queue: Session, holder: Session) -> None:
 @pytest.mark.parametrize(
     "call", ["message_cancel_key('a', 'k7')", "channel_explain('a')", "channel_busiest(5)", "channel_status"]
 )
-def test_a_new_queue_with_a_backlog_is_not_read_whole(session: Open, call: str) -> None:
+def test_a_call_does_not_read_the_whole_backlog_of_a_new_queue(session: Open, call: str) -> None:
     queue = session()
     queue.fill("a", MANY, keys=[f"k{n}" for n in range(MANY)])
     assert cost(queue, call) < FEW
@@ -66,8 +66,8 @@ def test_a_new_queue_with_a_backlog_is_not_read_whole(session: Open, call: str) 
     ],
 )
 @pytest.mark.broken_on_purpose
-def test_tables_of_dead_rows_mislead_no_other_call(session: Open, call: str) -> None:
-    """Channels and wakes are put in by hand, by the thousand."""
+def test_tables_full_of_dead_rows_do_not_mislead_other_calls(session: Open, call: str) -> None:
+    """Thousands of channels and wakes are inserted directly."""
     queue, holder = session(), session()
     mislead(queue, holder)
     queue.fill("a", MANY)
@@ -80,13 +80,13 @@ def test_tables_of_dead_rows_mislead_no_other_call(session: Open, call: str) -> 
     queue.run("insert into channel (id, name) select n, 'idle ' || n from generate_series(1, %s) n", MANY)
     queue.run("insert into wake (lane, channel_id) select 2, n from generate_series(1, %s) n", MANY)
     queue.set("spare")
-    queue.create("born")
+    queue.create("new")
     assert cost(queue, call) < 4 * DEAD
     holder.run("rollback")
 
 
-def test_turns_keep_no_room_on_their_pages(queue: Session) -> None:
-    """None of their updates could use it, and each visit to a page fuller than that would prune it."""
+def test_pages_of_the_table_turn_are_filled_completely(queue: Session) -> None:
+    """No update of a turn is HOT, and a page that is fuller than its fillfactor is pruned at each visit."""
     queue.create_many(["a", "b", "c"] * 5)
     while queue.dequeue(2):
         pass

@@ -1,4 +1,4 @@
-"""Publishing joins a load with its channels once, however many of both there are."""
+"""Publishing joins staged rows and channels efficiently, however many there are."""
 
 import uuid
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.plans.plan import can_explain, explained
+from tests.plans.plan import can_explain, collect_plans
 from tests.sql.conftest import Open
 from tests.sql.session import Session
 
@@ -25,10 +25,10 @@ def stage(queue: Session, part: uuid.UUID, ordinals: int, columns: str = "", val
     )
 
 
-def pairs_in_vain(node: dict[str, Any]) -> Iterator[int]:
+def rejected_pairs(node: dict[str, Any]) -> Iterator[int]:
     yield node.get("Rows Removed by Join Filter", 0) * max(1, node.get("Actual Loops", 1))
     for below in node.get("Plans", []):
-        yield from pairs_in_vain(below)
+        yield from rejected_pairs(below)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def pairs_in_vain(node: dict[str, Any]) -> Iterator[int]:
     ids=["plain", "with keys and times"],
 )
 @pytest.mark.parametrize("analysed", ["never", "empty", "full"])
-def test_no_row_is_compared_with_every_channel(
+def test_staged_rows_are_not_compared_with_every_channel(
     session: Open, analysed: str, columns: str, values: str
 ) -> None:
     queue = session()
@@ -49,10 +49,10 @@ def test_no_row_is_compared_with_every_channel(
     stage(queue, part, 2, columns, values)
     if analysed == "full":
         queue.run("analyze stage; analyze channel; analyze message")
-    with explained(queue) as plans:
+    with collect_plans(queue) as plans:
         outcome = queue.rows(
             "select outcome, created from message_publish(%s, %s, %s)", str(part), [part], [4 * CHANNELS]
         )
     assert outcome == [("published", 4 * CHANNELS)]
     assert len(plans.found) > 3
-    assert max(pairs for plan in plans.found for pairs in pairs_in_vain(plan["Plan"])) <= CHANNELS
+    assert max(pairs for plan in plans.found for pairs in rejected_pairs(plan["Plan"])) <= CHANNELS

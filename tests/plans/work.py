@@ -1,27 +1,27 @@
-"""A round of every hot call."""
+"""A run of all hot calls."""
 
 import uuid
 
-from tests.plans.plan import Plans, Scans, explained, scans
+from tests.plans.plan import Plans, Scans, collect_plans, scans
 from tests.sql.conftest import Open
 from tests.sql.session import Session
 
-ROUND = 60  # messages of a round
+RUN = 60  # messages of a run
 
 
-def work(queue: Session, other: Session) -> None:
-    """Create, lease, and end in every way; twice, so that cached plans are used too. The other cancels."""
+def run_hot_calls(queue: Session, other: Session) -> None:
+    """Create, lease and end messages in every way, twice, to use cached plans too; `other` cancels."""
     for _ in range(2):
-        turn = uuid.uuid4().hex[:8]
-        # One channel alone is another path through dequeue.
-        queue.fill("a", ROUND)
-        queue.complete(queue.dequeue(ROUND))
-        queue.create(f"new {turn}")
-        queue.create("a", key=f"key {turn}", dequeue_at=-1)
-        assert queue.try_create("a", key=f"key {turn}")[0] == "duplicate"
-        queue.create_many([f"c{n % 20}" for n in range(ROUND)])
-        queue.create_many(["a", "b"], keys=[f"k{turn}", f"k{turn}"])
-        taken = queue.dequeue(1) + queue.dequeue(ROUND)
+        suffix = uuid.uuid4().hex[:8]
+        # A single channel takes another path through dequeue.
+        queue.fill("a", RUN)
+        queue.complete(queue.dequeue(RUN))
+        queue.create(f"new {suffix}")
+        queue.create("a", key=f"key {suffix}", dequeue_at=-1)
+        assert queue.try_create("a", key=f"key {suffix}")[0] == "duplicate"
+        queue.create_many([f"c{n % 20}" for n in range(RUN)])
+        queue.create_many(["a", "b"], keys=[f"k{suffix}", f"k{suffix}"])
+        taken = queue.dequeue(1) + queue.dequeue(RUN)
         assert taken
         queue.heartbeat(taken)
         queue.run(
@@ -40,20 +40,20 @@ def work(queue: Session, other: Session) -> None:
         queue.complete(queue.dequeue_once(5)[:5])
 
 
-def observed(session: Open, queue: Session | None = None) -> tuple[Plans, Scans]:
-    """Work, in a new session if none is given, and return what PostgreSQL did."""
+def observe(session: Open, queue: Session | None = None) -> tuple[Plans, Scans]:
+    """Run all hot calls, in a new session if none is given; return the plans and scans."""
     queue, other = queue or session(), session()
     before = scans(queue)
-    with explained(queue) as plans:
-        work(queue, other)
+    with collect_plans(queue) as plans:
+        run_hot_calls(queue, other)
     return plans, scans(queue) - before
 
 
 def assert_as_intended(
     session: Open, queue: Session | None = None, most_removed: int = 300, most_entries: int = 30_000
 ) -> None:
-    plans, done = observed(session, queue)
-    faults = plans.faults(most_removed)
-    assert not faults, "\n" + "\n".join(faults)
+    plans, done = observe(session, queue)
+    violations = plans.violations(most_removed)
+    assert not violations, "\n" + "\n".join(violations)
     assert done.sequential == {}
     assert max(done.entries.values()) < most_entries, done.entries

@@ -1,4 +1,4 @@
-"""A dequeue that stops in the middle of a statement: row security runs code of ours for each row it reads."""
+"""Stops a dequeue in the middle of a statement, by row security, which calls a function for each row read."""
 
 import threading
 import uuid
@@ -12,7 +12,7 @@ from tests.races.sessions import Leased, Session, dequeue, value, wait_for
 
 BARRIER = 4711
 
-# As security definer of a plain role, dequeue is subject to row security.
+# Row security applies to dequeue because it is security definer and owned by an ordinary role here.
 PREPARE = sql.SQL("""
     create role {role};
     grant all on schema lonnymq to {role};
@@ -35,8 +35,8 @@ CLEAN_UP = sql.SQL("reassign owned by {role} to current_user; drop owned by {rol
 
 
 @contextmanager
-def session_stopping_at(connect: Connect, table: str) -> Iterator[Session]:
-    """A session whose dequeues stop when they have read a row of that table, while the barrier is down."""
+def session_that_stops_at(connect: Connect, table: str) -> Iterator[Session]:
+    """A session whose dequeues stop when they read a row of that table, while the barrier is closed."""
     owner = connect()
     role = sql.Identifier(f"lonnymq_test_{uuid.uuid4().hex[:8]}")
     owner.execute(PREPARE.format(role=role, table=sql.Identifier(table)))
@@ -47,7 +47,7 @@ def session_stopping_at(connect: Connect, table: str) -> Iterator[Session]:
 
 
 class StoppedDequeue(threading.Thread):
-    """Stands in the middle of its statement for as long as the block lasts."""
+    """A dequeue that is stopped in the middle of its statement for the duration of the block."""
 
     def __init__(self, session: Session, barrier: Session) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Sessions that fail rather than hang: nothing in this queue should wait for long."""
+"""Sessions with timeouts, so that a test fails instead of hanging: no call should wait for long."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,13 +8,13 @@ import pytest
 
 from tests.conftest import Connect
 
-# Without the compiler: queue_check() after each step would be compiled each time, which takes 80 ms.
+# Without JIT, because compiling queue_check() takes 80 ms each time.
 OPTIONS = "-c search_path=lonnymq -c lock_timeout=20s -c statement_timeout=60s -c jit=off"
 
 
 @pytest.fixture
 def connect(dsn: str) -> Iterator[Connect]:
-    """As the usual one, with timeouts."""
+    """The fixture `connect` with timeouts."""
     opened: list[psycopg.Connection[Any]] = []
 
     def connect(to: str | None = None, **options: Any) -> psycopg.Connection[Any]:

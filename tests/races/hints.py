@@ -1,4 +1,4 @@
-"""What a session remembers between its dequeues, as if its last full look had been expensive."""
+"""Changes the hints that a session keeps between dequeues, as if its last full scan had been expensive."""
 
 import time
 
@@ -7,8 +7,8 @@ from tests.races.sessions import Session, value
 NAME = "'lonnymq.hints_2_' || 'turn'::regclass::oid"
 
 
-def look_was_expensive(session: Session, cost_s: float) -> None:
-    """The session has just looked at everything, and that took so long: it goes by its hints for a while."""
+def pretend_expensive_scan(session: Session, cost_s: float) -> None:
+    """Make the session believe that a full scan has just taken `cost_s`: it uses its hints for a while."""
     hints = value(session, f"select current_setting({NAME})").split(",")
     hints[0] = "(" + str(int(time.time() * 1_000_000))
     hints[1] = str(int(cost_s * 1_000_000))

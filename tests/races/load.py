@@ -1,4 +1,4 @@
-"""Producers and workers as real processes, at full speed; what they did comes back as ids."""
+"""Producers and workers as processes at full speed; they return the ids of their messages."""
 
 import multiprocessing
 import random
@@ -18,7 +18,7 @@ Ids = list[int]
 
 @dataclass(frozen=True)
 class Load:
-    """Who works how, until when (time.time())."""
+    """The parameters of a producer or worker; `until` is compared with time.time()."""
 
     dsn: str
     channels: int
@@ -30,14 +30,14 @@ class Load:
 
 @contextmanager
 def processes(count: int) -> Iterator[ProcessPoolExecutor]:
-    """Started afresh, so that they share nothing with the tests' process."""
+    """Start processes with "spawn", so that they share nothing with the test's process."""
     with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn")) as pool:
         list(pool.map(_warm, range(count)))
         yield pool
 
 
 def _warm(number: int) -> None:
-    time.sleep(0.2)  # so that every process gets one
+    time.sleep(0.2)  # so that every process runs one
 
 
 def session(dsn: str, **options: Any) -> Session:
@@ -45,23 +45,23 @@ def session(dsn: str, **options: Any) -> Session:
 
 
 def produce(load: Load) -> Ids:
-    """Creates without a pause; returns the ids that were committed."""
-    chance = random.Random(load.seed)
-    made: Ids = []
+    """Create messages without pauses; return the committed ids."""
+    rng = random.Random(load.seed)
+    created: Ids = []
     with session(load.dsn) as connection:
-        while time.time() < load.until and len(made) < load.at_most:
-            # Some tenants are much busier than others.
-            channels = [f"channel {int(load.channels * chance.random() ** 3)}" for _ in range(load.batch)]
+        while time.time() < load.until and len(created) < load.at_most:
+            # Some tenants get many more messages than others.
+            channels = [f"channel {int(load.channels * rng.random() ** 3)}" for _ in range(load.batch)]
             rows = connection.execute(
                 "select message_id from message_create_many(%s::text[], %s::bytea[])",
                 [channels, [b"x" * 20] * load.batch],
             )
-            made += [row[0] for row in rows]
-    return made
+            created += [row[0] for row in rows]
+    return created
 
 
 def work(load: Load) -> Ids:
-    """Dequeues and completes without a pause until nothing has come for a second; returns the ids."""
+    """Dequeue and complete without pauses until no message has arrived for a second; return the ids."""
     worked: Ids = []
     idle_since = time.time()
     with session(load.dsn) as connection:
@@ -69,7 +69,9 @@ def work(load: Load) -> Ids:
             leased = ask(connection, load.batch).leased
             if leased:
                 outcomes = complete(connection, leased)
-                worked += [one.id for one, said in zip(leased, outcomes, strict=True) if said == "completed"]
+                worked += [
+                    one.id for one, outcome in zip(leased, outcomes, strict=True) if outcome == "completed"
+                ]
                 idle_since = time.time()
     return worked
 

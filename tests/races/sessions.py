@@ -1,4 +1,4 @@
-"""Short words for the calls that these tests make again and again, over plain SQL and one session each."""
+"""Short functions for the calls that these tests make most, in plain SQL on a session."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +11,7 @@ Session = psycopg.Connection[Any]
 
 
 class Leased(NamedTuple):
-    """A message in a worker's hands."""
+    """A leased message."""
 
     id: int
     channel: str
@@ -21,7 +21,7 @@ class Leased(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What dequeue said: the messages, or 'empty' or 'busy' and when to ask again."""
+    """The reply of message_dequeue: messages, or 'empty' or 'busy' and when to ask again."""
 
     outcome: str
     wait_ms: int | None
@@ -33,7 +33,7 @@ def create(session: Session, channel: str, count: int = 1, *, at: int | None = N
 
 
 def create_in(session: Session, channels: Sequence[str], *, at: int | None = None) -> list[int]:
-    """One message per name, in one call."""
+    """Create one message per channel name, in one call."""
     rows = session.execute(
         "select message_id from message_create_many(%s::text[], %s::bytea[], p_dequeue_ats => %s::bigint[])",
         [list(channels), [b"x"] * len(channels), None if at is None else [at] * len(channels)],
@@ -56,7 +56,7 @@ def dequeue(session: Session, limit: int = 1, *, lease_ms: int = 30_000) -> list
 
 
 def end(session: Session, verb: str, leased: Sequence[Leased]) -> list[str]:
-    """Calls message_<verb> for all of them and returns the outcomes."""
+    """Call message_<verb> for all of them and return the outcomes."""
     rows = session.execute(
         f"select outcome from message_{verb}(%s::bigint[], %s::bigint[])",
         [[one.id for one in leased], [one.token for one in leased]],
@@ -69,7 +69,7 @@ def complete(session: Session, leased: Sequence[Leased]) -> list[str]:
 
 
 def drain(session: Session, limit: int = 100, *, within_s: float = 30) -> list[Leased]:
-    """Works all that is ready, until dequeue says that nothing will be for a while."""
+    """Work all due messages, until dequeue says that none is due for a while."""
     worked: list[Leased] = []
     until = time.monotonic() + within_s
     while time.monotonic() < until:
@@ -81,13 +81,13 @@ def drain(session: Session, limit: int = 100, *, within_s: float = 30) -> list[L
             if answer.wait_ms > 1000:
                 return worked
             time.sleep(answer.wait_ms / 1000)
-    raise AssertionError(f"not drained within {within_s} s, worked {len(worked)}")
+    raise AssertionError(f"the queue was not empty after {within_s} s and {len(worked)} messages")
 
 
 def work_until(
     session: Session, is_done: Callable[[list[Leased]], bool], *, limit: int = 1, within_s: float = 10
 ) -> list[Leased]:
-    """Dequeues and completes without a pause until what was worked satisfies `is_done`, or time is up."""
+    """Dequeue and complete without pauses until `is_done(worked)`, for at most `within_s`."""
     worked: list[Leased] = []
     until = time.monotonic() + within_s
     while not is_done(worked) and time.monotonic() < until:
@@ -99,7 +99,7 @@ def work_until(
 
 
 def value(session: Session, query: str, *params: Any) -> Any:
-    """The only value of the only row."""
+    """Return the only value of the only row."""
     row = session.execute(query, params).fetchone()
     assert row is not None
     return row[0]
@@ -110,8 +110,8 @@ def check(session: Session) -> list[tuple[Any, ...]]:
 
 
 @contextmanager
-def left_open(session: Session) -> Iterator[Session]:
-    """A transaction that is still open when the block ends, and is then committed."""
+def open_transaction(session: Session) -> Iterator[Session]:
+    """Keep a transaction open for the block, then commit it."""
     session.execute("begin")
     yield session
     session.execute("commit")
@@ -120,12 +120,12 @@ def left_open(session: Session) -> Iterator[Session]:
 def wait_for(is_true: Callable[[], object], *, within_s: float = 10) -> None:
     until = time.monotonic() + within_s
     while not is_true():
-        assert time.monotonic() < until, f"did not happen within {within_s} s"
+        assert time.monotonic() < until, f"the condition was not true within {within_s} s"
         time.sleep(0.002)
 
 
 def drop_partitions(session: Session) -> None:
-    """As if nobody had prepared any."""
+    """Drop all partitions, as if none had been prepared."""
     session.execute(
         "do $$ declare v text; begin for v in select inhrelid::regclass::text from pg_inherits"
         " where inhparent = 'lonnymq.history'::regclass loop execute 'drop table ' || v; end loop; end $$"
@@ -133,11 +133,11 @@ def drop_partitions(session: Session) -> None:
 
 
 def deadlocks(session: Session) -> int:
-    """How many the server has met in this database."""
+    """Return the number of deadlocks in this database."""
     if session.info.server_version >= 150000:
         session.execute("select pg_stat_force_next_flush()")
     else:
-        # Whoever met one tells a collector half a second later at most.
+        # Backends report deadlocks to the statistics collector within half a second.
         time.sleep(1)
     count: int = value(session, "select deadlocks from pg_stat_database where datname = current_database()")
     return count

@@ -1,4 +1,4 @@
-"""A worker that sleeps by the book: it registers, asks until the horizon has passed, and then listens."""
+"""A worker that sleeps as documented: it registers, dequeues until the horizon has passed, then listens."""
 
 import time
 from typing import Any
@@ -9,7 +9,7 @@ from tests.races.sessions import Answer, Session, ask, value
 
 
 class Sleeper:
-    """`fall_asleep` returns None once only a notification can wake it, or a message that came first."""
+    """`fall_asleep` returns None once only a notification can wake it, or a message that arrives first."""
 
     def __init__(self, session: Session, name: str) -> None:
         self.session, self.name = session, name
@@ -19,7 +19,7 @@ class Sleeper:
         self.session.execute("select sleeper_register(%s, 60000)", [self.name])
         newest = value(self.session, "select newest from queue_horizon()")
         while True:
-            # The order matters: whatever the horizon has passed must be visible to the question that follows.
+            # The order matters: the dequeue must see all transactions that the horizon has passed.
             oldest = value(self.session, "select oldest from queue_horizon()")
             answer = ask(self.session, 10)
             if answer.leased:
@@ -29,7 +29,7 @@ class Sleeper:
             time.sleep(0.0005)
 
     def sleep(self, *, at_most_s: float) -> bool:
-        """Whether a notification came."""
+        """Return whether a notification arrived."""
         return bool(list(self.session.notifies(timeout=at_most_s, stop_after=1)))
 
     def wake_up(self) -> None:

@@ -1,4 +1,4 @@
-"""A worker's process that asks for messages and never reads the reply; see `stopped`."""
+"""A client process that dequeues and never reads the reply."""
 
 import signal
 import subprocess
@@ -16,8 +16,8 @@ class Client(NamedTuple):
 
 
 @contextmanager
-def stopped(dsn: str, *queries: str) -> Iterator[Client]:
-    """SIGSTOPs a process that has sent the last of these queries, and kills it when the block ends."""
+def stopped_client(dsn: str, *queries: str) -> Iterator[Client]:
+    """Stop a process with SIGSTOP after it has sent the last query, and kill it when the block ends."""
     process = subprocess.Popen(
         [sys.executable, __file__, dsn, *queries], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

@@ -1,7 +1,7 @@
-"""A dequeue stands still in one of its statements, and something commits: it sees that in the next or later.
+"""A dequeue is stopped in one of its statements while another transaction commits.
 
-What is folded, chosen and leased comes from different snapshots. Whatever happens between two of them, each
-message is served once, and the numbers are right.
+The statements that fold, choose and lease have different snapshots. Whatever commits between two of them,
+each message is released once, and the counts are right.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from tests.conftest import Connect
-from tests.races.barrier import StoppedDequeue, session_stopping_at
+from tests.races.barrier import StoppedDequeue, session_that_stops_at
 from tests.races.sessions import (
     Leased,
     Session,
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.race
 
 
 class Scene:
-    """Channels with leased, waiting and late messages; a and b are capped."""
+    """Channels with leased, waiting and late messages; a and b have a cap."""
 
     def __init__(self, connect: Connect, names: str) -> None:
         self.names, self.connect, self.session = list(names), connect, connect()
@@ -84,8 +84,8 @@ EVENTS: dict[str, Callable[[Scene], None]] = {
     "cancellations": lambda scene: scene.cancel(),
     "completions": lambda scene: scene.end_held("complete"),
     "defers": lambda scene: scene.end_held("defer"),
-    "given back": lambda scene: scene.end_held("give_back"),
-    "expired": lambda scene: scene.expire(),
+    "give backs": lambda scene: scene.end_held("give_back"),
+    "expired leases": lambda scene: scene.expire(),
     "pauses": lambda scene: scene.set_all('{"is_paused": true}'),
     "lower caps": lambda scene: scene.set_all('{"max_concurrency": 2}'),
     "no caps": lambda scene: scene.set_all('{"max_concurrency": null}'),
@@ -94,8 +94,8 @@ EVENTS: dict[str, Callable[[Scene], None]] = {
 }
 
 
-class StoppedWide(StoppedDequeue):
-    """Asks for more than there is."""
+class StoppedLargeDequeue(StoppedDequeue):
+    """A stopped dequeue that asks for more messages than there are."""
 
     def run(self) -> None:
         self.leased = dequeue(self.session, 100)
@@ -103,15 +103,15 @@ class StoppedWide(StoppedDequeue):
 
 @pytest.mark.parametrize("names", ["a", "abcd"], ids=["one turn", "four turns"])
 @pytest.mark.parametrize("table", ["wake", "turn", "channel", "message", "lease"])
-def test_whatever_commits_meanwhile_each_message_is_served_once(
+def test_each_message_is_released_once_whatever_commits_meanwhile(
     connect: Connect, table: str, names: str
 ) -> None:
-    with session_stopping_at(connect, table) as stopping:
+    with session_that_stops_at(connect, table) as stopping:
         for event, happen in EVENTS.items():
             scene, barrier = Scene(connect, names), connect()
             if event != "a late commit":
                 scene.late.execute("commit")
-            with StoppedWide(stopping, barrier) as stopped:
+            with StoppedLargeDequeue(stopping, barrier) as stopped:
                 happen(scene)
                 if event == "a late commit":
                     scene.late.execute("commit")

@@ -1,4 +1,4 @@
-"""Invariant 5 and A21: tenants take turns, also with several workers, weights, caps and rates at once."""
+"""Invariant 5 and A21: tenants take turns, also with several workers, weights, caps and rate limits."""
 
 import random
 import threading
@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from tests.conftest import Connect
-from tests.races.hints import look_was_expensive
+from tests.races.hints import pretend_expensive_scan
 from tests.races.sessions import Leased, Session, complete, create, create_in, dequeue, drain, value
 
 pytestmark = pytest.mark.race
@@ -33,7 +33,7 @@ def test_a_large_tenant_delays_small_ones_by_one_turn_each(connect: Connect, lim
     assert handled <= 115
 
 
-def test_between_two_turns_of_a_channel_every_other_gets_one(connect: Connect) -> None:
+def test_every_other_channel_is_served_between_two_turns_of_one(connect: Connect) -> None:
     session = connect()
     channels = [f"channel {n}" for n in range(25)]
     create_in(session, channels * 20)
@@ -46,7 +46,7 @@ def test_between_two_turns_of_a_channel_every_other_gets_one(connect: Connect) -
         assert Counter(order[n : n + 25]) == Counter(channels)
 
 
-def test_several_workers_at_once_serve_all_about_equally(connect: Connect) -> None:
+def test_several_workers_serve_all_channels_about_equally(connect: Connect) -> None:
     sessions = [connect() for _ in range(4)]
     channels = [f"channel {n}" for n in range(30)]
     create_in(sessions[0], channels * 150)
@@ -91,7 +91,7 @@ def test_weights_caps_and_rates_hold_together(connect: Connect) -> None:
     assert counts["heavy"] >= 2 * counts["plain"]
 
 
-def test_the_largest_limit_gives_what_fits_and_the_rest_later(connect: Connect) -> None:
+def test_the_largest_limit_returns_what_fits_into_a_reply(connect: Connect) -> None:
     session = connect()
     create_in(session, [f"channel {n}" for n in range(700)] * 3)
     total = 0
@@ -103,7 +103,7 @@ def test_the_largest_limit_gives_what_fits_and_the_rest_later(connect: Connect) 
     drain(session)
 
 
-def test_a_burst_is_never_exceeded_by_workers_at_once(connect: Connect) -> None:
+def test_concurrent_workers_never_exceed_a_burst(connect: Connect) -> None:
     sessions = [connect() for _ in range(4)]
     sessions[0].execute("""select channel_set('a', '{"release_interval_ms": 20, "release_burst": 5}')""")
     create(sessions[0], "a", 200)
@@ -130,8 +130,8 @@ def test_a_burst_is_never_exceeded_by_workers_at_once(connect: Connect) -> None:
     assert min(window, default=10**9) >= 6 * 20_000 - 1
 
 
-def test_capped_channels_that_come_back_together_take_their_turns(connect: Connect) -> None:
-    """Their wakes have no time; those that get no share now must still be found by the next calls."""
+def test_capped_channels_that_are_freed_together_take_turns(connect: Connect) -> None:
+    """Their wakes have no time; channels that get no share now must be found by the next calls."""
     producer, worker = connect(), connect()
     capped = [f"capped {n}" for n in range(8)]
     for name in capped:
@@ -139,7 +139,7 @@ def test_capped_channels_that_come_back_together_take_their_turns(connect: Conne
     create_in(producer, [*capped, "x", "y"] * 30)
     first = [one for _ in range(10) for one in dequeue(worker)]
     assert len({one.channel for one in first}) == 10
-    look_was_expensive(worker, 0.125)
+    pretend_expensive_scan(worker, 0.125)
     complete(producer, [one for one in first if one.channel in capped])
     served: list[str] = []
     for _ in range(30):
@@ -152,19 +152,21 @@ def test_capped_channels_that_come_back_together_take_their_turns(connect: Conne
 
 
 @pytest.mark.parametrize(("channels", "workers"), [(2, 1), (5, 1), (30, 1), (5, 3)])
-def test_whatever_the_limits_nobody_is_a_turn_ahead(connect: Connect, channels: int, workers: int) -> None:
-    """Scheduled messages, which count as waiting, take nothing from anybody."""
-    chance = random.Random(channels)
+def test_no_channel_is_a_turn_ahead_with_varying_limits(
+    connect: Connect, channels: int, workers: int
+) -> None:
+    """Scheduled messages, which count as waiting, do not change the shares."""
+    rng = random.Random(channels)
     producer, sessions = connect(), [connect() for _ in range(workers)]
     names = [f"tenant {n}" for n in range(channels)]
     future = int(time.time() * 1000) + 3_600_000
     for _ in range(10):
         create_in(producer, names * 20)
-    create_in(producer, [name for name in names for _ in range(chance.choice([0, 0, 3, 300]))], at=future)
+    create_in(producer, [name for name in names for _ in range(rng.choice([0, 0, 3, 300]))], at=future)
     counts = Counter(dict.fromkeys(names, 0))
     for _ in range(60):
-        limit = chance.choice([1, 1, 2, 3, 7, 10, channels, channels + 1, 2 * channels - 1])
-        leased = dequeue(chance.choice(sessions), limit)
+        limit = rng.choice([1, 1, 2, 3, 7, 10, channels, channels + 1, 2 * channels - 1])
+        leased = dequeue(rng.choice(sessions), limit)
         assert len(leased) == limit
         counts.update(one.channel for one in leased)
         assert max(counts.values()) - min(counts.values()) <= 1
@@ -172,7 +174,7 @@ def test_whatever_the_limits_nobody_is_a_turn_ahead(connect: Connect, channels: 
 
 @pytest.mark.broken_on_purpose
 @pytest.mark.parametrize("wrong", ["0", "-1000", "1000000000", "-waiting"])
-def test_wrong_counts_of_what_waits_stop_nobody(connect: Connect, wrong: str) -> None:
+def test_wrong_waiting_counts_do_not_stop_a_channel(connect: Connect, wrong: str) -> None:
     session = connect()
     names = [f"tenant {n}" for n in range(5)]
     create_in(session, names * 10)
@@ -182,7 +184,7 @@ def test_wrong_counts_of_what_waits_stop_nobody(connect: Connect, wrong: str) ->
     assert Counter(one.channel for one in worked) == dict.fromkeys(names, 9)
 
 
-def test_rates_of_many_channels_in_one_reply_are_exact_to_the_microsecond(connect: Connect) -> None:
+def test_rate_limits_of_many_channels_in_one_reply_are_exact(connect: Connect) -> None:
     session = connect()
     names = [f"tenant {n}" for n in range(200)]
     for name in names:

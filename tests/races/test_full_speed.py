@@ -1,6 +1,6 @@
-"""Producers and workers without a pause: every message is completed exactly once.
+"""Producers and workers at full speed: every message is completed exactly once.
 
-LONNYMQ_RACE_SECONDS makes it longer, and runs both kinds on every server.
+LONNYMQ_RACE_SECONDS makes the test run longer, and all cases on every server.
 """
 
 import os
@@ -11,8 +11,8 @@ import pytest
 
 from tests.conftest import Connect, ServerKind, server_kinds
 from tests.races.load import Load, ids_of, processes, produce, work
+from tests.races.monitor import InvariantMonitor
 from tests.races.sessions import check, value
-from tests.races.watching import Watch
 
 pytestmark = [pytest.mark.race, pytest.mark.slow, pytest.mark.timeout(0)]
 
@@ -35,24 +35,24 @@ def test_every_message_is_completed_exactly_once(
                 "select channel_set(%s, jsonb_build_object('max_concurrency', %s::integer))",
                 [f"channel {n}", cap],
             )
-    with processes(producers + 4) as pool, Watch(connect()) as watch:
+    with processes(producers + 4) as pool, InvariantMonitor(connect()) as monitor:
         seconds = SECONDS if LONG or batch > 3 else SECONDS / 4
-        # Under a cap it takes longer to work them than to make them.
+        # With a cap it takes longer to work the messages than to create them.
         at_most = int((2000 if cap else 100_000) * seconds)
         until = time.time() + seconds
         loads = [Load(dsn, CHANNELS, until, batch, seed, at_most) for seed in range(producers + 4)]
-        made = [pool.submit(produce, load) for load in loads[:producers]]
+        created = [pool.submit(produce, load) for load in loads[:producers]]
         worked = [pool.submit(work, load) for load in loads[producers:]]
-        made_ids, worked_ids = ids_of(made), ids_of(worked)
-    print(f"{len(made_ids)} messages, {watch.looks} looks")
-    assert watch.problems == []
+        created_ids, worked_ids = ids_of(created), ids_of(worked)
+    print(f"{len(created_ids)} messages, {monitor.checks} checks")
+    assert monitor.problems == []
     assert [one for one, times in Counter(worked_ids).items() if times > 1] == []
-    assert set(made_ids) == set(worked_ids)
+    assert set(created_ids) == set(worked_ids)
     assert value(setup, "select count(*) from message") == value(setup, "select count(*) from lease") == 0
     assert check(setup) == []
 
 
 def is_chosen(kind: ServerKind, cap: int | None, batch: int) -> bool:
-    """By default each case runs on one of the servers."""
+    """Return whether this case runs on this kind of server: by default each case runs on one."""
     kinds = [other.name for other in server_kinds()]
     return ((cap is None) == (batch == 100)) == (kind.name == kinds[0]) or len(kinds) == 1

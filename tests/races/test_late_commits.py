@@ -1,4 +1,4 @@
-"""What commits late, below what was already served, is served promptly, however warm the session is."""
+"""Messages that commit late, below the mark, are served promptly, whatever hints the session has."""
 
 import itertools
 import time
@@ -27,7 +27,7 @@ CHANNELS = [f"channel {n}" for n in range(20)]
 
 @pytest.fixture
 def held_snapshot(connect: Connect) -> Iterator[None]:
-    """A dump, an analytics query, a forgotten psql."""
+    """A snapshot that stays open, as of a dump or a forgotten psql."""
     session = connect()
     session.execute("begin isolation level repeatable read")
     value(session, "select count(*) from message")
@@ -36,7 +36,7 @@ def held_snapshot(connect: Connect) -> Iterator[None]:
 
 
 def churn(session: Session, messages: int) -> None:
-    """Messages come and go; under a held snapshot all of them stay behind as dead rows."""
+    """Create and complete messages; an open snapshot keeps all of them as dead rows."""
     for _ in range(messages // 500):
         for channel in CHANNELS:
             create(session, channel, 25)
@@ -44,8 +44,8 @@ def churn(session: Session, messages: int) -> None:
             complete(session, leased)
 
 
-def assert_soon(worker: Session, ids: list[int], *, within_s: float = 10) -> None:
-    """A worker that asks without a pause gets all of them, although others' messages keep coming."""
+def assert_leased_soon(worker: Session, ids: list[int], *, within_s: float = 10) -> None:
+    """Assert that a worker that dequeues without pauses gets all of these, although others keep arriving."""
     begun, calls, found = time.monotonic(), 0, set[int]()
     while not set(ids) <= found:
         assert time.monotonic() - begun < within_s, f"{len(ids) - len(found)} missing after {calls} calls"
@@ -55,7 +55,7 @@ def assert_soon(worker: Session, ids: list[int], *, within_s: float = 10) -> Non
         calls += 1
 
 
-def test_late_commits_are_served_by_warm_sessions(connect: Connect) -> None:
+def test_late_commits_are_served_by_sessions_with_hints(connect: Connect) -> None:
     late, session, workers = connect(), connect(), [connect() for _ in range(3)]
     for round_number in range(5):
         late.execute("begin")
@@ -64,10 +64,10 @@ def test_late_commits_are_served_by_warm_sessions(connect: Connect) -> None:
         for worker in workers:
             drain(worker)
         late.execute("commit")
-        assert_soon(workers[round_number % 3], ids)
+        assert_leased_soon(workers[round_number % 3], ids)
 
 
-def test_late_commits_are_served_under_a_held_snapshot(connect: Connect, held_snapshot: None) -> None:
+def test_late_commits_are_served_while_a_snapshot_is_open(connect: Connect, held_snapshot: None) -> None:
     late, session, worker = connect(), connect(), connect()
     drain(worker)
     late.execute("begin")
@@ -76,13 +76,13 @@ def test_late_commits_are_served_under_a_held_snapshot(connect: Connect, held_sn
     ids += create(late, "urgent", at=-5)
     drain(worker)
     late.execute("commit")
-    assert_soon(worker, ids)
+    assert_leased_soon(worker, ids)
     for channel in CHANNELS:
         create(session, channel, at=0)
     assert len(work_until(worker, lambda worked: len(worked) == 20, limit=5)) == 20
 
 
-def test_what_another_session_took_and_rolled_back_comes_back_soon(connect: Connect) -> None:
+def test_messages_of_a_rolled_back_dequeue_are_leased_soon(connect: Connect) -> None:
     holder, session, worker = connect(), connect(), connect()
     ids = [one for channel in CHANNELS for one in create(session, channel, 2)]
     drained = drain(session)
@@ -95,12 +95,12 @@ def test_what_another_session_took_and_rolled_back_comes_back_soon(connect: Conn
             create(session, channel, 5)
         work_until(worker, lambda worked: len(worked) == 50, limit=5)
         holder.execute("rollback")
-        assert_soon(worker, ids)
+        assert_leased_soon(worker, ids)
         drain(worker)
 
 
 def test_a_message_that_was_deferred_late_is_served_soon(connect: Connect) -> None:
-    """Deferred in an open transaction, so that its time has long passed when it becomes visible."""
+    """It is deferred in an open transaction, so its time is long past when it becomes visible."""
     late, session, worker = connect(), connect(), connect()
     create(session, "channel 0", 3)
     leased = dequeue(late, 3)
@@ -110,11 +110,11 @@ def test_a_message_that_was_deferred_late_is_served_soon(connect: Connect) -> No
     churn(session, 2000)
     drain(worker)
     late.execute("commit")
-    assert_soon(worker, [one.id for one in leased])
+    assert_leased_soon(worker, [one.id for one in leased])
 
 
-def test_order_holds_among_what_came_late(connect: Connect) -> None:
-    """Invariant 4: of what is visible when the call begins, the first by (dequeue_at, id) comes first."""
+def test_late_messages_are_released_in_order(connect: Connect) -> None:
+    """Invariant 4: of the messages visible when a call begins, the first by (dequeue_at, id) is released."""
     late, session = connect(), connect()
     late.execute("begin")
     low = create(late, "a", 5)
@@ -132,7 +132,7 @@ def test_order_holds_among_what_came_late(connect: Connect) -> None:
     assert len(rest) == 4
 
 
-def test_messages_of_one_constant_priority_keep_their_order(connect: Connect) -> None:
+def test_messages_with_the_same_priority_keep_their_order(connect: Connect) -> None:
     session, late = connect(), connect()
     given: list[int] = []
     expected: list[int] = []
@@ -150,7 +150,7 @@ def test_messages_of_one_constant_priority_keep_their_order(connect: Connect) ->
     assert len(drain(session)) == 30
 
 
-def test_a_warm_session_tells_a_worker_when_the_late_one_is_due(connect: Connect) -> None:
+def test_a_session_with_hints_says_when_a_late_message_is_due(connect: Connect) -> None:
     late, session, other = connect(), connect(), connect()
     create(session, "a")
     drain(session)
@@ -167,8 +167,8 @@ def test_a_warm_session_tells_a_worker_when_the_late_one_is_due(connect: Connect
         time.sleep((answer.wait_ms or 0) / 1000)
 
 
-def test_a_late_commit_is_served_although_more_wakes_come_than_are_read(connect: Connect) -> None:
-    """One worker, one message a call, and forty more before the next."""
+def test_a_late_commit_is_served_while_more_wakes_arrive_than_are_read(connect: Connect) -> None:
+    """One worker leases one message per call, and forty new ones arrive between two calls."""
     late, session, worker = connect(), connect(), connect()
     channels = [f"channel {n}" for n in range(1000)]
     create_in(session, [*channels, "late"])
@@ -194,10 +194,10 @@ def test_a_late_commit_is_served_although_more_wakes_come_than_are_read(connect:
         assert calls < 300
 
 
-def test_a_late_commit_comes_first_at_the_next_full_look_although_hundreds_came_since(
+def test_a_late_commit_is_first_at_the_next_full_scan(
     connect: Connect,
 ) -> None:
-    """A session that goes by its hints, which may be for five seconds, does not see it sooner."""
+    """A session that uses its hints, for up to five seconds, does not see it earlier."""
     late, session, worker = connect(), connect(), connect()
     late.execute("begin")
     ids = create(late, "a")

@@ -1,4 +1,4 @@
-"""Channels are deleted and made again, loaded in bulk and worked, all at once, and nothing is forgotten."""
+"""Channels are deleted, recreated, loaded in bulk and worked at the same time, and no message is lost."""
 
 import random
 import threading
@@ -9,9 +9,9 @@ from uuid import uuid4
 import pytest
 
 from tests.conftest import Connect
-from tests.races.barrier import StoppedDequeue, session_stopping_at
+from tests.races.barrier import StoppedDequeue, session_that_stops_at
+from tests.races.monitor import InvariantMonitor
 from tests.races.sessions import Session, check, complete, create, dequeue, drain, value
-from tests.races.watching import Watch
 
 pytestmark = pytest.mark.race
 
@@ -26,42 +26,42 @@ def run_all(*targets: object) -> None:
         thread.join()
 
 
-def test_deleting_channels_while_they_are_used_forgets_no_message(connect: Connect) -> None:
+def test_deleting_channels_in_use_loses_no_message(connect: Connect) -> None:
     producers, workers, deleters = ([connect() for _ in range(2)] for _ in range(3))
     until = time.time() + SECONDS
-    made: list[int] = []
+    created_ids: list[int] = []
     worked: list[int] = []
     outcomes: Counter[str] = Counter()
 
-    def goes_on() -> bool:
+    def is_running() -> bool:
         return time.time() < until or (not outcomes["deleted"] and time.time() < until + 30)
 
     def produce(session: Session) -> None:
-        chance = random.Random(id(session))
-        while goes_on():
+        rng = random.Random(id(session))
+        while is_running():
             # Only a channel without messages can be deleted.
-            if len(made) > len(worked) + 20:
+            if len(created_ids) > len(worked) + 20:
                 time.sleep(0.01)
                 continue
             session.execute("begin")
-            ids = create(session, f"channel {chance.randrange(3)}")
-            time.sleep(chance.choice([0, 0, 0.002]))
+            ids = create(session, f"channel {rng.randrange(3)}")
+            time.sleep(rng.choice([0, 0, 0.002]))
             session.execute("commit")
-            made.extend(ids)
+            created_ids.extend(ids)
 
     def work(session: Session) -> None:
-        while goes_on():
+        while is_running():
             leased = dequeue(session, 5)
             assert all(one.channel.startswith("channel ") for one in leased)
             complete(session, leased)
             worked.extend(one.id for one in leased)
 
     def delete(session: Session) -> None:
-        chance = random.Random(id(session))
-        while goes_on():
-            outcomes[value(session, "select channel_delete(%s)", f"channel {chance.randrange(3)}")] += 1
+        rng = random.Random(id(session))
+        while is_running():
+            outcomes[value(session, "select channel_delete(%s)", f"channel {rng.randrange(3)}")] += 1
 
-    with Watch(connect()) as watch:
+    with InvariantMonitor(connect()) as monitor:
         run_all(
             *(lambda s=s: produce(s) for s in producers),
             *(lambda s=s: work(s) for s in workers),
@@ -69,27 +69,27 @@ def test_deleting_channels_while_they_are_used_forgets_no_message(connect: Conne
         )
     worked += [one.id for one in drain(workers[0])]
     assert outcomes["deleted"] > 0
-    assert sorted(made) == sorted(worked)
-    assert watch.problems == []
+    assert sorted(created_ids) == sorted(worked)
+    assert monitor.problems == []
     assert check(workers[0]) == []
 
 
-def test_bulk_loads_are_worked_once_while_they_are_published(connect: Connect) -> None:
+def test_messages_of_bulk_loads_are_worked_once_during_the_loads(connect: Connect) -> None:
     loaders, workers = [connect() for _ in range(2)], [connect() for _ in range(2)]
     until = time.time() + SECONDS
-    made: list[int] = []
+    created_ids: list[int] = []
     worked: list[int] = []
 
     def load(session: Session) -> None:
-        chance = random.Random(id(session))
+        rng = random.Random(id(session))
         while time.time() < until:
-            part, count = uuid4(), chance.choice([1, 10, 500])
+            part, count = uuid4(), rng.choice([1, 10, 500])
             columns = "publication, part, ordinal, channel, contents, keys, dequeue_ats"
             with session.cursor().copy(f"copy stage ({columns}) from stdin") as copy:
                 for n in range(count):
-                    key = f"key {chance.randrange(300)}" if chance.random() < 0.1 else None
-                    at = chance.choice([None, None, 0, -3])
-                    channel = f"channel {chance.randrange(40)}"
+                    key = f"key {rng.randrange(300)}" if rng.random() < 0.1 else None
+                    at = rng.choice([None, None, 0, -3])
+                    channel = f"channel {rng.randrange(40)}"
                     copy.write_row([str(part), part, n, channel, [b"x"], [key], [at]])
             session.execute("begin")
             created = value(
@@ -99,9 +99,9 @@ def test_bulk_loads_are_worked_once_while_they_are_published(connect: Connect) -
                 part,
                 count,
             )
-            time.sleep(chance.choice([0, 0.01]))
+            time.sleep(rng.choice([0, 0.01]))
             session.execute("commit")
-            made.append(created)
+            created_ids.append(created)
 
     def work(session: Session) -> None:
         while time.time() < until:
@@ -109,18 +109,18 @@ def test_bulk_loads_are_worked_once_while_they_are_published(connect: Connect) -
             complete(session, leased)
             worked.extend(one.id for one in leased)
 
-    with Watch(connect()) as watch:
+    with InvariantMonitor(connect()) as monitor:
         run_all(*(lambda s=s: load(s) for s in loaders), *(lambda s=s: work(s) for s in workers))
     worked += [one.id for one in drain(workers[0])]
-    assert len(worked) == len(set(worked)) == sum(made)
-    assert watch.problems == []
+    assert len(worked) == len(set(worked)) == sum(created_ids)
+    assert monitor.problems == []
     assert check(workers[0]) == []
 
 
-def test_a_bulk_load_counts_no_message_of_another_transaction_of_the_same_millisecond(
+def test_a_bulk_load_does_not_count_messages_of_other_transactions(
     connect: Connect,
 ) -> None:
-    """Both transactions begin in the same millisecond; the other creates and commits while the load runs."""
+    """Both transactions begin in the same millisecond; the other one creates and commits during the load."""
     loader, other, watcher = connect(), connect(), connect()
     create_keyed(loader, "a", "k")
     part = uuid4()
@@ -144,7 +144,7 @@ def test_a_bulk_load_counts_no_message_of_another_transaction_of_the_same_millis
 
 
 def begin_together(*sessions: Session) -> None:
-    """Until their now() is of the same millisecond."""
+    """Begin transactions again until their now() is in the same millisecond."""
     while True:
         with sessions[0].pipeline(), sessions[1].pipeline():
             for session in sessions:
@@ -160,10 +160,10 @@ def create_keyed(session: Session, channel: str, key: str) -> None:
 
 
 @pytest.mark.broken_on_purpose
-def test_a_channel_deleted_between_its_wake_and_its_turn_leaves_no_trace(connect: Connect) -> None:
+def test_a_channel_deleted_before_its_turn_is_created_leaves_no_trace(connect: Connect) -> None:
     operator, barrier = connect(), connect()
     operator.execute("select channel_set('a')")
-    with session_stopping_at(connect, "wake") as stopping:
+    with session_that_stops_at(connect, "wake") as stopping:
         with StoppedDequeue(stopping, barrier):
             assert value(operator, "select channel_delete('a')") == "deleted"
         assert check(operator) == []

@@ -1,8 +1,8 @@
-"""Many turns settled at once obey the same rules as one: compared, call by call, with a small model.
+"""Settling many turns in one call follows the same rules as settling one; compared with a small model.
 
-One session, channels with caps, rates and without, messages that come late, with a priority, scheduled,
-given back, deferred and cancelled. After each call the model says which messages of a channel could have
-come, and in which order.
+One session uses channels with and without caps, and messages that commit late, have a priority, are
+scheduled, given back, deferred or cancelled. After each call the model says which messages of a channel were
+due, and in which order.
 """
 
 import random
@@ -21,7 +21,7 @@ FUTURE = 8_000_000_000_000
 
 
 class Model:
-    """What waits, by channel, as (dequeue_at, id); and what is leased."""
+    """The messages that wait, as the tables say, and those that are leased."""
 
     def __init__(self, session: Session, other: Session) -> None:
         self.session, self.other = session, other
@@ -29,7 +29,7 @@ class Model:
         self.leased: list[Leased] = []
 
     def waiting(self) -> dict[str, list[int]]:
-        """As the tables say; what is due and leased to nobody, in the order to release."""
+        """Return the due messages by channel that are not leased, in the order of their release."""
         found = defaultdict(list)
         for name, id_ in self.session.execute(
             "select c.name, m.id from message m join channel c on c.id = m.channel_id"
@@ -42,33 +42,31 @@ class Model:
 
     def dequeue(self, limit: int) -> None:
         before = self.waiting()
-        room = {name: cap - sum(one.channel == name for one in self.leased) for name, cap in CAPS.items()}
+        cap_left = {name: cap - sum(one.channel == name for one in self.leased) for name, cap in CAPS.items()}
         leased = dequeue(self.session, limit)
         given = Counter(one.channel for one in leased)
         for name in given:
             mine = [one.id for one in leased if one.channel == name]
             assert mine == before[name][: len(mine)], name
-        could = {name: min(len(ids), room.get(name, limit)) for name, ids in before.items()}
-        assert all(given[name] <= room.get(name, limit) for name in given)
-        assert len(leased) == min(limit, sum(could.values()))
-        # Nobody has two more than somebody who could have had another.
-        for name, most in could.items():
+        possible = {name: min(len(ids), cap_left.get(name, limit)) for name, ids in before.items()}
+        assert all(given[name] <= cap_left.get(name, limit) for name in given)
+        assert len(leased) == min(limit, sum(possible.values()))
+        # No channel gets two more than another that could have had one more.
+        for name, most in possible.items():
             if given[name] < most:
-                assert max(given.values()) <= given[name] + 1, (given, could)
+                assert max(given.values()) <= given[name] + 1, (given, possible)
         self.leased += leased
 
-    def end(self, verb: str, count: int, chance: random.Random) -> None:
-        chance.shuffle(self.leased)
+    def end(self, verb: str, count: int, rng: random.Random) -> None:
+        rng.shuffle(self.leased)
         ended, self.leased = self.leased[:count], self.leased[count:]
         if ended:
             assert len(set(end(self.session, verb, ended))) == 1
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_each_call_gives_what_the_tables_say_in_order_within_caps_and_fairly(
-    connect: Connect, seed: int
-) -> None:
-    chance = random.Random(seed)
+def test_each_dequeue_leases_due_messages_in_order_fairly_within_caps(connect: Connect, seed: int) -> None:
+    rng = random.Random(seed)
     session, late = connect(), connect()
     model = Model(session, late)
     for name in NAMES:
@@ -76,26 +74,26 @@ def test_each_call_gives_what_the_tables_say_in_order_within_caps_and_fairly(
         session.execute("select channel_set(%s, %s)", [name, policy])
     dequeue(session)
     for _ in range(150):
-        name, count = chance.choice(NAMES), chance.randrange(1, 6)
-        match chance.randrange(10):
+        name, count = rng.choice(NAMES), rng.randrange(1, 6)
+        match rng.randrange(10):
             case 0 | 1 | 2:
                 create(session, name, count)
             case 3:
-                create(session, name, count, at=chance.randrange(-5, 5))
+                create(session, name, count, at=rng.randrange(-5, 5))
             case 4:
                 create(session, name, count, at=FUTURE)
             case 5:
                 late.execute("begin")
                 create(late, name, count)
-                model.dequeue(chance.randrange(1, 8))
+                model.dequeue(rng.randrange(1, 8))
                 late.execute("commit")
             case 6:
                 waiting = model.waiting()[name][:count]
                 session.execute("select * from message_cancel(%s)", [waiting])
             case _:
-                verb = chance.choice(["complete", "complete", "give_back", "defer"])
-                model.end(verb, chance.randrange(1, 8), chance)
-        model.dequeue(chance.choice([1, 2, 3, 5, 8, 13, 40]))
+                verb = rng.choice(["complete", "complete", "give_back", "defer"])
+                model.end(verb, rng.randrange(1, 8), rng)
+        model.dequeue(rng.choice([1, 2, 3, 5, 8, 13, 40]))
         assert check(session) == []
     end(session, "complete", model.leased)
     session.execute(

@@ -1,4 +1,4 @@
-"""Everything at once: what was made is completed, buried or cancelled, once; caps and intervals hold."""
+"""Everything at once: every message is completed, buried or cancelled exactly once, and all limits hold."""
 
 import multiprocessing
 import os
@@ -12,23 +12,23 @@ import pytest
 from tests.conftest import Connect
 from tests.races import mixed
 from tests.races.load import Load, processes
+from tests.races.monitor import InvariantMonitor
 from tests.races.sessions import Session, ask, check, value, wait_for
-from tests.races.watching import Watch
 
 pytestmark = [pytest.mark.race, pytest.mark.slow, pytest.mark.timeout(0)]
 
 SECONDS = float(os.environ.get("LONNYMQ_RACE_SECONDS", 6))
 
 
-def test_nothing_is_lost_or_done_twice_whatever_happens(connect: Connect, dsn: str) -> None:
+def test_no_message_is_lost_or_worked_twice_under_mixed_load(connect: Connect, dsn: str) -> None:
     owner = connect()
     mixed.prepare(owner)
-    with processes(4) as pool, Watch(connect()) as watch:
+    with processes(4) as pool, InvariantMonitor(connect()) as monitor:
         until = time.time() + SECONDS + 1
         roles = [
             repeat(connect(), mixed.cancel_some, until, pause_s=0.02),
             repeat(connect(), mixed.operate, until, pause_s=0.02),
-            repeat(connect(), cut_off_a_worker, until, pause_s=0.3),
+            repeat(connect(), terminate_a_session, until, pause_s=0.3),
             threading.Thread(target=kill_workers, args=[dsn, until]),
         ]
         work = [pool.submit(mixed.produce_mixed, Load(dsn, 0, until, 1, 1))]
@@ -40,11 +40,11 @@ def test_nothing_is_lost_or_done_twice_whatever_happens(connect: Connect, dsn: s
         for future in work:
             future.result()
     finish(owner)
-    print(value(owner, "select count(*) from public.made"), "messages,", watch.looks, "looks")
-    # The cap of a fickle channel may be set below what is leased already.
-    assert [problem for problem in watch.problems if "fickle" not in str(problem)] == []
-    assert_accounts_balance(owner)
-    assert_intervals_held(owner)
+    print(value(owner, "select count(*) from public.created"), "messages,", monitor.checks, "checks")
+    # The cap of a changing channel may be set below the number of its leases.
+    assert [problem for problem in monitor.problems if "changing" not in str(problem)] == []
+    assert_each_message_ended_once(owner)
+    assert_rate_limits_held(owner)
     assert check(owner) == []
 
 
@@ -52,15 +52,15 @@ def repeat(
     session: Session, role: Callable[[Session, random.Random], None], until: float, *, pause_s: float
 ) -> threading.Thread:
     def run() -> None:
-        chance = random.Random(role.__name__)
+        rng = random.Random(role.__name__)
         while time.time() < until:
-            role(session, chance)
+            role(session, rng)
             time.sleep(pause_s)
 
     return threading.Thread(target=run)
 
 
-def cut_off_a_worker(session: Session, chance: random.Random) -> None:
+def terminate_a_session(session: Session, rng: random.Random) -> None:
     session.execute(
         "select pg_terminate_backend(pid) from pg_stat_activity"
         " where application_name = 'victim' and datname = current_database() order by random() limit 1"
@@ -68,29 +68,27 @@ def cut_off_a_worker(session: Session, chance: random.Random) -> None:
 
 
 def kill_workers(dsn: str, until: float) -> None:
-    """Workers that live for a moment and are killed with SIGKILL, wherever they are."""
+    """Start workers and kill them with SIGKILL after a short time."""
     spawn = multiprocessing.get_context("spawn")
-    chance = random.Random(7)
+    rng = random.Random(7)
     while time.time() < until - 1:
-        process = spawn.Process(
-            target=mixed.work_mixed, args=[Load(dsn, 0, until, 8, chance.randrange(1000))]
-        )
+        process = spawn.Process(target=mixed.work_mixed, args=[Load(dsn, 0, until, 8, rng.randrange(1000))])
         process.start()
-        process.join(0.6 + chance.random() * 0.5)
+        process.join(0.6 + rng.random() * 0.5)
         process.kill()
         process.join()
         process.close()
 
 
 def finish(owner: Session) -> None:
-    """One well-behaved worker does the rest, also of those whose leases have yet to expire."""
-    for channel in mixed.FICKLE:
+    """Work the remaining messages, including those whose leases must expire first."""
+    for channel in mixed.CHANGING:
         mixed.set_policy(owner, channel, '{"is_paused": false, "max_concurrency": null}')
     until = time.monotonic() + 60
     while value(owner, "select count(*) from message") and time.monotonic() < until:
         leased = ask(owner, 50).leased
         if leased:
-            mixed.complete_in_ledger(owner, leased)
+            mixed.complete_and_record(owner, leased)
         else:
             time.sleep(0.01)
     assert value(owner, "select count(*) from message") == 0
@@ -98,7 +96,7 @@ def finish(owner: Session) -> None:
     wait_for(lambda: ask(owner).outcome == "empty" and value(owner, "select count(*) from lease") == 0)
 
 
-def assert_accounts_balance(owner: Session) -> None:
+def assert_each_message_ended_once(owner: Session) -> None:
     owner.execute(
         "create table public.ends as"
         " select id, how from public.ended union all select message_id, 'buried' from dead"
@@ -106,15 +104,15 @@ def assert_accounts_balance(owner: Session) -> None:
     twice = owner.execute(
         "select id, array_agg(how) from public.ends group by id having count(*) > 1"
     ).fetchall()
-    lost = owner.execute("select id from public.made except select id from public.ends").fetchall()
-    from_nowhere = owner.execute("select id from public.ends except select id from public.made").fetchall()
+    lost = owner.execute("select id from public.created except select id from public.ends").fetchall()
+    from_nowhere = owner.execute("select id from public.ends except select id from public.created").fetchall()
     assert (twice, lost, from_nowhere) == ([], [], [])
     hows = {row[0] for row in owner.execute("select distinct how from public.ends").fetchall()}
     assert hows == {"completed", "cancelled", "buried"}
 
 
-def assert_intervals_held(owner: Session) -> None:
-    """Every release that was committed is written down; the ones of limited channels keep their distance."""
+def assert_rate_limits_held(owner: Session) -> None:
+    """All committed releases are recorded; those of rate-limited channels must be an interval apart."""
     too_close = owner.execute(
         "select name, gap from (select c.name, r.leased_at - lag(r.leased_at) over"
         " (partition by r.channel_id order by r.leased_at) as gap"

@@ -1,4 +1,4 @@
-"""Invariant 7: no call waits for another call's transaction, and a tenant's other messages go on."""
+"""Invariant 7: no call waits for another call's transaction, and the tenant's other messages are released."""
 
 import itertools
 import random
@@ -26,11 +26,11 @@ from tests.races.sessions import (
 pytestmark = pytest.mark.race
 
 CHANNEL = "a"
-FREE = {"set", "unchanged", "deleted", "not_empty", "busy", "unknown"}
+OUTCOMES = {"set", "unchanged", "deleted", "not_empty", "busy", "unknown"}
 
 
-class Hands:
-    """A session with something leased, as every worker has."""
+class LeaseHolder:
+    """A session that holds leases, as a worker does."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -64,54 +64,54 @@ def cron_tick(session: Session) -> None:
     )
 
 
-def call(verb: str) -> Callable[[Hands], None]:
-    def end_one(hands: Hands) -> None:
-        assert end(hands.session, verb, [hands.take()])[0] not in ("busy", "lease_lost")
+def acknowledge(verb: str) -> Callable[[LeaseHolder], None]:
+    def acknowledge_one(holder: LeaseHolder) -> None:
+        assert end(holder.session, verb, [holder.take()])[0] not in ("busy", "lease_lost")
 
-    return end_one
-
-
-def run(query: str) -> Callable[[Hands], None]:
-    return lambda hands: assert_answer(value(hands.session, query))
+    return acknowledge_one
 
 
-def assert_answer(answer: object) -> None:
-    assert not isinstance(answer, str) or answer in FREE
+def select(query: str) -> Callable[[LeaseHolder], None]:
+    return lambda holder: assert_not_locked(value(holder.session, query))
 
 
-CALLS: dict[str, Callable[[Hands], None]] = {
-    "create": run(f"select (message_create('{CHANNEL}', 'x')).message_id"),
-    "create_many": lambda hands: assert_answer(create(hands.session, CHANNEL, 3)),
-    "publish": lambda hands: publish(hands.session),
-    "dequeue": lambda hands: hands.leased.extend(dequeue(hands.session)),
-    "complete": call("complete"),
-    "defer": call("defer"),
-    "bury": call("bury"),
-    "give_back": call("give_back"),
-    "heartbeat": call("heartbeat"),
-    "cancel": lambda hands: cancel(hands),
-    "redrive": run(f"select dead_redrive_channel('{CHANNEL}')"),
-    "purge": run(f"select dead_purge_channel('{CHANNEL}')"),
-    "channel_set": run(f"""select channel_set('{CHANNEL}', '{{"weight": 2}}')"""),
-    "channel_delete": run(f"select channel_delete('{CHANNEL}')"),
-    "explain": run(f"select (channel_explain('{CHANNEL}')).waiting"),
-    "status": run("select (queue_status()).leased"),
-    "check": run("select count(*) from queue_check()"),
-    "repair": run("select count(*) from queue_check(true)"),
-    "register": run("select sleeper_register('worker', 1000) is null"),
-    "clear": run("select sleeper_clear('worker') is null"),
-    "cron_set": run("select cron_set('c', gen_random_uuid()::text, 'a', 'x')"),
-    "cron_set_new": run("select cron_set(gen_random_uuid()::text, '* * * * *', 'a', 'x')"),
-    "cron_due": run("select count(*) from cron_due()"),
-    "cron_tick": lambda hands: cron_tick(hands.session),
-    "cron_pause": run("select cron_pause('c')"),
-    "cron_resume": run("select cron_resume('c')"),
-    "cron_list": run("select count(*) from cron_list()"),
-    "cron_delete": run("select cron_delete('c')"),
-    "history_prepare": run("select history_prepare(3)"),
-    "stage_prune": run("select stage_prune()"),
+def assert_not_locked(answer: object) -> None:
+    assert not isinstance(answer, str) or answer in OUTCOMES
+
+
+CALLS: dict[str, Callable[[LeaseHolder], None]] = {
+    "create": select(f"select (message_create('{CHANNEL}', 'x')).message_id"),
+    "create_many": lambda holder: assert_not_locked(create(holder.session, CHANNEL, 3)),
+    "publish": lambda holder: publish(holder.session),
+    "dequeue": lambda holder: holder.leased.extend(dequeue(holder.session)),
+    "complete": acknowledge("complete"),
+    "defer": acknowledge("defer"),
+    "bury": acknowledge("bury"),
+    "give_back": acknowledge("give_back"),
+    "heartbeat": acknowledge("heartbeat"),
+    "cancel": lambda holder: cancel(holder),
+    "redrive": select(f"select dead_redrive_channel('{CHANNEL}')"),
+    "purge": select(f"select dead_purge_channel('{CHANNEL}')"),
+    "channel_set": select(f"""select channel_set('{CHANNEL}', '{{"weight": 2}}')"""),
+    "channel_delete": select(f"select channel_delete('{CHANNEL}')"),
+    "explain": select(f"select (channel_explain('{CHANNEL}')).waiting"),
+    "status": select("select (queue_status()).leased"),
+    "check": select("select count(*) from queue_check()"),
+    "repair": select("select count(*) from queue_check(true)"),
+    "register": select("select sleeper_register('worker', 1000) is null"),
+    "clear": select("select sleeper_clear('worker') is null"),
+    "cron_set": select("select cron_set('c', gen_random_uuid()::text, 'a', 'x')"),
+    "cron_set_new": select("select cron_set(gen_random_uuid()::text, '* * * * *', 'a', 'x')"),
+    "cron_due": select("select count(*) from cron_due()"),
+    "cron_tick": lambda holder: cron_tick(holder.session),
+    "cron_pause": select("select cron_pause('c')"),
+    "cron_resume": select("select cron_resume('c')"),
+    "cron_list": select("select count(*) from cron_list()"),
+    "cron_delete": select("select cron_delete('c')"),
+    "history_prepare": select("select history_prepare(3)"),
+    "stage_prune": select("select stage_prune()"),
 }
-# A new partition makes others wait for the one who makes it, which is said in its header.
+# Calls of history_prepare wait for each other, as its header says.
 MAY_BE_LEFT_OPEN = [name for name in CALLS if name not in ("history_prepare",)]
 
 
@@ -121,66 +121,66 @@ APPENDERS = [
 ]
 
 
-def cancel(hands: Hands) -> None:
-    (one,) = create(hands.session, CHANNEL)
-    hands.session.execute("select message_cancel(array[%s::bigint])", [one])
+def cancel(holder: LeaseHolder) -> None:
+    (one,) = create(holder.session, CHANNEL)
+    holder.session.execute("select message_cancel(array[%s::bigint])", [one])
 
 
 @pytest.mark.parametrize("history", ["off", "metadata"])
 def test_no_call_waits_for_an_open_transaction(connect: Connect, history: str) -> None:
-    """Each call is left open in turn while all the others run on the same channel."""
+    """Each call in turn is left uncommitted while all the others run on the same channel."""
     setup = connect()
     setup.execute("select queue_set(jsonb_build_object('history', %s::text))", [history])
-    hands, others = Hands(connect()), Hands(connect())
+    holder, others = LeaseHolder(connect()), LeaseHolder(connect())
     waits: list[str] = []
-    for left_open in MAY_BE_LEFT_OPEN:
-        for hand in (hands, others):
-            hand.replenish()
-        hands.session.execute("begin")
-        CALLS[left_open](hands)
-        for name, run_call in CALLS.items():
+    for open_call in MAY_BE_LEFT_OPEN:
+        for one in (holder, others):
+            one.replenish()
+        holder.session.execute("begin")
+        CALLS[open_call](holder)
+        for name, call in CALLS.items():
             try:
-                run_call(others)
+                call(others)
             except psycopg.errors.LockNotAvailable as error:
-                waits.append(f"{name} waits for {left_open}: {error.diag.context}")
-        hands.session.execute("commit")
+                waits.append(f"{name} waits for {open_call}: {error.diag.context}")
+        holder.session.execute("commit")
     assert waits == []
 
 
-def test_workers_get_the_channels_other_messages_meanwhile(connect: Connect) -> None:
-    hands, worker = Hands(connect()), connect()
+def test_workers_get_other_messages_of_the_channel_meanwhile(connect: Connect) -> None:
+    holder, worker = LeaseHolder(connect()), connect()
     worker.execute("set lock_timeout = '50ms'")
-    for left_open in APPENDERS:
-        hands.replenish()
-        hands.session.execute("begin")
-        CALLS[left_open](hands)
+    for open_call in APPENDERS:
+        holder.replenish()
+        holder.session.execute("begin")
+        CALLS[open_call](holder)
         ids = set(create(worker, CHANNEL, 3))
         worked = work_until(worker, lambda worked, ids=ids: ids <= {one.id for one in worked}, limit=5)  # type: ignore[misc]
-        hands.session.execute("rollback")
-        assert ids <= {one.id for one in worked}, left_open
+        holder.session.execute("rollback")
+        assert ids <= {one.id for one in worked}, open_call
 
 
-def test_a_dequeue_left_open_hides_only_the_channels_it_took_from(connect: Connect) -> None:
+def test_an_uncommitted_dequeue_hides_only_the_channels_it_locked(connect: Connect) -> None:
     session, holder, worker = connect(), connect(), connect()
     create_in(session, [f"channel {n}" for n in range(30)] * 3)
     drain(session)
     create_in(session, [f"channel {n}" for n in range(30)] * 3)
     holder.execute("begin")
     held = {one.channel for one in dequeue(holder, 3)}
-    served = {one.channel for one in drain_others(worker)}
+    served = {one.channel for one in dequeue_repeatedly(worker)}
     holder.execute("rollback")
     assert len(held) == 3
     assert len(served) >= 30 - 3 - 8
 
 
-def drain_others(session: Session) -> list[Leased]:
+def dequeue_repeatedly(session: Session) -> list[Leased]:
     worked: list[Leased] = []
     for _ in range(60):
         worked += dequeue(session, 5)
     return worked
 
 
-def test_transactions_over_many_channels_in_random_orders_never_deadlock(connect: Connect) -> None:
+def test_transactions_over_channels_in_random_orders_never_deadlock(connect: Connect) -> None:
     sessions = [connect() for _ in range(8)]
     channels = [f"channel {n}" for n in range(20)]
     for session in sessions:
@@ -189,20 +189,20 @@ def test_transactions_over_many_channels_in_random_orders_never_deadlock(connect
     numbers = itertools.count()
     errors: list[BaseException] = []
 
-    def use(session: Session) -> None:
-        chance = random.Random(next(numbers))
+    def use_channels(session: Session) -> None:
+        rng = random.Random(next(numbers))
         leased: list[Leased] = []
         try:
             for _ in range(25):
                 session.execute("begin")
-                for channel in chance.sample(channels, 6):
-                    act(session, channel, chance, leased)
-                session.execute(chance.choice(["commit", "commit", "rollback"]))
-                leased = [one for one in leased if chance.random() < 0.8]
+                for channel in rng.sample(channels, 6):
+                    call_at_random(session, channel, rng, leased)
+                session.execute(rng.choice(["commit", "commit", "rollback"]))
+                leased = [one for one in leased if rng.random() < 0.8]
         except BaseException as error:  # noqa: BLE001
             errors.append(error)
 
-    threads = [threading.Thread(target=use, args=[session]) for session in sessions]
+    threads = [threading.Thread(target=use_channels, args=[session]) for session in sessions]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -213,10 +213,8 @@ def test_transactions_over_many_channels_in_random_orders_never_deadlock(connect
     drain(sessions[0])
 
 
-def act(session: Session, channel: str, chance: random.Random, leased: list[Leased]) -> None:
-    verb = chance.choice(
-        ["create", "set", "cancel", "dequeue", "dequeue", "delete", "end", "end", "end", "end"]
-    )
+def call_at_random(session: Session, channel: str, rng: random.Random, leased: list[Leased]) -> None:
+    verb = rng.choice(["create", "set", "cancel", "dequeue", "dequeue", "delete", "end", "end", "end", "end"])
     if verb == "create":
         create(session, channel, 2)
     elif verb == "set":
@@ -233,5 +231,5 @@ def act(session: Session, channel: str, chance: random.Random, leased: list[Leas
         leased += dequeue(session, 5)
     elif leased:
         some = list({one.id: one for one in leased}.values())[:3]
-        chance.shuffle(some)
-        end(session, chance.choice(["complete", "defer", "bury", "give_back", "heartbeat"]), some)
+        rng.shuffle(some)
+        end(session, rng.choice(["complete", "defer", "bury", "give_back", "heartbeat"]), some)

@@ -1,4 +1,4 @@
-"""Plans do not flip: vacuum and ANALYZE at the worst moments do not make a call dearer than before."""
+"""Query plans do not change for the worse after VACUUM and ANALYZE at the worst moments."""
 
 import statistics
 import time
@@ -19,14 +19,14 @@ CHANNELS = [f"channel {n}" for n in range(1000)]
 
 @pytest.fixture
 def connect(connect: Connect) -> Connect:
-    """With the compiler, where there is one: a plan that calls for it has flipped too."""
+    """With JIT, where it is available: a plan that triggers it has changed for the worse, too."""
 
-    def compiling(to: str) -> Session:
+    def connect_with_jit(to: str) -> Session:
         session = connect(to)
         session.execute("set jit = on")
         return session
 
-    return compiling
+    return connect_with_jit
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def busy_vacuum_dsn(own_server: Callable[..., EmbeddedServer]) -> str:
     return server.dsn
 
 
-def test_a_drain_over_a_thousand_channels_does_not_collapse_when_tables_are_analysed(
+def test_analyze_does_not_slow_down_a_drain_over_1000_channels(
     connect: Connect, busy_vacuum_dsn: str
 ) -> None:
     session, operator = connect(busy_vacuum_dsn), connect(busy_vacuum_dsn)
@@ -59,10 +59,10 @@ def test_a_drain_over_a_thousand_channels_does_not_collapse_when_tables_are_anal
     assert max(costs) < 10 * costs[0], costs
 
 
-def test_a_new_session_after_analyze_of_empty_tables_is_as_quick(
+def test_a_session_that_starts_after_analyze_of_empty_tables_is_fast(
     connect: Connect, busy_vacuum_dsn: str
 ) -> None:
-    """Its plans are made when the statistics say that everything is empty, and then kept."""
+    """Its plans are made while the statistics say that all tables are empty, and then cached."""
     session = connect(busy_vacuum_dsn)
     for _ in range(8):
         create_in(session, CHANNELS)
@@ -78,7 +78,7 @@ def test_a_new_session_after_analyze_of_empty_tables_is_as_quick(
 
 
 def cost_of_calls(session: Session, calls: int) -> float:
-    """The median time of dequeue and complete of a batch of 100."""
+    """Return the median time to dequeue and complete a batch of 100."""
     times = []
     for _ in range(calls):
         begun = time.perf_counter()

@@ -1,23 +1,23 @@
-"""Rule 1: a turn is locked in one statement and acted upon in the next, so no wake is deleted in vain."""
+"""Rule 1: a turn is locked in one statement and written in the next, so no wake is lost."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from tests.conftest import Connect
-from tests.races.barrier import StoppedDequeue, session_stopping_at
+from tests.races.barrier import StoppedDequeue, session_that_stops_at
 from tests.races.sessions import Leased, Session, complete, create, dequeue, drain, value
 
 pytestmark = pytest.mark.race
 
 
-def test_a_turn_that_moved_between_snapshot_and_lock_forgets_no_message(
+def test_a_turn_that_changes_between_snapshot_and_lock_loses_no_message(
     connect: Connect, stopping: Session
 ) -> None:
     barrier, first, watcher = connect(), connect(), connect()
     create(watcher, "a", 2)
     with StoppedDequeue(stopping, barrier) as stopped:
-        # Its snapshot is taken; now the turn moves on, and a message comes that only a later snapshot shows.
+        # It has its snapshot. Now the turn changes, and a message arrives that only a later snapshot shows.
         taken = dequeue(first)
         create(watcher, "a")
     worked = taken + stopped.leased
@@ -25,7 +25,7 @@ def test_a_turn_that_moved_between_snapshot_and_lock_forgets_no_message(
     assert len(worked) + len(drain(watcher)) == 3
 
 
-def test_a_capped_channel_gets_its_place_back(connect: Connect, stopping: Session) -> None:
+def test_a_completion_during_a_stopped_dequeue_frees_the_cap(connect: Connect, stopping: Session) -> None:
     barrier, first, watcher = connect(), connect(), connect()
     watcher.execute("""select channel_set('a', '{"max_concurrency": 1}')""")
     create(watcher, "a", 4)
@@ -46,5 +46,5 @@ def stopping(connect: Connect) -> Iterator[Session]:
     session = connect()
     create(session, "a")
     drain(session)
-    with session_stopping_at(connect, "turn") as session:
+    with session_that_stops_at(connect, "turn") as session:
         yield session

@@ -1,4 +1,4 @@
-"""Rule 2: a client that stops reading, or stops inside its transaction, does not freeze its tenants."""
+"""Rule 2: a client that stops reading, or stops in its transaction, does not block its tenants."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from lonnymq.embedded import EmbeddedServer
 from tests import schema
 from tests.conftest import Connect
 from tests.races.sessions import Session, create, create_in, dequeue, value, wait_for
-from tests.races.stopped_client import stopped
+from tests.races.stopped_client import stopped_client
 
 pytestmark = pytest.mark.race
 
@@ -26,49 +26,47 @@ def tcp_dsn(own_server: Callable[..., EmbeddedServer]) -> str:
     return server.dsn
 
 
-def test_large_payloads_over_a_unix_socket(connect: Connect, dsn: str) -> None:
-    large_payloads(connect())
-    assert_tenants_go_on(connect(), dsn)
+def test_a_stopped_client_with_large_payloads_over_a_unix_socket(connect: Connect, dsn: str) -> None:
+    create_large_payloads(connect())
+    assert_tenants_are_served(connect(), dsn)
 
 
-def test_large_payloads_over_tcp(connect: Connect, tcp_dsn: str) -> None:
-    large_payloads(connect(tcp_dsn))
-    assert_tenants_go_on(connect(tcp_dsn), tcp_dsn)
+def test_a_stopped_client_with_large_payloads_over_tcp(connect: Connect, tcp_dsn: str) -> None:
+    create_large_payloads(connect(tcp_dsn))
+    assert_tenants_are_served(connect(tcp_dsn), tcp_dsn)
 
 
-def test_long_keys(connect: Connect, dsn: str) -> None:
+def test_a_stopped_client_with_long_keys(connect: Connect, dsn: str) -> None:
     keys = [f"{n:04}{WIDE}" for n in range(500)]
     create_keyed(connect(), TENANTS * 10, keys)
-    assert_tenants_go_on(connect(), dsn)
+    assert_tenants_are_served(connect(), dsn)
 
 
-def test_long_channel_names(connect: Connect, dsn: str) -> None:
+def test_a_stopped_client_with_long_channel_names(connect: Connect, dsn: str) -> None:
     create_in(connect(), [f"{name}{WIDE[:240]}" for name in TENANTS] * 10)
-    assert_tenants_go_on(connect(), dsn)
+    assert_tenants_are_served(connect(), dsn)
 
 
-def test_a_long_name_of_a_single_channel(connect: Connect, dsn: str) -> None:
+def test_a_stopped_client_with_one_channel_with_a_long_name(connect: Connect, dsn: str) -> None:
     create(connect(), WIDE, 500)
-    assert_tenants_go_on(connect(), dsn)
+    assert_tenants_are_served(connect(), dsn)
 
 
 @pytest.mark.parametrize("size", [66, 79])
-def test_many_small_messages(connect: Connect, dsn: str, size: int) -> None:
-    """Of 66 bytes, 500 are just what fits: the largest reply there is."""
+def test_a_stopped_client_with_many_small_messages(connect: Connect, dsn: str, size: int) -> None:
+    """500 messages of 66 bytes just fit into a reply, which is the largest possible one."""
     connect().execute(
         "select count(*) from message_create_many(%s::text[], %s::bytea[])",
         [TENANTS * 20, [b"x" * size] * 1000],
     )
-    assert_tenants_go_on(connect(), dsn)
+    assert_tenants_are_served(connect(), dsn)
 
 
-def test_a_client_stopped_inside_its_own_transaction_is_cut_off_after_its_lease(
-    connect: Connect, dsn: str
-) -> None:
+def test_a_client_stopped_in_its_transaction_is_disconnected(connect: Connect, dsn: str) -> None:
     session = connect()
     create(session, "a")
-    with stopped(dsn, "begin", "select * from message_dequeue(1, 4000)") as client:
-        # Not only begun: it is in the same state between its two statements.
+    with stopped_client(dsn, "begin", "select * from message_dequeue(1, 4000)") as client:
+        # The state is the same between its two statements, so also wait for the second one.
         has_asked = "select query like '%%message_dequeue%%' from pg_stat_activity where pid = %s"
         wait_for(lambda: value(session, has_asked, client.backend_pid))
         wait_for(lambda: state_of(session, client.backend_pid) == ("idle in transaction", "ClientRead"))
@@ -77,7 +75,7 @@ def test_a_client_stopped_inside_its_own_transaction_is_cut_off_after_its_lease(
     assert [one.attempt for one in dequeue(session)] == [1]
 
 
-def large_payloads(session: Session) -> None:
+def create_large_payloads(session: Session) -> None:
     session.execute(
         "select count(*) from message_create_many(%s::text[], %s::bytea[])",
         [TENANTS, [bytes(400_000)] * 50],
@@ -91,10 +89,10 @@ def create_keyed(session: Session, channels: list[str], keys: list[str]) -> None
     )
 
 
-def assert_tenants_go_on(session: Session, dsn: str) -> None:
-    """Its backend finishes the call without it, and others serve what comes next in these channels."""
+def assert_tenants_are_served(session: Session, dsn: str) -> None:
+    """The backend of a stopped client finishes the call, and others get new messages of these channels."""
     names = [row[0] for row in session.execute("select distinct channel_name from wake").fetchall()]
-    with stopped(dsn, DEQUEUE) as client:
+    with stopped_client(dsn, DEQUEUE) as client:
         wait_for(lambda: value(session, "select count(*) from lease") > 0, within_s=30)
         wait_for(lambda: state_of(session, client.backend_pid) == ("idle", "ClientRead"), within_s=30)
         create_in(session, names)

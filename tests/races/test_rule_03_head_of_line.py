@@ -1,4 +1,4 @@
-"""Rule 3: nobody's wakes, bulk loads or expired leases stand in front of somebody else's."""
+"""Rule 3: wakes, bulk loads and expired leases of one tenant do not block other tenants."""
 
 import time
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from tests.conftest import Connect
-from tests.races.hints import look_was_expensive
+from tests.races.hints import pretend_expensive_scan
 from tests.races.sessions import (
     Session,
     ask,
@@ -27,7 +27,7 @@ AN_HOUR_MS = 3_600_000
 
 @pytest.fixture
 def locked(connect: Connect) -> Iterator[str]:
-    """A channel whose turn a worker's open transaction holds."""
+    """A channel whose turn an open transaction of a worker has locked."""
     holder = connect()
     create(holder, "locked", 2)
     holder.execute("begin")
@@ -37,7 +37,7 @@ def locked(connect: Connect) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("wakes", "is_warm"), [(1_001, True), (10_000, False), (30_000, True)])
-def test_wakes_of_a_locked_channel_hide_nobody(
+def test_wakes_of_a_locked_channel_do_not_hide_other_channels(
     connect: Connect, locked: str, wakes: int, is_warm: bool
 ) -> None:
     session, worker = connect(), connect()
@@ -48,7 +48,7 @@ def test_wakes_of_a_locked_channel_hide_nobody(
     assert_served(worker, "other")
 
 
-def test_bulk_loads_into_a_locked_channel_hide_no_other_bulk_load(connect: Connect, locked: str) -> None:
+def test_bulk_loads_into_a_locked_channel_do_not_hide_others(connect: Connect, locked: str) -> None:
     session, worker = connect(), connect()
     for _ in range(600):
         publish(session, [locked])
@@ -56,7 +56,7 @@ def test_bulk_loads_into_a_locked_channel_hide_no_other_bulk_load(connect: Conne
     assert_served(worker, "other")
 
 
-def test_single_creates_of_one_tenant_delay_no_first_message_no_pause_and_no_priority(
+def test_creates_of_one_tenant_delay_no_pause_priority_or_new_tenant(
     connect: Connect,
 ) -> None:
     session, worker = connect(), connect()
@@ -75,7 +75,7 @@ def test_single_creates_of_one_tenant_delay_no_first_message_no_pause_and_no_pri
     complete(worker, first)
 
 
-def test_a_bulk_load_of_many_channels_delays_nobody_else(connect: Connect) -> None:
+def test_a_bulk_load_of_many_channels_does_not_delay_others(connect: Connect) -> None:
     session, worker = connect(), connect()
     ask(worker)
     publish(session, [f"bulk {n}" for n in range(20_000)])
@@ -93,27 +93,27 @@ def test_messages_of_a_bulk_load_and_of_single_creates_take_turns(connect: Conne
     assert len(worked) == 600
 
 
-def test_scheduled_channels_do_not_send_a_worker_to_sleep_before_all_wakes_are_read(connect: Connect) -> None:
+def test_scheduled_channels_do_not_make_a_worker_sleep_too_early(connect: Connect) -> None:
     session, worker = connect(), connect()
     now = value(session, "select to_epoch(now())")
     for n in range(100):
         create(session, f"later {n}", at=now + AN_HOUR_MS)
     create(session, "now")
-    assert_served_without_a_nap(worker, "now")
+    assert_served_without_sleeping(worker, "now")
 
 
-def test_expired_leases_of_a_paused_channel_do_not_send_a_worker_to_sleep(connect: Connect) -> None:
+def test_expired_leases_of_a_paused_channel_do_not_make_a_worker_sleep(connect: Connect) -> None:
     session, worker = connect(), connect()
-    lease_expired(session, "paused", 300)
-    lease_expired(session, "active", 1)
+    create_expired_leases(session, "paused", 300)
+    create_expired_leases(session, "active", 1)
     session.execute("select channel_pause('paused')")
-    assert_served_without_a_nap(worker, "active")
+    assert_served_without_sleeping(worker, "active")
 
 
-def test_expired_leases_that_somebody_is_cancelling_hide_no_others(connect: Connect) -> None:
+def test_expired_leases_with_uncommitted_cancellations_hide_no_others(connect: Connect) -> None:
     session, canceller, worker = connect(), connect(), connect()
-    ids = lease_expired(session, "cancelled", 500)
-    lease_expired(session, "active", 1)
+    ids = create_expired_leases(session, "cancelled", 500)
+    create_expired_leases(session, "active", 1)
     canceller.execute("begin")
     canceller.execute("select count(*) from message_cancel(%s)", [ids])
     assert_served(worker, "active")
@@ -127,8 +127,8 @@ def assert_served(worker: Session, channel: str, *, within_s: float = 10) -> Non
     assert channel in [one.channel for one in worked]
 
 
-def assert_served_without_a_nap(worker: Session, channel: str) -> None:
-    """As assert_served, by a worker that sleeps when told to."""
+def assert_served_without_sleeping(worker: Session, channel: str) -> None:
+    """Like assert_served, but the worker must never be told to sleep."""
     until = time.monotonic() + 10
     while time.monotonic() < until:
         answer = ask(worker)
@@ -140,7 +140,7 @@ def assert_served_without_a_nap(worker: Session, channel: str) -> None:
     raise AssertionError(f"{channel} was not served")
 
 
-def lease_expired(session: Session, channel: str, count: int) -> list[int]:
+def create_expired_leases(session: Session, channel: str, count: int) -> list[int]:
     create(session, channel, count)
     leased = dequeue(session, count)
     assert len(leased) == count
@@ -150,7 +150,7 @@ def lease_expired(session: Session, channel: str, count: int) -> list[int]:
 
 
 def create_one_by_one(session: Session, channel: str, count: int) -> None:
-    """In one transaction, to be quick; each with a wake of its own."""
+    """Create messages in one transaction, which is faster, but each with its own wake."""
     session.execute("begin")
     with session.cursor() as cursor:
         cursor.executemany("select message_create(%s, 'x')", [[channel]] * count)
@@ -170,8 +170,8 @@ def publish(session: Session, channels: list[str]) -> None:
     assert published == len(channels)
 
 
-def test_turns_that_are_early_do_not_hide_what_is_due(connect: Connect) -> None:
-    """Thirty channels were due at the same time, and all but the last one's messages were cancelled."""
+def test_turns_that_are_due_without_messages_do_not_hide_others(connect: Connect) -> None:
+    """Thirty channels are due at the same time, and the messages of all but the last are cancelled."""
     producer, worker = connect(), connect()
     at = value(producer, "select to_epoch(clock_timestamp())") + 3000
     ids = [create(producer, f"channel {n}", at=at + n)[0] for n in range(30)]
@@ -179,7 +179,7 @@ def test_turns_that_are_early_do_not_hide_what_is_due(connect: Connect) -> None:
         pass
     producer.execute("select * from message_cancel(%s)", [ids[:-1]])
     time.sleep(3.1)
-    look_was_expensive(worker, 0.125)
+    pretend_expensive_scan(worker, 0.125)
     for _ in range(10):
         answer = ask(worker)
         assert answer.outcome != "empty"
@@ -188,8 +188,8 @@ def test_turns_that_are_early_do_not_hide_what_is_due(connect: Connect) -> None:
     assert [one.id for one in answer.leased] == ids[-1:]
 
 
-def test_wakes_of_many_locked_channels_hide_nobody(connect: Connect) -> None:
-    """More of them than a call for one message looks at."""
+def test_wakes_of_many_locked_channels_do_not_hide_other_channels(connect: Connect) -> None:
+    """There are more of them than a call for one message looks at."""
     holder, producer, worker = connect(), connect(), connect()
     names = [f"locked {n}" for n in range(100)]
     create_in(producer, names)

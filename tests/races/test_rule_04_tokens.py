@@ -1,4 +1,4 @@
-"""Rule 4 and invariant 6: the token is the fence, because attempt numbers are issued twice."""
+"""Rule 4 and invariant 6: the token is the fence, because attempt numbers can be issued twice."""
 
 import pytest
 
@@ -48,7 +48,7 @@ def test_an_expired_attempt_cannot_end_the_next_one(connect: Connect) -> None:
     assert complete(session, [fresh]) == ["completed"]
 
 
-def test_tokens_are_not_issued_twice(connect: Connect) -> None:
+def test_no_token_is_issued_twice(connect: Connect) -> None:
     sessions = [connect() for _ in range(5)]
     create(sessions[0], "a", 500)
     tokens: list[int] = []

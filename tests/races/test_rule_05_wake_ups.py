@@ -1,4 +1,4 @@
-"""Rule 5: whoever sleeps by the book is notified of everything that becomes ready."""
+"""Rule 5: a worker that sleeps as documented is notified of every message that becomes due."""
 
 import random
 import threading
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.conftest import Connect
-from tests.races.hints import look_was_expensive
+from tests.races.hints import pretend_expensive_scan
 from tests.races.sessions import Leased, Session, ask, complete, create, dequeue, drain, end, value
 from tests.races.sleeper import Sleeper
 
@@ -19,12 +19,10 @@ ROUNDS = 150
 
 
 @pytest.mark.parametrize("isolation", ["read committed", "repeatable read", "serializable"])
-def test_no_wake_up_is_lost_when_a_producer_commits_around_the_registration(
-    connect: Connect, isolation: str
-) -> None:
+def test_no_wake_up_is_lost_around_a_registration(connect: Connect, isolation: str) -> None:
     sleeper, producer = Sleeper(connect(), "sleeper"), connect()
-    chance = random.Random(isolation)
-    pauses = [[chance.choice([0, 0, chance.random() * 0.004]) for _ in range(3)] for _ in range(ROUNDS)]
+    rng = random.Random(isolation)
+    pauses = [[rng.choice([0, 0, rng.random() * 0.004]) for _ in range(3)] for _ in range(ROUNDS)]
 
     def produce(before: float, inside: float, late: float) -> None:
         time.sleep(before)
@@ -39,14 +37,14 @@ def test_no_wake_up_is_lost_when_a_producer_commits_around_the_registration(
         with in_background(lambda times=(before, inside, late): produce(*times)):  # type: ignore[misc]
             answer = sleeper.fall_asleep()
             if answer is None:
-                assert sleeper.sleep(at_most_s=10), "nobody notified the sleeper"
+                assert sleeper.sleep(at_most_s=10), "the sleeper was not notified"
                 answer = ask(sleeper.session, 10)
         assert len(answer.leased) == 1
         complete(sleeper.session, answer.leased)
         sleeper.wake_up()
 
 
-def test_two_sleepers_and_many_producers_lose_nothing(connect: Connect) -> None:
+def test_two_sleepers_work_all_messages_of_many_producers(connect: Connect) -> None:
     sleepers = [Sleeper(connect(), f"sleeper {n}") for n in range(2)]
     producers = [connect() for _ in range(4)]
     worked: list[int] = []
@@ -63,12 +61,12 @@ def test_two_sleepers_and_many_producers_lose_nothing(connect: Connect) -> None:
                 worked.extend(one.id for one in answer.leased)
 
     def produce(session: Session, seed: int) -> None:
-        chance = random.Random(seed)
+        rng = random.Random(seed)
         for _ in range(100):
-            time.sleep(chance.choice([0, chance.random() * 0.01]))
+            time.sleep(rng.choice([0, rng.random() * 0.01]))
             session.execute("begin")
-            create(session, f"channel {chance.randrange(5)}")
-            time.sleep(chance.choice([0, chance.random() * 0.005]))
+            create(session, f"channel {rng.randrange(5)}")
+            time.sleep(rng.choice([0, rng.random() * 0.005]))
             session.execute("commit")
 
     workers = [threading.Thread(target=work, args=[sleeper]) for sleeper in sleepers]
@@ -88,19 +86,19 @@ def test_two_sleepers_and_many_producers_lose_nothing(connect: Connect) -> None:
     assert in_time == 400
 
 
-UNPARKING: dict[str, Callable[[Session, list[Leased]], object]] = {
+UNPARKING_CALLS: dict[str, Callable[[Session, list[Leased]], object]] = {
     "complete": lambda session, leased: end(session, "complete", leased),
     "bury": lambda session, leased: end(session, "bury", leased),
     "defer": lambda session, leased: end(session, "defer", leased),
     "give back": lambda session, leased: end(session, "give_back", leased),
     "a higher cap": lambda session, leased: set_cap(session, 2),
-    "a cancelled one": lambda session, leased: end_cancelled(session, leased),
+    "a cancelled message": lambda session, leased: end_cancelled(session, leased),
 }
 
 
-def test_what_unparks_a_capped_channel_notifies(connect: Connect) -> None:
+def test_every_call_that_unparks_a_capped_channel_notifies(connect: Connect) -> None:
     sleeper, worker = Sleeper(connect(), "sleeper"), connect()
-    for name, unpark in UNPARKING.items():
+    for name, unpark in UNPARKING_CALLS.items():
         set_cap(worker, 1)
         create(worker, "a", 2)
         leased = dequeue(worker)
@@ -113,7 +111,7 @@ def test_what_unparks_a_capped_channel_notifies(connect: Connect) -> None:
         drain(worker)
 
 
-def test_a_cap_that_came_after_the_leases_does_not_hide_their_end(connect: Connect) -> None:
+def test_a_cap_that_is_set_after_the_leases_does_not_hide_their_end(connect: Connect) -> None:
     sleeper, worker = Sleeper(connect(), "sleeper"), connect()
     create(worker, "a", 2)
     leased = dequeue(worker)
@@ -138,7 +136,7 @@ def test_a_worker_is_told_to_sleep_no_longer_than_the_earliest_lease(connect: Co
     assert answer.wait_ms <= 20_000
 
 
-def test_a_worker_that_met_a_locked_channel_is_not_sent_to_sleep(connect: Connect) -> None:
+def test_a_worker_that_found_a_locked_channel_is_told_busy(connect: Connect) -> None:
     holder, session, worker = connect(), connect(), connect()
     create(session, "locked")
     holder.execute("begin")
@@ -156,7 +154,7 @@ def set_cap(session: Session, cap: int) -> None:
 
 
 def end_cancelled(session: Session, leased: list[Leased]) -> None:
-    """The worker of a cancelled message says that it has stopped."""
+    """Cancel the message, then have its worker acknowledge it."""
     session.execute("select message_cancel(array(select message_id from lease))")
     assert end(session, "complete", leased) == ["cancelled"]
 
@@ -175,22 +173,22 @@ def in_background(target: Callable[[], None]) -> Iterator[None]:
     thread.join()
 
 
-def test_an_expensive_look_lets_no_worker_sleep_through_what_is_scheduled(
+def test_after_an_expensive_scan_no_scheduled_message_is_overslept(
     connect: Connect,
 ) -> None:
     session = connect()
     create(session, "a")
     assert dequeue(session)
     create(session, "scheduled", at=value(session, "select to_epoch(clock_timestamp())") + 400)
-    look_was_expensive(session, 1)
+    pretend_expensive_scan(session, 1)
     answer = ask(session)
     assert answer.outcome == "busy" or (answer.wait_ms or 0) <= 500
 
 
-def test_after_an_expensive_look_a_worker_comes_back_soon_for_what_was_left(
+def test_after_an_expensive_scan_a_worker_is_told_to_ask_again_soon(
     connect: Connect,
 ) -> None:
-    """Nobody notifies it of a channel that another held at that look and then moved on."""
+    """There is no notification for a channel that another call had locked during that scan and then left."""
     worker, other = connect(), connect()
     create(worker, "a")
     create(worker, "a")
@@ -198,7 +196,7 @@ def test_after_an_expensive_look_a_worker_comes_back_soon_for_what_was_left(
     assert len(dequeue(other, 1)) == 1
     assert ask(worker).outcome == "busy"
     other.execute("commit")
-    look_was_expensive(worker, 0.5)
+    pretend_expensive_scan(worker, 0.5)
     answer = ask(worker)
     assert answer.outcome == "leased" or (answer.wait_ms or 0) <= 1_000
     time.sleep((answer.wait_ms or 0) / 1_000)

@@ -1,4 +1,4 @@
-"""Rule 6: acknowledgements pass over locked leases and say so; they never wait and never lie."""
+"""Rule 6: acknowledgements skip locked leases and report them as busy; they never wait."""
 
 import psycopg
 import pytest
@@ -19,9 +19,7 @@ DONE = {
 
 
 @pytest.mark.parametrize("open_verb", VERBS)
-def test_a_lease_that_another_transaction_holds_is_busy_and_the_others_are_served(
-    connect: Connect, open_verb: str
-) -> None:
+def test_a_locked_lease_is_busy_and_the_others_are_acknowledged(connect: Connect, open_verb: str) -> None:
     holder, session = connect(), connect()
     session.execute("set lock_timeout = '50ms'")
     for verb in VERBS:
@@ -37,7 +35,7 @@ def test_a_lease_that_another_transaction_holds_is_busy_and_the_others_are_serve
         session.execute("select count(*) from message_cancel(array(select id from message))")
 
 
-def test_a_lease_that_another_transaction_ended_is_lost_once_that_commits(connect: Connect) -> None:
+def test_a_lease_is_busy_until_the_transaction_that_ends_it_commits(connect: Connect) -> None:
     holder, session = connect(), connect()
     for verb in VERBS:
         create(session, "a")
@@ -50,7 +48,7 @@ def test_a_lease_that_another_transaction_ended_is_lost_once_that_commits(connec
 
 
 @pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
-def test_outside_read_committed_they_raise(connect: Connect, isolation: str) -> None:
+def test_acknowledgements_outside_read_committed_raise(connect: Connect, isolation: str) -> None:
     holder, session = connect(), connect()
     create(session, "a")
     leased = dequeue(session)
@@ -74,8 +72,8 @@ def test_dequeue_outside_read_committed_raises(connect: Connect) -> None:
     session.execute("rollback")
 
 
-def test_completing_does_not_wait_although_the_session_would(connect: Connect) -> None:
-    """No lock_timeout of its own; the same worker's heartbeat is left open."""
+def test_completing_does_not_wait_without_a_lock_timeout(connect: Connect) -> None:
+    """The session has no lock_timeout, and a heartbeat of the same worker is uncommitted."""
     worker, other = connect(), connect()
     worker.execute("set lock_timeout = 0")
     worker.execute("set statement_timeout = '20s'")

@@ -1,11 +1,11 @@
-"""Rule 7: cancelling against dequeuing leaves at most a lease without a message, and that is legal."""
+"""Rule 7: a cancel that races with a dequeue leaves at most a lease without a message, which is valid."""
 
 import threading
 
 import pytest
 
 from tests.conftest import Connect
-from tests.races.barrier import StoppedDequeue, session_stopping_at
+from tests.races.barrier import StoppedDequeue, session_that_stops_at
 from tests.races.sessions import (
     Answer,
     Session,
@@ -27,7 +27,7 @@ def cancel(session: Session, ids: list[int]) -> list[str]:
     return [row[0] for row in session.execute("select outcome from message_cancel(%s)", [ids])]
 
 
-def test_a_message_cancelled_while_leased_answers_cancelled_and_frees_its_place(connect: Connect) -> None:
+def test_a_message_cancelled_while_leased_frees_the_cap_when_acknowledged(connect: Connect) -> None:
     session = connect()
     session.execute("""select channel_set('a', '{"max_concurrency": 1}')""")
     for verb in ("complete", "defer", "bury", "give_back"):
@@ -41,7 +41,7 @@ def test_a_message_cancelled_while_leased_answers_cancelled_and_frees_its_place(
         assert len(drain(session)) == 1
 
 
-def test_the_expiry_of_a_cancelled_message_frees_its_place(connect: Connect) -> None:
+def test_the_expiry_of_a_cancelled_messages_lease_frees_the_cap(connect: Connect) -> None:
     session = connect()
     session.execute("""select channel_set('a', '{"max_concurrency": 1}')""")
     create(session, "a", 2)
@@ -52,7 +52,7 @@ def test_the_expiry_of_a_cancelled_message_frees_its_place(connect: Connect) -> 
     assert end(session, "complete", [leased]) == ["lease_lost"]
 
 
-def test_a_message_that_an_open_transaction_cancels_may_be_leased_but_hides_no_other(
+def test_a_message_with_an_uncommitted_cancellation_hides_no_other(
     connect: Connect,
 ) -> None:
     canceller, worker = connect(), connect()
@@ -80,10 +80,10 @@ def test_a_cancellation_that_is_rolled_back_loses_nothing(connect: Connect) -> N
 
 @pytest.mark.parametrize("channels", [["a"], ["a", "b"]], ids=["one turn", "two turns"])
 @pytest.mark.parametrize("cancelled", [1, 3])
-def test_a_message_cancelled_between_the_choice_and_the_lease_leaves_no_trace(
+def test_a_message_cancelled_between_choice_and_lease_leaves_no_trace(
     connect: Connect, channels: list[str], cancelled: int
 ) -> None:
-    """Dequeue has read the messages and stands still; the first ones are cancelled meanwhile."""
+    """A dequeue is stopped after it has read the messages; then the first ones are cancelled."""
     canceller, barrier, worker = connect(), connect(), connect()
     ids: list[int] = []
     for channel in channels:
@@ -93,11 +93,11 @@ def test_a_message_cancelled_between_the_choice_and_the_lease_leaves_no_trace(
     for channel in channels:
         ids += create(canceller, channel, 4)
     gone = [one for n in range(len(channels)) for one in ids[4 * n : 4 * n + cancelled]]
-    with session_stopping_at(connect, "message") as stopping:
+    with session_that_stops_at(connect, "message") as stopping:
         with StoppedDequeue(stopping, barrier) as stopped:
             assert cancel(canceller, gone) == ["cancelled"] * len(gone)
     assert check(canceller) == []
-    # Those that were leased all the same are known to be cancelled.
+    # Those that were leased nevertheless are reported as cancelled.
     said = dict(zip([one.id for one in stopped.leased], complete(worker, stopped.leased), strict=True))
     assert {said[id_] for id_ in said if id_ in gone} <= {"cancelled"}
     worked = [id_ for id_ in said if id_ not in gone] + [one.id for one in drain(worker)]
@@ -107,9 +107,9 @@ def test_a_message_cancelled_between_the_choice_and_the_lease_leaves_no_trace(
 
 
 class GatedDequeue(threading.Thread):
-    """Stands still between its choice of messages and its leases, for as long as the block lasts.
+    """A dequeue that is stopped between choosing and leasing messages, for the duration of the block.
 
-    When a turn is settled, its messages are chosen and its wakes are deleted: a trigger stops it there.
+    Settling a turn deletes its wakes after it has chosen the messages; a trigger stops it there.
     """
 
     def __init__(self, connect: Connect, limit: int) -> None:
@@ -151,30 +151,28 @@ POLICIES = {
 @pytest.mark.parametrize("limit", [1, 5])
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("cancelled", [1, 2])
-def test_a_cancelled_choice_costs_neither_place_nor_release(
+def test_a_cancelled_choice_spends_neither_cap_nor_rate_limit(
     connect: Connect, name: str, limit: int, cancelled: int
 ) -> None:
-    """The next messages are leased in the same call: nobody sleeps while they wait and there is room."""
+    """The next messages are leased in the same call, as far as the policy allows."""
     session = connect()
-    policy, room = POLICIES[name]
+    policy, allowed = POLICIES[name]
     session.execute("select channel_set('a', %s)", [policy])
     ids = create(session, "a", 5)
     with GatedDequeue(connect, limit) as dequeue:
         assert cancel(session, ids[:cancelled]) == ["cancelled"] * cancelled
     left = ids[cancelled:]
-    given = left[: min(limit, room)]
+    given = left[: min(limit, allowed)]
     assert [one.id for one in dequeue.answer.leased] == given
     assert check(session) == []
-    # No more than the policy allows, whoever asks.
+    # Other sessions get no more than the policy allows.
     more = [one.id for one in ask(connect(), 10).leased]
-    assert more == left[len(given) : room]
+    assert more == left[len(given) : allowed]
     assert check(session) == []
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_if_all_that_was_chosen_is_cancelled_the_next_to_come_is_released(
-    connect: Connect, name: str
-) -> None:
+def test_after_all_chosen_messages_are_cancelled_new_ones_are_released(connect: Connect, name: str) -> None:
     session = connect()
     session.execute("select channel_set('a', %s)", [POLICIES[name][0]])
     ids = create(session, "a", 2)
@@ -187,7 +185,7 @@ def test_if_all_that_was_chosen_is_cancelled_the_next_to_come_is_released(
 
 
 @pytest.mark.parametrize("cap", [None, 10_000])
-def test_cancelling_at_full_speed_keeps_the_numbers_right(connect: Connect, cap: int | None) -> None:
+def test_cancelling_at_full_speed_keeps_the_counts_right(connect: Connect, cap: int | None) -> None:
     session, canceller = connect(), connect()
     session.execute("select channel_set('a', jsonb_build_object('max_concurrency', %s::integer))", [cap])
     is_over = threading.Event()

@@ -1,10 +1,11 @@
-"""Rule 8: the first use of a channel makes nobody wait, and makes one turn."""
+"""Rule 8: the first use of a channel blocks no other call and creates one turn."""
 
 import threading
 
 import pytest
 
 from tests.conftest import Connect
+from tests.races.creation_lock import stop_at_creation_lock
 from tests.races.sessions import (
     Leased,
     Session,
@@ -16,12 +17,11 @@ from tests.races.sessions import (
     drain,
     value,
 )
-from tests.races.standstill import stopped_at_lock
 
 pytestmark = pytest.mark.race
 
 
-def test_two_open_transactions_use_the_same_new_channel(connect: Connect) -> None:
+def test_two_open_transactions_can_use_the_same_new_channel(connect: Connect) -> None:
     first, second, worker = connect(), connect(), connect()
     for session in (first, second):
         session.execute("set lock_timeout = '50ms'")
@@ -36,7 +36,7 @@ def test_two_open_transactions_use_the_same_new_channel(connect: Connect) -> Non
     assert value(worker, "select count(*) from turn") == 1
 
 
-def test_two_open_transactions_that_use_new_channels_in_opposite_order(connect: Connect) -> None:
+def test_new_channels_in_opposite_order_do_not_deadlock(connect: Connect) -> None:
     first, second, worker = connect(), connect(), connect()
     for session in (first, second):
         session.execute("set lock_timeout = '50ms'")
@@ -51,7 +51,7 @@ def test_two_open_transactions_that_use_new_channels_in_opposite_order(connect: 
 
 
 @pytest.mark.parametrize("is_explicit", [False, True])
-def test_twenty_sessions_at_once_make_one_turn_each(connect: Connect, is_explicit: bool) -> None:
+def test_twenty_concurrent_sessions_create_one_turn_per_channel(connect: Connect, is_explicit: bool) -> None:
     sessions = [connect() for _ in range(20)]
     barrier = threading.Barrier(20, timeout=20)
     leased: list[Leased] = []
@@ -76,7 +76,7 @@ def test_twenty_sessions_at_once_make_one_turn_each(connect: Connect, is_explici
     assert value(sessions[0], "select count(*) from channel") == 15
 
 
-def test_a_dequeue_that_made_the_turn_and_was_rolled_back_hides_nothing(connect: Connect) -> None:
+def test_a_rolled_back_dequeue_that_created_the_turn_hides_nothing(connect: Connect) -> None:
     first, second = connect(), connect()
     create(first, "new", 2)
     first.execute("begin")
@@ -87,9 +87,7 @@ def test_a_dequeue_that_made_the_turn_and_was_rolled_back_hides_nothing(connect:
 
 
 @pytest.mark.parametrize("ending", ["commit", "rollback"])
-def test_an_open_policy_change_of_a_new_channel_does_not_hide_its_messages(
-    connect: Connect, ending: str
-) -> None:
+def test_an_uncommitted_policy_of_a_new_channel_hides_no_messages(connect: Connect, ending: str) -> None:
     operator, worker = connect(), connect()
     operator.execute("begin")
     operator.execute("""select channel_set('new', '{"max_concurrency": 1}')""")
@@ -105,7 +103,7 @@ def test_an_open_policy_change_of_a_new_channel_does_not_hide_its_messages(
 
 
 @pytest.mark.broken_on_purpose
-def test_two_names_with_the_same_id_are_both_served_under_their_names(connect: Connect) -> None:
+def test_two_channels_with_the_same_id_are_served_under_their_names(connect: Connect) -> None:
     session = connect()
     session.execute(
         "create or replace function channel_id(p_salt bytea, p_channel text) returns bigint"
@@ -116,8 +114,8 @@ def test_two_names_with_the_same_id_are_both_served_under_their_names(connect: C
     assert sorted(one.channel for one in drain(session)) == ["a", "a", "b", "b"]
 
 
-def test_first_uses_do_not_fill_the_servers_lock_table(connect: Connect) -> None:
-    """It has room for 64 per connection, and when it is full everybody's calls fail: out of shared memory."""
+def test_many_new_channels_do_not_fill_the_servers_lock_table(connect: Connect) -> None:
+    """It has room for 64 locks per connection. When it is full, all calls fail: "out of shared memory"."""
     session = connect()
     create_in(session, [f"c{n}" for n in range(500)])
     session.execute("begin")
@@ -129,8 +127,8 @@ def test_first_uses_do_not_fill_the_servers_lock_table(connect: Connect) -> None
     assert len(leased) + len(drain(session, 500)) == 500
 
 
-def test_a_channel_that_is_made_and_changed_meanwhile_keeps_nobody_waiting(connect: Connect) -> None:
-    """channel_set finds no row, and stands still; dequeue makes it, and another channel_set is left open."""
+def test_channel_set_does_not_wait_for_a_channel_created_meanwhile(connect: Connect) -> None:
+    """channel_set finds no row and is stopped. A dequeue inserts it, and another channel_set changes it."""
     first, second, barrier = connect(), connect(), connect()
     create(second, "a")
     said: list[str] = []
@@ -138,7 +136,7 @@ def test_a_channel_that_is_made_and_changed_meanwhile_keeps_nobody_waiting(conne
     def change() -> None:
         said.append(value(first, """select channel_set('a', '{"weight": 2}')"""))
 
-    with stopped_at_lock(barrier, first, change):
+    with stop_at_creation_lock(barrier, first, change):
         assert len(dequeue(second)) == 1
         second.execute("begin")
         assert value(second, """select channel_set('a', '{"weight": 3}')""") == "set"
@@ -147,10 +145,8 @@ def test_a_channel_that_is_made_and_changed_meanwhile_keeps_nobody_waiting(conne
 
 
 @pytest.mark.parametrize("ends", ["commit", "rollback"])
-def test_open_policy_changes_of_several_new_channels_do_not_hide_their_names(
-    connect: Connect, ends: str
-) -> None:
-    """Their turns are settled together, while somebody else has the right to make the channels."""
+def test_uncommitted_policies_of_new_channels_do_not_lose_their_names(connect: Connect, ends: str) -> None:
+    """Their turns are settled together while another transaction holds the creation locks."""
     operator, producer, worker = connect(), connect(), connect()
     names = [f"channel {n}" for n in range(5)]
     operator.execute("begin")

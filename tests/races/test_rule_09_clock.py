@@ -1,4 +1,4 @@
-"""Rules 9 and 14: stamps from before the clock stepped back count as now, and our clock does not leap."""
+"""Rules 9 and 14: timestamps from before the clock stepped back count as now, and there is one clock."""
 
 import re
 import time
@@ -18,7 +18,7 @@ SECOND_US = 1_000_000
 
 
 def step_back(session: Session, by_s: int) -> None:
-    """As if everything so far had happened later, also in what the session remembers."""
+    """Move all timestamps forward, including the session's hints, as if the clock had stepped back."""
     by = by_s * SECOND_US
     session.execute(
         "update turn set next_at = next_at + %s, last_at = last_at + %s, release_at = release_at + %s",
@@ -39,7 +39,7 @@ def step_back(session: Session, by_s: int) -> None:
 
 
 @pytest.mark.parametrize("is_warm", [False, True], ids=["fresh session", "warm session"])
-def test_ready_channels_are_served_when_the_clock_has_stepped_back(connect: Connect, is_warm: bool) -> None:
+def test_due_channels_are_served_after_the_clock_stepped_back(connect: Connect, is_warm: bool) -> None:
     session = connect()
     policies = {"free": "{}", "limited": '{"release_interval_ms": 50}', "capped": '{"max_concurrency": 2}'}
     for by_s in (20, 1800, 3600, 86_400):
@@ -55,7 +55,7 @@ def test_ready_channels_are_served_when_the_clock_has_stepped_back(connect: Conn
         assert len(work_until(worker, lambda worked: len(worked) == 3)) == 3, by_s
 
 
-def test_messages_that_come_after_the_step_are_served_although_the_mark_is_ahead(connect: Connect) -> None:
+def test_messages_created_after_the_step_are_served_below_the_mark(connect: Connect) -> None:
     session = connect()
     create(session, "a")
     drain(session)
@@ -65,7 +65,7 @@ def test_messages_that_come_after_the_step_are_served_although_the_mark_is_ahead
     assert [one.id for one in drain(connect(), limit=2)] == ids
 
 
-def test_many_channels_take_turns_again(connect: Connect) -> None:
+def test_many_channels_take_turns_after_the_step(connect: Connect) -> None:
     session = connect()
     for _ in range(3):
         for n in range(0, 2000, 500):
@@ -77,7 +77,7 @@ def test_many_channels_take_turns_again(connect: Connect) -> None:
     assert len(worked) == left
 
 
-def test_a_worker_does_not_sleep_through_the_step(connect: Connect) -> None:
+def test_a_worker_is_not_told_to_sleep_longer_after_the_step(connect: Connect) -> None:
     session = connect()
     create(session, "a", 2)
     complete(session, dequeue(session))
@@ -100,7 +100,7 @@ def create_each(session: Session, first: int) -> None:
     )
 
 
-def test_to_epoch_counts_no_second_twice(connect: Connect) -> None:
+def test_to_epoch_is_exact_at_the_turn_of_a_minute(connect: Connect) -> None:
     session = connect()
     start = datetime(2024, 2, 29, 23, 59, 58, 999_999, tzinfo=UTC)
     instants = [start + timedelta(milliseconds=137 * n) for n in range(1000)] + [
@@ -112,7 +112,7 @@ def test_to_epoch_counts_no_second_twice(connect: Connect) -> None:
     assert answered == [(instant - epoch) // timedelta(milliseconds=1) for instant in instants]
 
 
-def test_every_clock_of_the_queue_is_the_same_and_never_steps_back_by_itself(connect: Connect) -> None:
+def test_all_timestamps_of_the_queue_come_from_one_clock(connect: Connect) -> None:
     session = connect()
     last = 0
     until = time.monotonic() + 1.5
@@ -129,8 +129,8 @@ def test_every_clock_of_the_queue_is_the_same_and_never_steps_back_by_itself(con
         complete(session, [leased])
 
 
-def test_settle_calls_no_volatile_function_of_ours_before_it_has_written_the_turn(connect: Connect) -> None:
-    """It would read with a snapshot of its own."""
+def test_settle_calls_no_volatile_function_before_it_writes_the_turn(connect: Connect) -> None:
+    """A volatile function would read with a snapshot of its own."""
     called = connect().execute(
         "select p.proname, settle.proname from pg_proc p, pg_proc settle"
         " where settle.proname in ('message_settle', 'message_settle_one') and p.provolatile = 'v'"
@@ -140,7 +140,7 @@ def test_settle_calls_no_volatile_function_of_ours_before_it_has_written_the_tur
     assert called.fetchall() == []
 
 
-def test_leases_of_a_dead_worker_expire_although_the_clock_stepped_back(connect: Connect) -> None:
+def test_leases_of_a_dead_worker_expire_after_the_step(connect: Connect) -> None:
     session = connect()
     session.execute("""select channel_set('a', '{"max_concurrency": 1}')""")
     create(session, "a")
@@ -151,9 +151,11 @@ def test_leases_of_a_dead_worker_expire_although_the_clock_stepped_back(connect:
 
 
 @pytest.mark.parametrize("names", [["a"], ["a", "b", "c"]], ids=["one turn", "three turns"])
-@pytest.mark.parametrize("delay_ms", [0, 3_600_000], ids=["by a message", "by a scheduled one"])
-def test_a_small_step_back_delays_nobody_who_wakes(connect: Connect, names: list[str], delay_ms: int) -> None:
-    """Smaller than what the sweep looks for: settling knows it by itself."""
+@pytest.mark.parametrize("delay_ms", [0, 3_600_000], ids=["by a due message", "by a scheduled message"])
+def test_a_small_step_back_delays_no_channel_that_wakes(
+    connect: Connect, names: list[str], delay_ms: int
+) -> None:
+    """The step is smaller than what clock_step_fix looks for; turn_assess handles it."""
     session = connect()
     for name in names:
         create(session, name, 3)
@@ -166,8 +168,8 @@ def test_a_small_step_back_delays_nobody_who_wakes(connect: Connect, names: list
     assert value(session, f"select max(last_at) <= {now} from turn")
 
 
-def test_a_session_that_never_runs_dry_looks_at_everything_after_the_step(connect: Connect) -> None:
-    """Others' messages keep coming, so that it never runs out of hints; its last look is in the future."""
+def test_a_session_that_is_always_busy_still_makes_a_full_scan(connect: Connect) -> None:
+    """New messages keep arriving, so its hints never run out, and its last full scan is in the future."""
     session = connect()
     create(session, "old", 3)
     assert len(work_until(session, lambda worked: len(worked) == 2)) == 2
@@ -185,7 +187,7 @@ def test_a_session_that_never_runs_dry_looks_at_everything_after_the_step(connec
 
 @pytest.fixture
 def clock(dsn: str, connect: Connect) -> Session:
-    """A session that moves the clock of the queue, forwards and backwards."""
+    """A session that can move the queue's clock forwards and backwards."""
     with Queue(dsn) as queue:
         Clock.install(queue)
     return connect()
@@ -204,7 +206,7 @@ NOW_POLICIES = {"free": "{}", "capped": '{"max_concurrency": 2}', "limited": '{"
 
 @pytest.mark.parametrize("by_s", [3, 3600, 200_000])
 @pytest.mark.parametrize("is_seen", [False, True], ids=["before any dequeue", "after one"])
-def test_what_was_enqueued_for_now_does_not_wait_for_the_clock(
+def test_messages_created_for_now_do_not_wait_for_the_old_clock(
     clock: Session, connect: Connect, by_s: int, is_seen: bool
 ) -> None:
     worker = connect()
@@ -214,7 +216,7 @@ def test_what_was_enqueued_for_now_does_not_wait_for_the_clock(
         ids[channel] = create(clock, channel, 6)
     worked = work_until(worker, lambda worked: len(worked) >= 3, limit=3) if is_seen else []
     move(clock, -by_s)
-    # A rate limit may be an interval from its next release, and no more.
+    # The next release of a rate-limited channel is at most an interval away.
     assert set(reasons(clock).values()) <= {"ready", "throttled"}
     assert not value(clock, "select bool_or(next_release_at > now() + interval '50 ms') from channel_status")
     assert {row[0] for row in clock.execute("select status from message_status")} == {"waiting"}
@@ -224,9 +226,7 @@ def test_what_was_enqueued_for_now_does_not_wait_for_the_clock(
         assert [one.id for one in worked if one.channel == channel] == created
 
 
-def test_scheduled_and_deferred_messages_wait_for_their_time_on_the_new_clock(
-    clock: Session, connect: Connect
-) -> None:
+def test_scheduled_and_deferred_messages_wait_by_the_new_clock(clock: Session, connect: Connect) -> None:
     (deferred,) = create(clock, "deferred")
     worker = connect()
     assert end(worker, "defer", dequeue(worker)) == ["deferred"]
@@ -246,9 +246,7 @@ def test_scheduled_and_deferred_messages_wait_for_their_time_on_the_new_clock(
     assert value(clock, "select count(*) from message") == 0
 
 
-def test_a_scheduled_message_in_front_holds_back_none_that_was_meant_for_now(
-    clock: Session, connect: Connect
-) -> None:
+def test_a_scheduled_message_does_not_hide_those_created_for_now(clock: Session, connect: Connect) -> None:
     worker = connect()
     create(clock, "a")
     drain(worker)
@@ -264,7 +262,7 @@ def test_a_scheduled_message_in_front_holds_back_none_that_was_meant_for_now(
 
 
 @pytest.mark.parametrize("scheduled", [10, 30, 5000])
-def test_many_scheduled_messages_in_front_hide_none_that_was_meant_for_now(
+def test_many_scheduled_messages_do_not_hide_those_created_for_now(
     clock: Session, connect: Connect, scheduled: int
 ) -> None:
     clock.execute("select channel_pause('a')")
@@ -289,8 +287,10 @@ def test_many_scheduled_messages_in_front_hide_none_that_was_meant_for_now(
     assert worked == ids
 
 
-def test_channels_with_scheduled_messages_hide_no_other(clock: Session, connect: Connect) -> None:
-    """More of them than a sweep looks at first."""
+def test_channels_with_scheduled_messages_do_not_hide_other_channels(
+    clock: Session, connect: Connect
+) -> None:
+    """There are more of them than clock_step_fix samples."""
     worker = connect()
     for n in range(0, 1500, 500):
         clock.execute(
@@ -318,7 +318,7 @@ def test_channels_with_scheduled_messages_hide_no_other(clock: Session, connect:
 
 
 def test_the_order_of_a_channel_survives_the_step(clock: Session, connect: Connect) -> None:
-    """By (dequeue_at, id), also where a priority or a long transaction has ids go down, and in bulk."""
+    """The order is by (dequeue_at, id), also where ids decrease by a priority or a long transaction."""
     late = connect()
     late.execute("begin")
     late.execute("select now()")
@@ -338,7 +338,7 @@ def test_the_order_of_a_channel_survives_the_step(clock: Session, connect: Conne
 
 
 @pytest.mark.parametrize("ending", ["give_back", "expiry"])
-def test_a_lease_that_ends_after_the_step_brings_its_message_back(
+def test_a_message_whose_lease_ends_after_the_step_returns(
     clock: Session, connect: Connect, ending: str
 ) -> None:
     ids = create(clock, "a", 2)
@@ -354,7 +354,7 @@ def test_a_lease_that_ends_after_the_step_brings_its_message_back(
 
 
 @pytest.mark.parametrize("held", ["paused", "full"])
-def test_a_channel_that_was_held_back_over_the_step_is_served(
+def test_a_paused_or_full_channel_is_served_after_the_step(
     clock: Session, connect: Connect, held: str
 ) -> None:
     clock.execute("""select channel_set('a', '{"max_concurrency": 1}')""")
@@ -373,7 +373,7 @@ def test_a_channel_that_was_held_back_over_the_step_is_served(
     assert [one.id for one in worked] == ids[1:]
 
 
-def test_a_sleeper_is_notified_of_what_the_step_had_put_off(clock: Session, connect: Connect) -> None:
+def test_a_sleeper_is_notified_of_messages_that_the_step_delayed(clock: Session, connect: Connect) -> None:
     create(clock, "a", 2)
     move(clock, -3600)
     sleeper = Sleeper(connect(), "s")

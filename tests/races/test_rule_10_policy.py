@@ -1,4 +1,4 @@
-"""Rule 10: policy travels with wakes and takes effect on the next dequeue; caps stay exact meanwhile."""
+"""Rule 10: wakes announce policy changes, which take effect on the next dequeue; caps remain exact."""
 
 import threading
 import time
@@ -6,7 +6,7 @@ import time
 import pytest
 
 from tests.conftest import Connect
-from tests.races.barrier import StoppedDequeue, session_stopping_at
+from tests.races.barrier import StoppedDequeue, session_that_stops_at
 from tests.races.sessions import Session, ask, complete, create, dequeue, drain, value, work_until
 
 pytestmark = pytest.mark.race
@@ -16,7 +16,7 @@ def set_policy(session: Session, policy: str, channel: str = "a") -> None:
     assert value(session, "select channel_set(%s, %s)", channel, policy) == "set"
 
 
-def test_a_policy_takes_effect_on_the_next_dequeue_of_a_session_that_knew_the_old_one(
+def test_a_policy_takes_effect_on_the_next_dequeue_of_every_session(
     connect: Connect,
 ) -> None:
     operator, worker = connect(), connect()
@@ -44,7 +44,7 @@ def test_a_policy_that_is_rolled_back_changes_nothing(connect: Connect) -> None:
     assert len(dequeue(worker, 5)) == 2
 
 
-def test_a_cap_that_was_gone_for_a_moment_does_not_lose_an_open_completer(connect: Connect) -> None:
+def test_a_briefly_removed_cap_still_counts_an_open_completion(connect: Connect) -> None:
     operator, completer, worker = connect(), connect(), connect()
     set_policy(operator, '{"max_concurrency": 1}')
     create(operator, "a", 2)
@@ -58,7 +58,7 @@ def test_a_cap_that_was_gone_for_a_moment_does_not_lose_an_open_completer(connec
     assert_served(worker)
 
 
-def test_a_completer_that_began_before_the_cap_frees_a_place_although_many_wakes_came_between(
+def test_an_old_open_completion_frees_the_cap_when_it_commits(
     connect: Connect,
 ) -> None:
     operator, completer, worker = connect(), connect(), connect()
@@ -82,10 +82,10 @@ def test_a_completer_that_began_before_the_cap_frees_a_place_although_many_wakes
     [('{"is_paused": true}', '{"is_paused": false}'), ('{"max_concurrency": 1}', '{"max_concurrency": 9}')],
     ids=["resume", "raise"],
 )
-def test_a_policy_that_comes_while_its_channel_is_settled_is_not_forgotten(
+def test_a_policy_that_commits_during_a_dequeue_is_not_missed(
     connect: Connect, channels: list[str], before: str, after: str
 ) -> None:
-    """Dequeue has read the old policy and stands still; the new one, and its wake, come in between."""
+    """A dequeue is stopped after it has read the old policy; then the new policy and its wake commit."""
     operator, barrier, worker = connect(), connect(), connect()
     for channel in channels:
         set_policy(operator, before, channel)
@@ -94,7 +94,7 @@ def test_a_policy_that_comes_while_its_channel_is_settled_is_not_forgotten(
     assert dequeue(worker, 10) == []
     for channel in channels:
         create(operator, channel)
-    with session_stopping_at(connect, "channel") as stopping:
+    with session_that_stops_at(connect, "channel") as stopping:
         with StoppedDequeue(stopping, barrier) as stopped:
             for channel in channels:
                 set_policy(operator, after, channel)
@@ -103,8 +103,8 @@ def test_a_policy_that_comes_while_its_channel_is_settled_is_not_forgotten(
     assert len(worked) == count
 
 
-def test_caps_are_exact_while_they_come_and_go(connect: Connect) -> None:
-    """Leases of before the cap count as soon as it is known."""
+def test_caps_are_exact_while_they_are_set_and_removed(connect: Connect) -> None:
+    """Leases from before the cap count as soon as dequeue sees the cap."""
     operator, completer, worker, watcher = connect(), connect(), connect(), connect()
     create(operator, "a", 2000)
     is_over = threading.Event()
@@ -146,17 +146,17 @@ def assert_served(worker: Session, *, within_s: float = 10) -> None:
     while time.monotonic() < until:
         if dequeue(worker):
             return
-    raise AssertionError(f"nothing within {within_s} s")
+    raise AssertionError(f"no message was leased within {within_s} s")
 
 
 @pytest.mark.parametrize("names", [["a"], ["a", "b", "c"]], ids=["one turn", "three turns"])
 @pytest.mark.parametrize(
     "policy", ['{"release_interval_ms": null}', '{"release_interval_ms": 1, "release_burst": 10}']
 )
-def test_a_higher_rate_takes_effect_at_once_for_several_channels(
+def test_a_higher_rate_takes_effect_at_once_for_all_channels(
     connect: Connect, names: list[str], policy: str
 ) -> None:
-    """Their turns were due in an hour."""
+    """Before, their turns were due in an hour."""
     session = connect()
     for name in names:
         session.execute("""select channel_set(%s, '{"release_interval_ms": 3600000}')""", [name])
@@ -172,10 +172,10 @@ NAMES = [["a"], ["a", "b", "c"]]
 
 
 @pytest.mark.parametrize("names", NAMES, ids=["one turn", "three turns"])
-def test_a_cap_that_comes_after_the_leases_counts_them_and_knows_when_they_end(
+def test_a_cap_that_is_set_after_the_leases_counts_them_until_they_end(
     connect: Connect, names: list[str]
 ) -> None:
-    """Nobody reports the end of a lease that was taken without a cap."""
+    """The end of a lease that was taken without a cap is not reported."""
     session = connect()
     for name in names:
         create(session, name, 5)

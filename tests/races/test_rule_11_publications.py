@@ -1,4 +1,4 @@
-"""Rule 11: a publication for all tables, as logical replication tools make it, breaks no call."""
+"""Rule 11: a publication for all tables, as logical replication tools create it, breaks no call."""
 
 from collections.abc import Callable
 from uuid import uuid4
@@ -23,17 +23,17 @@ def logical_dsn(own_server: Callable[..., EmbeddedServer]) -> str:
     return server.dsn
 
 
-def test_every_call_works_under_a_publication_for_all_tables(connect: Connect, logical_dsn: str) -> None:
+def test_every_call_works_with_a_publication_for_all_tables(connect: Connect, logical_dsn: str) -> None:
     session = connect(logical_dsn)
     for mode in ("metadata", "full", "off"):
         session.execute("select queue_set(jsonb_build_object('history', %s::text))", [mode])
         drop_partitions(session)
-        every_call(session)
+        make_every_call(session)
     assert check(session) == []
     drain(session)
 
 
-def every_call(session: Session) -> None:
+def make_every_call(session: Session) -> None:
     session.execute("""select channel_set('a', '{"max_concurrency": 9, "max_attempts": 9}')""")
     create(session, "a", 6)
     session.execute("select message_create('a', 'x', p_key => 'k')")

@@ -1,4 +1,4 @@
-"""Rule 12: history partitions come and go while completers' transactions stay open, and nobody queues up."""
+"""Rule 12: partitions of history are attached and detached while completions are open, without blocking."""
 
 import psycopg
 import pytest
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.race
 
 
 def open_completer(connect: Connect) -> Session:
-    """It has written to history and not committed."""
+    """Return a session that has written to history and not committed."""
     session = connect()
     session.execute("""select queue_set('{"history": "metadata"}')""")
     create(session, "open")
@@ -19,13 +19,13 @@ def open_completer(connect: Connect) -> Session:
     return session
 
 
-def impatient(connect: Connect) -> Session:
+def connect_with_lock_timeout(connect: Connect) -> Session:
     session = connect()
     session.execute("set lock_timeout = '50ms'")
     return session
 
 
-def without_partitions(session: Session) -> None:
+def use_history_without_partitions(session: Session) -> None:
     session.execute("""select queue_set('{"history": "metadata"}')""")
     drop_partitions(session)
 
@@ -36,8 +36,12 @@ def work_two(session: Session) -> None:
         assert complete(session, [one]) == ["completed"]
 
 
-def test_preparing_partitions_waits_for_nobody_and_makes_nobody_wait(connect: Connect) -> None:
-    completer, preparer, worker = open_completer(connect), impatient(connect), impatient(connect)
+def test_history_prepare_does_not_block_and_is_not_blocked(connect: Connect) -> None:
+    completer, preparer, worker = (
+        open_completer(connect),
+        connect_with_lock_timeout(connect),
+        connect_with_lock_timeout(connect),
+    )
     preparer.execute("begin")
     days = value(preparer, "select count(*) from history_partition")
     assert value(preparer, "select history_prepare(%s)", days + 5) > 0
@@ -48,10 +52,10 @@ def test_preparing_partitions_waits_for_nobody_and_makes_nobody_wait(connect: Co
     assert value(worker, "select count(*) from history") == 3
 
 
-def test_detaching_a_partition_waits_for_an_open_completer_but_nobody_waits_behind_it(
+def test_detaching_waits_for_open_completions_and_blocks_nobody(
     connect: Connect,
 ) -> None:
-    dropper, worker = impatient(connect), impatient(connect)
+    dropper, worker = connect_with_lock_timeout(connect), connect_with_lock_timeout(connect)
     dropper.execute("create table history_old (like history including defaults)")
     dropper.execute("alter table history attach partition history_old for values from (0) to (86400000)")
     completer = open_completer(connect)
@@ -64,9 +68,9 @@ def test_detaching_a_partition_waits_for_an_open_completer_but_nobody_waits_behi
     assert value(worker, "select count(*) from history") == 5
 
 
-def test_what_ends_without_a_partition_is_kept_and_moved(connect: Connect) -> None:
+def test_attempts_that_end_without_a_partition_are_kept_and_moved(connect: Connect) -> None:
     session = connect()
-    without_partitions(session)
+    use_history_without_partitions(session)
     create(session, "a", 3)
     complete(session, dequeue(session, 3))
     assert value(session, "select count(*) from history_overflow") == 3
@@ -75,9 +79,9 @@ def test_what_ends_without_a_partition_is_kept_and_moved(connect: Connect) -> No
     assert value(session, "select count(*) from history") == 3
 
 
-def test_an_open_completer_that_writes_to_the_overflow_loses_nothing_to_a_preparer(connect: Connect) -> None:
-    session, completer, preparer = connect(), connect(), impatient(connect)
-    without_partitions(session)
+def test_history_prepare_loses_no_uncommitted_overflow_rows(connect: Connect) -> None:
+    session, completer, preparer = connect(), connect(), connect_with_lock_timeout(connect)
+    use_history_without_partitions(session)
     create(session, "a", 2)
     first, second = dequeue(session, 2)
     completer.execute("begin")
@@ -90,4 +94,4 @@ def test_an_open_completer_that_writes_to_the_overflow_loses_nothing_to_a_prepar
         session, "select count(*) from history_overflow"
     )
     assert rows == 2
-    assert value(session, "select count(*) from history_overflow") == 0, "nobody will move it any more"
+    assert value(session, "select count(*) from history_overflow") == 0, "rows remain in the overflow"

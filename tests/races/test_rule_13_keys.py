@@ -1,4 +1,4 @@
-"""Rule 13: keys are taken in one order within a call, so that two calls cannot deadlock."""
+"""Rule 13: a call takes its keys in sorted order, so that two calls cannot deadlock."""
 
 import threading
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def stage(session: Session, part: UUID, channels: list[str], keys: list[str]) ->
 def test_two_calls_with_the_same_keys_in_opposite_order_do_not_deadlock(
     connect: Connect, call: Call, channels: list[str], keys: list[str], held: tuple[str, str]
 ) -> None:
-    """A third session holds the key in the middle, so that both stop half-way."""
+    """A third session holds the middle key, so both calls stop halfway."""
     holder, first, second, watcher = connect(), connect(), connect(), connect()
     holder.execute("begin")
     holder.execute("select message_create(%s, 'x', p_key => %s)", held)
@@ -67,7 +67,7 @@ def test_two_calls_with_the_same_keys_in_opposite_order_do_not_deadlock(
 
 
 def test_two_redrives_and_a_create_do_not_deadlock(connect: Connect) -> None:
-    """Dead letters of the same keys, in both orders of ids, go back at once."""
+    """Dead letters with the same keys, in both orders of ids, are redriven concurrently."""
     sessions = [connect() for _ in range(3)]
     session = sessions[0]
     for keys in (KEYS, KEYS[::-1]):
@@ -81,14 +81,14 @@ def test_two_redrives_and_a_create_do_not_deadlock(connect: Connect) -> None:
         barrier.wait()
         session.execute("select count(*) from dead_redrive(%s)", [ids])
 
-    def make(session: Session) -> None:
+    def create_all(session: Session) -> None:
         barrier.wait()
         create_many(session, CHANNELS[::-1] * 5, [key for key in KEYS for _ in CHANNELS])
 
     threads = [
         threading.Thread(target=redrive, args=[sessions[0], ids[:25]]),
         threading.Thread(target=redrive, args=[sessions[1], ids[25:]]),
-        threading.Thread(target=make, args=[sessions[2]]),
+        threading.Thread(target=create_all, args=[sessions[2]]),
     ]
     for thread in threads:
         thread.start()
@@ -99,7 +99,7 @@ def test_two_redrives_and_a_create_do_not_deadlock(connect: Connect) -> None:
     drain(session)
 
 
-def test_a_key_is_unique_among_live_messages_however_many_create_it_at_once(connect: Connect) -> None:
+def test_a_key_is_unique_under_concurrent_creates(connect: Connect) -> None:
     sessions = [connect() for _ in range(8)]
     outcomes: list[str] = []
 
@@ -149,7 +149,7 @@ def test_a_bulk_load_keeps_its_order_among_a_hundred_thousand_channels(connect: 
     assert contents == list(range(20_000))
 
 
-def test_a_bulk_load_with_live_keys_counts_only_what_it_made(connect: Connect) -> None:
+def test_a_bulk_load_with_live_keys_counts_only_created_messages(connect: Connect) -> None:
     session = connect()
     create_many(session, ["a"] * 5, KEYS)
     create(session, "a", 5)
@@ -158,8 +158,8 @@ def test_a_bulk_load_with_live_keys_counts_only_what_it_made(connect: Connect) -
     assert len(drain(session)) == 12
 
 
-def test_a_redrive_and_a_create_stopped_half_way_do_not_deadlock(connect: Connect) -> None:
-    """The dead letters lie in the opposite order of their keys; a third session holds the middle one."""
+def test_a_redrive_and_a_create_with_the_same_keys_do_not_deadlock(connect: Connect) -> None:
+    """The dead letters are in reverse order of their keys; a third session holds the middle one."""
     holder, redriver, creator, watcher = connect(), connect(), connect(), connect()
     for key in KEYS[::-1]:
         create_many(watcher, ["a"], [key])

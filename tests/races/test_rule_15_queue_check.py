@@ -1,4 +1,4 @@
-"""Rule 15: queue_check() reports every broken invariant, mends it, and is right while the queue is worked."""
+"""Rule 15: queue_check() reports and repairs every broken invariant, and has no false alarms under load."""
 
 import threading
 import time
@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 
 from tests.conftest import Connect
+from tests.races.creation_lock import stop_at_creation_lock
 from tests.races.sessions import Session, check, complete, create, create_in, dequeue, drain, end, value
-from tests.races.standstill import stopped_at_lock
 
 pytestmark = pytest.mark.race
 
@@ -29,7 +29,7 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize("damages", [DAMAGES, ["delete from channel"]], ids=["many", "no channel"])
-def test_damage_is_reported_and_repaired(connect: Connect, damages: list[str]) -> None:
+def test_every_kind_of_damage_is_reported_and_repaired(connect: Connect, damages: list[str]) -> None:
     session = connect()
     for damage in damages:
         session.execute("""select channel_set('capped', '{"max_concurrency": 2}')""")
@@ -50,9 +50,7 @@ def test_damage_is_reported_and_repaired(connect: Connect, damages: list[str]) -
 
 
 @pytest.mark.parametrize("is_repairing", [False, True])
-def test_it_reports_nothing_while_the_queue_is_worked_and_repairing_a_sound_queue_breaks_nothing(
-    connect: Connect, is_repairing: bool
-) -> None:
+def test_checks_and_repairs_under_load_report_and_break_nothing(connect: Connect, is_repairing: bool) -> None:
     checker, sessions = connect(), [connect() for _ in range(3)]
     checker.execute("""select channel_set('channel 1', '{"max_concurrency": 2}')""")
     is_over = threading.Event()
@@ -93,7 +91,7 @@ def test_it_reports_nothing_while_the_queue_is_worked_and_repairing_a_sound_queu
     assert len(worked) == len(set(worked)) == 1350
 
 
-def test_repairing_waits_for_nobody_and_skips_what_is_held(connect: Connect) -> None:
+def test_a_repair_does_not_wait_and_skips_locked_turns(connect: Connect) -> None:
     holder, operator = connect(), connect()
     operator.execute("set lock_timeout = '50ms'")
     create(holder, "a", 2)
@@ -105,8 +103,8 @@ def test_repairing_waits_for_nobody_and_skips_what_is_held(connect: Connect) -> 
     assert len(dequeue(operator, 5)) == 2
 
 
-def test_repairing_knows_a_deleted_channels_name_by_its_wakes(connect: Connect) -> None:
-    """Created while the channel existed, committed after it was deleted, repaired before anybody asked."""
+def test_a_repair_finds_the_name_of_a_deleted_channel_in_its_wakes(connect: Connect) -> None:
+    """A message is created while the channel exists, and commits after the delete, before the repair."""
     creator, operator = connect(), connect()
     operator.execute("select channel_set('a', '{}')")
     dequeue(operator)
@@ -119,8 +117,8 @@ def test_repairing_knows_a_deleted_channels_name_by_its_wakes(connect: Connect) 
     assert value(operator, "select channel_set('a', '{}')") == "set"
 
 
-def test_repairing_leaves_new_channels_to_those_who_make_them_anyway(connect: Connect) -> None:
-    """There may be more of them, known and unknown, than there are locks."""
+def test_a_repair_leaves_new_channels_to_dequeue(connect: Connect) -> None:
+    """There may be more new channels than creation locks."""
     session = connect()
     create_in(session, [f"new {n}" for n in range(15_000)])
     dequeue(session, 100)
@@ -134,12 +132,12 @@ def test_repairing_leaves_new_channels_to_those_who_make_them_anyway(connect: Co
     assert len(dequeue(session, 100)) == 100
 
 
-def test_a_repair_and_a_worker_make_one_turn_between_them(connect: Connect) -> None:
-    """The repair has found a channel without a turn, and stands still; a message comes, and it gets one."""
+def test_a_repair_and_a_concurrent_dequeue_create_one_turn(connect: Connect) -> None:
+    """The repair is stopped after it has found a channel without a turn; then a dequeue inserts the turn."""
     repairer, worker, barrier = connect(), connect(), connect()
     create(worker, "a")
     worker.execute("delete from wake")
-    with stopped_at_lock(barrier, repairer, lambda: repairer.execute("select queue_check(true)")):
+    with stop_at_creation_lock(barrier, repairer, lambda: repairer.execute("select queue_check(true)")):
         create(worker, "a")
         (leased,) = dequeue(worker)
     assert value(worker, "select count(*) from turn") == 1
@@ -150,7 +148,7 @@ def test_a_repair_and_a_worker_make_one_turn_between_them(connect: Connect) -> N
 
 
 @pytest.mark.broken_on_purpose
-def test_repairing_after_the_clock_stepped_back_silences_nobody(connect: Connect) -> None:
+def test_a_repair_after_the_clock_stepped_back_delays_no_channel(connect: Connect) -> None:
     session = connect()
     create(session, "a", 3)
     assert dequeue(session)
@@ -160,7 +158,7 @@ def test_repairing_after_the_clock_stepped_back_silences_nobody(connect: Connect
     assert dequeue(connect())
 
 
-def test_a_bulk_load_that_is_read_late_is_no_problem(connect: Connect) -> None:
+def test_a_bulk_load_that_is_read_late_is_not_reported(connect: Connect) -> None:
     session, part = connect(), uuid4()
     columns = "publication, part, ordinal, channel, contents"
     with session.cursor().copy(f"copy stage ({columns}) from stdin") as copy:

@@ -1,4 +1,4 @@
-"""Calls inside callers' transactions: savepoints, several dequeues, two queues, two phases."""
+"""Calls in the caller's transactions: savepoints, several dequeues, two queues, two-phase commit."""
 
 from collections.abc import Callable
 
@@ -24,7 +24,7 @@ from tests.races.sessions import (
 pytestmark = pytest.mark.race
 
 
-def test_a_dequeue_rolled_back_to_a_savepoint_is_as_if_it_had_never_been(connect: Connect) -> None:
+def test_a_dequeue_rolled_back_to_a_savepoint_changes_nothing(connect: Connect) -> None:
     session, other = connect(), connect()
     session.execute("""select channel_set('a', '{"max_concurrency": 2}')""")
     ids = create(session, "a", 5)
@@ -42,7 +42,7 @@ def test_a_dequeue_rolled_back_to_a_savepoint_is_as_if_it_had_never_been(connect
     assert [one.id for one in drain(other)] == ids[2:]
 
 
-def test_a_failed_block_inside_a_function_undoes_its_dequeue(connect: Connect) -> None:
+def test_a_failed_block_in_a_function_reverts_its_dequeue(connect: Connect) -> None:
     session = connect()
     ids = create(session, "a", 3)
     session.execute(
@@ -53,7 +53,7 @@ def test_a_failed_block_inside_a_function_undoes_its_dequeue(connect: Connect) -
     assert [one.id for one in drain(session)] == ids
 
 
-def test_a_long_transaction_may_dequeue_and_end_many_times(connect: Connect) -> None:
+def test_a_long_transaction_may_dequeue_and_acknowledge_many_times(connect: Connect) -> None:
     session, other = connect(), connect()
     session.execute("""select channel_set('capped', '{"max_concurrency": 2}')""")
     create_in(session, ["a", "b", "capped"] * 20)
@@ -70,7 +70,7 @@ def test_a_long_transaction_may_dequeue_and_end_many_times(connect: Connect) -> 
     assert value(other, "select count(*) from message") == 0
 
 
-def test_what_a_transaction_created_itself_it_may_dequeue_and_complete(connect: Connect) -> None:
+def test_a_transaction_may_dequeue_and_complete_its_own_messages(connect: Connect) -> None:
     session, other = connect(), connect()
     session.execute("begin")
     create(session, "new", 3)
@@ -82,7 +82,7 @@ def test_what_a_transaction_created_itself_it_may_dequeue_and_complete(connect: 
     assert len(drain(other)) == 1
 
 
-def test_two_queues_in_one_database_do_not_know_each_other(database: Database) -> None:
+def test_two_queues_in_one_database_are_independent(database: Database) -> None:
     dsn = database(is_empty=True)
     with psycopg.connect(dsn, autocommit=True) as session:
         for name in ("one", "two"):
@@ -104,8 +104,8 @@ def test_two_queues_in_one_database_do_not_know_each_other(database: Database) -
         assert len(drain(session)) == 16
 
 
-def test_a_session_outlives_its_queue(database: Database) -> None:
-    """Dropped and installed again under a session whose plans and hints are of the old one."""
+def test_a_session_works_after_its_queue_is_reinstalled(database: Database) -> None:
+    """The queue is dropped and reinstalled while a session keeps plans and hints of the old one."""
     dsn = database(is_empty=True)
     with psycopg.connect(dsn, autocommit=True, options="-c search_path=lonnymq") as session:
         for _ in range(4):
@@ -117,9 +117,7 @@ def test_a_session_outlives_its_queue(database: Database) -> None:
             session.execute("drop schema lonnymq cascade")
 
 
-def test_a_prepared_transaction_hides_its_messages_and_nothing_else(
-    connect: Connect, own_two_phase: str
-) -> None:
+def test_a_prepared_transaction_hides_only_its_own_messages(connect: Connect, own_two_phase: str) -> None:
     session, worker = connect(own_two_phase), connect(own_two_phase)
     create(session, "a", 2)
     session.execute("begin")

@@ -1,4 +1,4 @@
-"""Producers and workers who write down what the server has confirmed, where a crash cannot undo it."""
+"""Producers and workers that log what the server has confirmed, in files that survive a crash."""
 
 import os
 import random
@@ -15,15 +15,15 @@ CHANNELS = [f"channel {n}" for n in range(20)]
 
 
 def produce_into(dsn: str, path: str, seed: int) -> None:
-    """Until the server is gone: each id is written down after its commit."""
-    chance = random.Random(seed)
+    """Create messages until the server is gone; log each id after its commit."""
+    rng = random.Random(seed)
     with Path(path).open("a") as log:
         try:
             with session(dsn) as connection:
                 while True:
                     rows = connection.execute(
                         "select message_id from message_create_many(%s::text[], %s::bytea[])",
-                        [chance.sample(CHANNELS, 5), [b"x"] * 5],
+                        [rng.sample(CHANNELS, 5), [b"x"] * 5],
                     ).fetchall()
                     write(log, [row[0] for row in rows])
         except psycopg.Error:
@@ -31,7 +31,7 @@ def produce_into(dsn: str, path: str, seed: int) -> None:
 
 
 def work_into(dsn: str, path: str, lease_ms: int) -> None:
-    """Writes down 'begun' before it completes and 'done' after: in between a crash may go either way."""
+    """Log -id before a completion and id after it: a crash in between may have either result."""
     with Path(path).open("a") as log:
         try:
             with session(dsn) as connection:
@@ -46,7 +46,7 @@ def work_into(dsn: str, path: str, lease_ms: int) -> None:
 
 
 def work_for(dsn: str, path: str, lease_ms: int, seconds: float) -> None:
-    """A worker with a pause inside each attempt: where it will be killed or stopped."""
+    """Work messages for some seconds; the worker will be killed or stopped meanwhile."""
     until = time.time() + seconds
     with Path(path).open("a") as log, session(dsn) as connection:
         while time.time() < until:
@@ -57,9 +57,9 @@ def work_for(dsn: str, path: str, lease_ms: int, seconds: float) -> None:
 
 
 def write(log: IO[str], ids: list[int]) -> None:
-    """In one system call: a killed process has written all or nothing."""
+    """Write in one system call, so that a killed process has written all ids or none."""
     os.write(log.fileno(), "".join(f"{one}\n" for one in ids).encode())
 
 
-def written(*paths: str) -> list[int]:
+def read_logs(*paths: str) -> list[int]:
     return [int(line) for path in paths for line in Path(path).read_text().splitlines()]
