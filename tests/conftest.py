@@ -1,6 +1,6 @@
-"""One server per kind and test run, a template database cloned per test, and a check of the queue at the end.
+"""One server per kind and test run, a database per test cloned from a template, and a check at its end.
 
-LONNYMQ_TEST_DSN points all tests at an existing server instead (its role must be a superuser).
+With LONNYMQ_TEST_DSN all tests use an existing server (its role must be a superuser).
 """
 
 import os
@@ -31,9 +31,9 @@ Connect = Callable[..., psycopg.Connection[Any]]
 Database = Callable[..., str]
 
 GIVEN_DSN = os.environ.get("LONNYMQ_TEST_DSN")
-# What these test is Python, or what PostgreSQL promises: each test takes one kind of server, by turns.
-# The rest takes all of them.
-TESTS_BY_TURNS = {
+# These folders test Python or guarantees of PostgreSQL: each test runs on one kind of server, chosen by name.
+# All other tests run on every kind.
+TESTS_ON_SOME_KIND = {
     "benchmarks",
     "chaos",
     "client",
@@ -45,14 +45,14 @@ TESTS_BY_TURNS = {
     "testing",
     "worker",
 }
-# These take one kind, by its number: what they ask it is tested on all of them elsewhere.
+# These folders run on one kind, given by its index: what they need of it is tested on all kinds elsewhere.
 TESTS_ON_ONE_KIND = {"cli": 0, "pipeline": -1, "spark": -1}
 MEMORY = Path("/dev/shm")
-# A shell that runs the tests in the background has it ignored, by all that they start.
+# A shell that runs the tests in the background makes them and their children ignore SIGINT.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Not UTC, which would hide what a server's own time zone can do.
+# Not UTC, which would hide bugs with other time zones.
 SERVER_SETTINGS: dict[str, str] = {
     "max_connections": "200",
     "autovacuum": "on",
@@ -63,7 +63,7 @@ SERVER_SETTINGS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class ServerKind:
-    """A PostgreSQL the tests can start: `binaries` as embedded() takes it; None for the given server."""
+    """A PostgreSQL that tests can start. `binaries` is the argument of embedded(); None: the given server."""
 
     name: str
     binaries: str | None
@@ -71,7 +71,7 @@ class ServerKind:
 
 @dataclass(frozen=True)
 class Server:
-    """A running PostgreSQL; `dsn` is a superuser's, of the maintenance database."""
+    """A running PostgreSQL; `dsn` is that of a superuser in the maintenance database."""
 
     kind: ServerKind
     dsn: str
@@ -79,7 +79,7 @@ class Server:
 
 @cache
 def server_kinds() -> list[ServerKind]:
-    """The wheel's server and the system's, where they are installed."""
+    """Return the kinds that are installed: the wheel's server and the system's."""
     if GIVEN_DSN:
         return [ServerKind("given", None)]
     kinds = []
@@ -100,15 +100,15 @@ def major_of(found: binaries.Binaries) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """One kind of server for some tests; a line to take them from, where several processes do."""
-    spare = {item: None for item in items if _is_another_servers_turn(item)}
-    config.hook.pytest_deselected(items=list(spare))
-    items[:] = [item for item in items if item not in spare]
+    """Run some tests on one kind of server only, and sort the tests if several processes share them."""
+    deselected = {item: None for item in items if _is_for_another_kind(item)}
+    config.hook.pytest_deselected(items=list(deselected))
+    items[:] = [item for item in items if item not in deselected]
     if hasattr(config, "workerinput"):
-        items.sort(key=_place_in_line)
+        items.sort(key=_sort_key)
 
 
-def _is_another_servers_turn(item: pytest.Item) -> bool:
+def _is_for_another_kind(item: pytest.Item) -> bool:
     kind = _kind_of(item)
     if kind is None:
         return False
@@ -116,18 +116,18 @@ def _is_another_servers_turn(item: pytest.Item) -> bool:
     kinds = server_kinds()
     if folder in TESTS_ON_ONE_KIND:
         return kinds[TESTS_ON_ONE_KIND[folder]] != kind
-    # By name, so that it is the same server whichever tests are chosen.
-    turn = zlib.crc32(item.nodeid.replace(kind.name, "").encode())
-    return folder in TESTS_BY_TURNS and kinds[turn % len(kinds)] != kind
+    # By name, so that a test runs on the same kind whichever tests are selected.
+    number = zlib.crc32(item.nodeid.replace(kind.name, "").encode())
+    return folder in TESTS_ON_SOME_KIND and kinds[number % len(kinds)] != kind
 
 
-def _place_in_line(item: pytest.Item) -> tuple[int, bool, int]:
-    """Each kind of server once, its slow tests first, and those that wait among those that compute."""
+def _sort_key(item: pytest.Item) -> tuple[int, bool, int]:
+    """One kind of server after the other; slow tests first; the rest mixed, so that waiting ones overlap."""
     kind = _kind_of(item)
-    turn = -1 if kind is None else len(server_kinds()) - server_kinds().index(kind)
+    position = -1 if kind is None else len(server_kinds()) - server_kinds().index(kind)
     if _is_on_spark(item.path):
-        return turn, False, 0
-    return turn, item.get_closest_marker("slow") is None, zlib.crc32(item.nodeid.encode())
+        return position, False, 0
+    return position, item.get_closest_marker("slow") is None, zlib.crc32(item.nodeid.encode())
 
 
 def _kind_of(item: pytest.Item) -> ServerKind | None:
@@ -136,10 +136,10 @@ def _kind_of(item: pytest.Item) -> ServerKind | None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """With --dist loadgroup: the tests on the Spark session come first and in one process, so in one JVM."""
+    """With --dist loadgroup: run the tests that use Spark first and in one process, which has one JVM."""
     from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-    # Not by marks: xdist 3.8 does not see those with pytest 9.2, and says nothing.
+    # Not by marks, because xdist 3.8 silently ignores them with pytest 9.2.
     class SparkTogether(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             return "spark" if _is_on_spark(config.rootpath / nodeid.partition("::")[0]) else nodeid
@@ -160,7 +160,7 @@ def server_kind(request: pytest.FixtureRequest) -> ServerKind:
 
 @pytest.fixture(scope="session")
 def server(server_kind: ServerKind) -> Iterator[Server]:
-    """Shared by all tests: nobody may stop it. Without fsync, see `own_server` for crashes."""
+    """A server that all tests share, so no test may stop it. Without fsync; for crashes see `own_server`."""
     if server_kind.binaries is None:
         assert GIVEN_DSN is not None
         yield Server(server_kind, GIVEN_DSN)
@@ -173,12 +173,12 @@ def server(server_kind: ServerKind) -> Iterator[Server]:
 
 @contextmanager
 def data_dir() -> Iterator[Path | None]:
-    """Memory, where there is enough: cloning a database writes hundreds of files. Else wherever."""
+    """Use memory if there is enough, because cloning a database writes hundreds of files."""
     if not MEMORY.is_dir() or shutil.disk_usage(MEMORY).free < 4 * 2**30:
         yield None
         return
     root = Path(tempfile.mkdtemp(prefix="lonnymq-test-", dir=MEMORY))
-    # The server may run as another user, who must be able to get in.
+    # The server may run as another user, which needs access.
     root.chmod(0o755)
     try:
         yield root / "data"
@@ -188,10 +188,10 @@ def data_dir() -> Iterator[Path | None]:
 
 @pytest.fixture
 def own_server(server_kind: ServerKind) -> Iterator[Callable[..., EmbeddedServer]]:
-    """A factory of servers for one test to stop, kill and restart, with fsync unless asked otherwise."""
+    """A factory of servers that a test may stop, kill and restart, with fsync by default."""
     choice = server_kind.binaries
     if choice is None:
-        pytest.skip("needs a server of its own, LONNYMQ_TEST_DSN is set")
+        pytest.skip("the test needs its own server, but LONNYMQ_TEST_DSN is set")
     started: list[EmbeddedServer] = []
 
     def own_server(**options: Any) -> EmbeddedServer:
@@ -207,19 +207,19 @@ def own_server(server_kind: ServerKind) -> Iterator[Callable[..., EmbeddedServer
 
 @pytest.fixture(scope="session")
 def admin(server: Server) -> Iterator[psycopg.Connection[Any]]:
-    """A superuser's connection to the maintenance database, for all tests: to connect costs milliseconds."""
+    """A superuser's connection to the maintenance database, shared by all tests to save time."""
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         yield connection
 
 
 @pytest.fixture(scope="session")
 def template(server: Server, admin: psycopg.Connection[Any]) -> Iterator[str]:
-    """The name of a database with the schema installed and nobody connected to it."""
+    """The name of a database with the queue installed, to which nobody is connected."""
     name = f"lonnymq_template_{uuid.uuid4().hex[:12]}"
     administer(admin, "create database {}", name)
     with psycopg.connect(on_database(server.dsn, name), autocommit=True) as connection:
         schema.install(connection)
-        # The same ids of channels in every run, so that no two of them share a lock in one run in a thousand.
+        # The same channel ids in every run, so that creation locks never collide by chance.
         connection.execute("update lonnymq.setting set salt = 'the same for all tests'")
     yield name
     administer(admin, "drop database if exists {} with (force)", name)
@@ -229,34 +229,34 @@ def template(server: Server, admin: psycopg.Connection[Any]) -> Iterator[str]:
 def database(
     server_kind: ServerKind, server: Server, admin: psycopg.Connection[Any], template: str
 ) -> Iterator[Database]:
-    """A factory of databases: `database()` has the schema installed, `is_empty=True` leaves it out."""
-    # pytest keeps a session's server for a test whose folder has a `server_kind` of its own.
+    """A factory of databases: `database()` has the queue installed, `database(is_empty=True)` does not."""
+    # A folder must not override `server_kind`: pytest would keep the server of the session.
     assert server.kind == server_kind
-    made: list[str] = []
+    names: list[str] = []
     create = "create database {} template {}"
-    # Half the work of logging every page. It waits for checkpoints, which cost nothing only without fsync.
+    # Half the work of WAL-logging every page. It needs checkpoints, which are cheap only without fsync.
     if server.kind.binaries is not None and admin.info.server_version >= 150_000:
         create += " strategy file_copy"
 
     def database(*, is_empty: bool = False) -> str:
         name = f"lonnymq_test_{uuid.uuid4().hex[:12]}"
-        made.append(name)
+        names.append(name)
         administer(admin, create, name, "template0" if is_empty else template)
         return on_database(server.dsn, name)
 
     yield database
-    for name in made:
+    for name in names:
         administer(admin, "drop database if exists {} with (force)", name)
 
 
 @pytest.fixture
 def dsn(database: Database, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A fresh database with an empty queue in schema lonnymq. At the end its invariants must hold."""
+    """A new database with an empty queue in the schema lonnymq, whose invariants must hold at the end."""
     dsn = database()
     yield dsn
     if request.node.get_closest_marker("broken_on_purpose"):
         return
-    # To compile the check takes longer than all the rest of most tests.
+    # Without JIT, because compiling the check takes longer than most tests.
     with psycopg.connect(dsn, autocommit=True, options="-c jit=off") as connection:
         problems = connection.execute("select * from lonnymq.queue_check()").fetchall()
     assert not problems, f"queue_check() reports {problems}"
@@ -290,7 +290,7 @@ def administer(admin: psycopg.Connection[Any], statement: str, *names: str) -> N
 
 
 def on_database(dsn: str, name: str) -> str:
-    """The same server and role, another database; a URL stays a URL."""
+    """Return the DSN of another database with the same server and role; a URL remains a URL."""
     if "://" in dsn:
         return urlsplit(dsn)._replace(path=f"/{name}").geturl()
     return conninfo.make_conninfo(dsn, dbname=name)

@@ -1,4 +1,4 @@
-"""Installs and migrates on a given connection, as users do: with a Queue."""
+"""Installs and migrates on a given connection through a Queue, as users do."""
 
 from typing import Any
 

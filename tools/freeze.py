@@ -1,6 +1,6 @@
 """Write migrations/0001_create_queue.sql from tables/: `python tools/freeze.py [--check]`.
 
-Only until version 1 is released; from then on the file is immutable and tables change by new migrations.
+Only until version 1 is released. Then the file becomes immutable, and tables change by new migrations.
 """
 
 import argparse
@@ -14,7 +14,7 @@ TARGET = ROOT / "src" / "lonnymq" / "sql" / "migrations" / "0001_create_queue.sq
 HEADER = "-- 0001_create_queue: the tables of version 1. Frozen from tables/ by tools/freeze.py.\n"
 
 
-def frozen() -> str:
+def first_migration() -> str:
     return "\n".join([HEADER, *(file.text for file in files.tables())])
 
 
@@ -22,12 +22,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Freeze the tables of version 1 into its migration.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if it is out of date")
     is_check = parser.parse_args(arguments).check
-    if TARGET.exists() and TARGET.read_text(encoding="utf-8") == frozen():
+    if TARGET.exists() and TARGET.read_text(encoding="utf-8") == first_migration():
         return 0
     if is_check:
-        print("migrations/0001 differs from tables/; run: python tools/freeze.py", file=sys.stderr)
+        print(
+            "migrations/0001_create_queue.sql differs from tables/; run: python tools/freeze.py",
+            file=sys.stderr,
+        )
         return 1
-    TARGET.write_text(frozen(), encoding="utf-8")
+    TARGET.write_text(first_migration(), encoding="utf-8")
     return 0
 
 

@@ -1,6 +1,6 @@
-"""Write what follows from a channel's policy into SQL and the reference: `python tools/policy.py [--check]`.
+"""Generate parts of the SQL and the reference from a channel's policy: `python tools/policy.py [--check]`.
 
-The policy is stated in model/policy.py. Each target has blocks between two comment lines, the first with
+The policy is defined in model/policy.py. Each target has blocks between two comment lines, the first with
 `policy <name>: written by tools/policy.py`, the second with `end of policy <name>`; only these are written.
 """
 
@@ -21,23 +21,23 @@ Blocks = Mapping[str, Callable[[], str]]
 
 
 def columns() -> str:
-    """The columns of the table, with their checks."""
+    """Return the columns of the table, with their check constraints."""
     return ",\n".join(_column(field) for field in FIELDS)
 
 
 def _column(field: PolicyField) -> str:
-    words = [field.name, field.sql_type]
+    parts = [field.name, field.sql_type]
     if field.default is not None:
-        words.append(f"not null default {_literal(field.default)}")
+        parts.append(f"not null default {_literal(field.default)}")
     if not field.is_flag:
         is_bounded = field.high < LARGEST[field.sql_type]
         span = f"between {field.low} and {field.high}" if is_bounded else f">= {field.low}"
-        words.append(f"check ({field.name} {span})")
-    return " ".join(words)
+        parts.append(f"check ({field.name} {span})")
+    return " ".join(parts)
 
 
 def ranges() -> str:
-    """The variable by which channel_set judges what it is given."""
+    """Return the variable with the ranges that channel_set allows."""
     spans = (
         f'"{field.name}": ' + ("[false, true]" if field.is_flag else f"[{field.low}, {field.high}]")
         for field in FIELDS
@@ -45,30 +45,30 @@ def ranges() -> str:
     return "v_ranges constant jsonb := '{\n" + textwrap.indent(",\n".join(spans), "  ") + "\n}';"
 
 
-def selected() -> str:
-    """The columns as a view selects them."""
+def view_columns() -> str:
+    """Return the columns as a view selects them."""
     return textwrap.fill(", ".join(f"c.{field.name}" for field in FIELDS), 116)
 
 
 def defaults() -> str:
-    """The values of a channel that has no row yet, in the order of the columns."""
+    """Return the values of a channel that has no row yet, in the order of the columns."""
     return ", ".join(_literal(field.default) for field in FIELDS)
 
 
 def reference() -> str:
-    """The table of the reference page."""
-    rows = [f"| `{field.name}` | {_span(field)} | {_shown(field)} | {field.meaning} |" for field in FIELDS]
+    """Return the table of the reference page."""
+    rows = [f"| `{field.name}` | {_range(field)} | {_default(field)} | {field.meaning} |" for field in FIELDS]
     return "\n".join(["| name | range | default | means |", "|---|---|---|---|", *rows])
 
 
-def _span(field: PolicyField) -> str:
+def _range(field: PolicyField) -> str:
     if field.is_flag:
         return "true, false"
     is_bounded = field.high < LARGEST[field.sql_type]
     return f"{field.low:,} to {field.high:,}" if is_bounded else f"{field.low:,} or more"
 
 
-def _shown(field: PolicyField) -> str:
+def _default(field: PolicyField) -> str:
     return "none" if field.default is None else _literal(field.default)
 
 
@@ -79,20 +79,20 @@ def _literal(value: int | None) -> str:
 TARGETS: Mapping[Path, Blocks] = {
     SQL / "tables" / "channel.sql": {"columns": columns},
     SQL / "functions" / "channel_set.sql": {"ranges": ranges},
-    SQL / "views" / "channel_status.sql": {"columns": selected, "defaults": defaults},
+    SQL / "views" / "channel_status.sql": {"columns": view_columns, "defaults": defaults},
     ROOT / "docs" / "reference" / "settings.md": {"reference": reference},
 }
 
 
-def filled(text: str, blocks: Blocks) -> str:
-    """Return a file's text with its blocks as they should be; raise ValueError if one is not there once."""
+def fill_blocks(text: str, blocks: Blocks) -> str:
+    """Return a file's text with its blocks filled in; raise ValueError unless each occurs exactly once."""
     for name, write in blocks.items():
         block = re.compile(
             rf"^( *)(\S+ policy {name}: written by .*\n)(?:.*\n)*?( *\S+ end of policy {name}\b)",
             re.MULTILINE,
         )
         if len(block.findall(text)) != 1:
-            raise ValueError(f"there must be one block 'policy {name}'")
+            raise ValueError(f"the file must contain exactly one block 'policy {name}'")
         indent, begin, end = block.findall(text)[0]
         body = textwrap.indent(write() + "\n", indent)
         text = block.sub(lambda _, whole=indent + begin + body + end: whole, text)  # type: ignore[misc]
@@ -100,13 +100,13 @@ def filled(text: str, blocks: Blocks) -> str:
 
 
 def main(arguments: list[str] | None = None, targets: Mapping[Path, Blocks] = TARGETS) -> int:
-    parser = argparse.ArgumentParser(description="Write what follows from a channel's policy.")
+    parser = argparse.ArgumentParser(description="Generate SQL and reference from a channel's policy.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
     is_check = parser.parse_args(arguments).check
     is_current = True
     for path, blocks in targets.items():
         present = path.read_text(encoding="utf-8")
-        expected = filled(present, blocks)
+        expected = fill_blocks(present, blocks)
         if present == expected:
             continue
         is_current = False

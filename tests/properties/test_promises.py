@@ -315,7 +315,9 @@ class QueueMachine(RuleBasedStateMachine):
         assert check(session) == []
         messages = self.model.messages.values()
         assert ids(session, "select id from message") == {one.id for one in messages if one.state != DEAD}
-        assert ids(session, "select message_id from dead") == {one.id for one in messages if one.state == DEAD}
+        assert ids(session, "select message_id from dead") == {
+            one.id for one in messages if one.state == DEAD
+        }
         if not self.open:
             assert ids(session, "select message_id from lease") == {
                 *self.model.leases,

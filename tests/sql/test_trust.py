@@ -78,7 +78,7 @@ def test_a_schema_where_others_may_create_is_refused(
     with pytest.raises(SchemaUnsafe, match=r"REVOKE CREATE ON SCHEMA .* FROM ") as raised:
         operation(queue.connection, name)  # type: ignore[operator]
     # The statement in the error message fixes the problem.
-    queue.run(str(raised.value).partition(": ")[2].partition(", then")[0])
+    queue.run(str(raised.value).partition(": run ")[2].partition(", then")[0])
     assert operation(queue.connection, name).state is SchemaState.CURRENT  # type: ignore[operator]
 
 
