@@ -47,7 +47,7 @@ declare
   v_window integer := 256 + 2 * c_limit;
   v_is_busy boolean := false;
   v_has_inserted boolean := false;
-  v_may_insert boolean := true;   -- turns of new channels, in one round of a call, because that takes locks
+  v_may_insert boolean := true;      -- turns of new channels are inserted in one round only, because that takes locks
   v_scan record;                     -- what dequeue_start_full_scan returns
   v_woken record;                    -- what turn_lock_woken returns
   v_end_wake_id bigint;

@@ -1,8 +1,8 @@
 -- message_settle_one: message_settle for a single turn. This is the common case and takes half the time without arrays and
 -- shares. Both paths call the same functions for the scheduling rules.
 -- A turn is plain if no rule has anything to decide: its channel has no cap, rate limit or weight and is not paused, the
--- turn has no late range, and its wakes announce nothing but messages past the mark. A plain turn gets its next messages
--- and is due again when the message after them is. Most turns are plain, and take a sixth less CPU this way.
+-- turn has no late range, and its wakes announce only messages above the mark. A plain turn gets its next messages
+-- and is due again when the message after them is. Most turns are plain, and take a sixth less CPU time this way.
 -- Reads:  turn, wake, channel, lease, message.
 -- Locks:  nothing more.
 -- Writes: turn, wake (delete); channel on first use.
@@ -32,7 +32,7 @@ begin
   if not found then
     return null;
   end if;
-  -- Often there are none, and adding them up takes longer than looking.
+  -- Usually there are no wakes, and this check is cheaper than adding them up.
   if exists (
     select from wake w where w.channel_id = v_turn.channel_id and w.id >= least(v_turn.wake_id - 64, p_wake_id)
     order by w.id limit 1
