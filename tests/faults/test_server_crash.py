@@ -26,11 +26,13 @@ def test_no_committed_message_is_lost_when_the_server_is_killed(
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         schema.install(connection)
         connection.execute("""select lonnymq.channel_set('channel 1', '{"max_concurrency": 2}')""")
-    made: list[str] = []
+    created: list[str] = []
     worked: list[str] = []
     for crash in range(2):
-        logs = [str(tmp_path / f"{crash} {name}") for name in ("made 0", "made 1", "worked 0", "worked 1")]
-        made, worked = made + logs[:2], worked + logs[2:]
+        logs = [
+            str(tmp_path / f"{crash} {name}") for name in ("created 0", "created 1", "worked 0", "worked 1")
+        ]
+        created, worked = created + logs[:2], worked + logs[2:]
         load_and_kill(server, logs)
         server.start()
         with session(server.dsn) as connection:
@@ -42,7 +44,7 @@ def test_no_committed_message_is_lost_when_the_server_is_killed(
         assert check(connection) == []
     lines = read_logs(*worked)
     done, begun = {one for one in lines if one > 0}, {-one for one in lines if one < 0}
-    created = set(read_logs(*made))
+    created = set(read_logs(*created))
     assert len(created) > 100
     assert len(drained) == len(set(drained))
     assert not done & set(drained), "a confirmed completion was lost"

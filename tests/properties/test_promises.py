@@ -51,7 +51,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.model = Promises()
         # Rules draw an index into these lists, so that replies of the server do not influence the draws.
         self.seen: list[Leased] = []
-        self.made: list[int] = []
+        self.created_ids: list[int] = []
         self.sessions[0].execute(f"truncate {TABLES}")
 
     def teardown(self) -> None:
@@ -68,13 +68,13 @@ class QueueMachine(RuleBasedStateMachine):
     def begin_with_messages(
         self, caps: tuple[int | None, ...], interval_ms: int | None, counts: tuple[int, ...]
     ) -> None:
-        made: list[Message] = []
+        created: list[Message] = []
         for channel, cap, count in zip("abc", caps, counts, strict=True):
             self.set_policy(channel, cap, interval_ms if channel == "c" else None)
             if count:
-                made += self.insert(self.sessions[0], channel, count, "now")
-        self.model.create(made)
-        self.made += [one.id for one in made]
+                created += self.insert(self.sessions[0], channel, count, "now")
+        self.model.create(created)
+        self.created_ids += [one.id for one in created]
 
     # Create messages.
 
@@ -85,17 +85,17 @@ class QueueMachine(RuleBasedStateMachine):
         max_attempts=st.sampled_from([None, None, 1, 2, 4]),
     )
     def create(self, channel: str, count: int, when: str, max_attempts: int | None) -> None:
-        made = self.insert(self.sessions[0], channel, count, when, max_attempts)
-        self.model.create(made)
-        self.made += [one.id for one in made]
+        created = self.insert(self.sessions[0], channel, count, when, max_attempts)
+        self.model.create(created)
+        self.created_ids += [one.id for one in created]
 
     @rule(channel=CHANNELS, count=COUNTS, when=st.sampled_from(["now", "urgent"]))
     def create_and_leave_open(self, channel: str, count: int, when: str) -> None:
         if not self.idle:
             return
         session = self.begin()
-        made = self.insert(session, channel, count, when)
-        self.leave_open(session, lambda: self.model.create(made))
+        created = self.insert(session, channel, count, when)
+        self.leave_open(session, lambda: self.model.create(created))
 
     @rule(channel=CHANNELS, key=st.sampled_from(["k", "l"]))
     def create_with_key(self, channel: str, key: str) -> None:
@@ -217,8 +217,8 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(pick=PICKS)
     def cancel(self, pick: int) -> None:
-        if self.made:
-            self.cancel_one(self.made[pick % len(self.made)])
+        if self.created_ids:
+            self.cancel_one(self.created_ids[pick % len(self.created_ids)])
 
     def cancel_one(self, id_: int) -> None:
         outcome = value(self.sessions[1], "select outcome from message_cancel(array[%s::bigint])", id_)

@@ -66,7 +66,7 @@ def test_one_call_acknowledges_messages_of_many_channels(queue: Session, name: s
 
 
 def test_create_many_keeps_the_order_and_the_options_of_each_message(queue: Session) -> None:
-    made = queue.create_many(
+    created = queue.create_many(
         ["a", "b", "a", "a"],
         [b"1", b"2", b"3", b""],
         dequeue_ats=[None, 5, None, -1],
@@ -74,8 +74,8 @@ def test_create_many_keeps_the_order_and_the_options_of_each_message(queue: Sess
         keys=["k", "k", None, None],
         max_attempts=[1, 2, None, 3],
     )
-    assert [outcome for outcome, _ in made] == ["created"] * 4
-    ids = [message for _, message in made]
+    assert [outcome for outcome, _ in created] == ["created"] * 4
+    ids = [message for _, message in created]
     assert ids == sorted(ids, key=lambda one: one or 0)
     found = queue.rows(
         "select id, content, key, max_attempts, case when dequeue_at < 100 then dequeue_at end,"

@@ -226,19 +226,19 @@ def test_messages_created_meanwhile_are_not_counted_as_duplicates(session: Open)
     part = stage(queue, "p", [{"key": "k"}, {"key": "n"}])
     with queue.connection.transaction():
         now = queue.ask("select floor(extract(epoch from now()) * 1000)::bigint")
-        made = other.create("a")
+        created = other.create("a")
         # As if it had started in that millisecond and got its id during the publication.
-        other.run("update message set id = %s, created_at = %s where id = %s", made + 50, now, made)
+        other.run("update message set id = %s, created_at = %s where id = %s", created + 50, now, created)
         assert publish(queue, "p", {part: 2}) == ("published", 1, 1)
     assert len(queue.drain()) == 3
 
 
 def test_a_create_and_a_bulk_load_may_both_be_the_first_in_a_channel(queue: Session) -> None:
-    made = queue.create("a")
+    created = queue.create("a")
     part = stage(queue, "p", [{}, {"channel": "b"}])
     publish(queue, "p", {part: 2})
     queue.create("b")
-    assert made in ids_of(queue.dequeue(10))
+    assert created in ids_of(queue.dequeue(10))
     queue.drain()
     assert queue.ask("select count(*) from turn") == 2
 

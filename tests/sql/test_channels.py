@@ -60,7 +60,7 @@ def test_channel_set_changes_only_given_fields_and_null_is_the_default(queue: Se
 
 
 def test_a_paused_channel_releases_nothing_until_it_is_resumed(queue: Session) -> None:
-    made = queue.fill("a", 4)
+    created = queue.fill("a", 4)
     taken = queue.take(1)
     assert queue.ask("select channel_pause('a')") == "set"
     queue.fill("b", 1)
@@ -69,7 +69,7 @@ def test_a_paused_channel_releases_nothing_until_it_is_resumed(queue: Session) -
     queue.create("a", dequeue_at=-1)
     assert queue.take(5) == []
     assert queue.ask("select channel_resume('a')") == "set"
-    assert sorted(ids_of(queue.take(5)))[:3] == made[1:]
+    assert sorted(ids_of(queue.take(5)))[:3] == created[1:]
 
 
 def test_a_channel_can_be_paused_before_it_is_used(queue: Session) -> None:
@@ -182,8 +182,8 @@ def test_a_deleted_channel_can_be_used_again(queue: Session) -> None:
     queue.fill("a", 5)
     queue.drain()
     delete(queue)
-    made = queue.fill("a", 3)
-    assert ids_of(queue.take(3)) == made
+    created = queue.fill("a", 3)
+    assert ids_of(queue.take(3)) == created
     assert policy(queue) == DEFAULTS
 
 
@@ -192,8 +192,8 @@ def test_a_recreated_channel_releases_messages_with_earlier_times(queue: Session
     queue.create("a", dequeue_at=1_000)
     queue.drain()
     delete(queue)
-    made = queue.create("a", dequeue_at=5)
-    assert ids_of(queue.take(1)) == [made]
+    created = queue.create("a", dequeue_at=5)
+    assert ids_of(queue.take(1)) == [created]
 
 
 def test_dead_letters_outlive_their_channel(queue: Session) -> None:
@@ -211,12 +211,12 @@ def test_a_message_created_during_a_delete_recreates_the_channel(session: Open, 
     if is_known:
         queue.create("a")
         queue.drain()
-    made = [producer.create("a"), *producer.fill("a", 2)]
+    created = [producer.create("a"), *producer.fill("a", 2)]
     assert delete(queue) == "deleted"
     assert queue.take(1) == []
     producer.connection.commit()
     drained = queue.drain()
-    assert [(one.channel, one.message_id) for one in drained] == [("a", one) for one in made]
+    assert [(one.channel, one.message_id) for one in drained] == [("a", one) for one in created]
 
 
 def test_a_message_created_before_the_delete_commits_is_not_lost(session: Open) -> None:
@@ -225,10 +225,10 @@ def test_a_message_created_before_the_delete_commits_is_not_lost(session: Open) 
     queue.create("a")
     queue.drain()
     assert delete(deleter) == "deleted"
-    made = queue.create("a")
+    created = queue.create("a")
     queue.dequeue_once()
     deleter.connection.commit()
-    assert ids_of(queue.take(1)) == [made]
+    assert ids_of(queue.take(1)) == [created]
 
 
 def test_deleting_a_channel_whose_turn_is_locked_is_busy(session: Open) -> None:
@@ -270,9 +270,9 @@ def test_two_channels_with_the_same_id_keep_their_own_names(queue: Session) -> N
     queue.create("a", b"of a")
     queue.drain()
     queue.run("update channel set name = 'b'")  # as if a and b had the same hash
-    made = queue.create("a", b"of a")
+    created = queue.create("a", b"of a")
     (leased,) = queue.take(1)
-    assert (leased.message_id, leased.channel, leased.content) == (made, "a", b"of a")
+    assert (leased.message_id, leased.channel, leased.content) == (created, "a", b"of a")
     with pytest.raises(psycopg.Error) as raised:
         queue.run("select channel_set('a', '{\"weight\": 2}')")
     assert raised.value.sqlstate == "LQ004"

@@ -69,8 +69,8 @@ def test_a_capped_channel_drains_completely(queue: Session) -> None:
 
 def test_a_cap_of_one_serialises_a_channel_in_order(queue: Session) -> None:
     queue.set("a", max_concurrency=1)
-    made = queue.fill("a", 10)
-    assert ids_of(queue.drain(limit=10)) == made
+    created = queue.fill("a", 10)
+    assert ids_of(queue.drain(limit=10)) == created
 
 
 def test_several_sessions_share_one_cap(session: Open) -> None:

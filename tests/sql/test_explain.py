@@ -17,9 +17,9 @@ def test_a_channel_that_was_never_used_is_unknown(queue: Session) -> None:
 
 
 def test_a_channel_that_no_worker_has_seen_yet_is_ready(queue: Session) -> None:
-    made = queue.create("a")
+    created = queue.create("a")
     assert queue.rows("select reason, waiting, leased, head_id from channel_explain('a')") == [
-        ("ready", 1, 0, made)
+        ("ready", 1, 0, created)
     ]
     assert queue.rows("select channel, waiting, reason from channel_status") == [("a", 1, "ready")]
 
@@ -66,11 +66,11 @@ def test_a_rate_limited_channel_is_throttled_until_its_next_release(queue: Sessi
 
 def test_a_channel_whose_next_message_is_not_due_is_scheduled(queue: Session) -> None:
     at = queue.epoch_ms() + 3_600_000
-    made = queue.create("a", dequeue_at=at)
+    created = queue.create("a", dequeue_at=at)
     queue.dequeue_once()
     found = queue.rows("select reason, head_id, head_dequeue_at, right(detail, 3) from channel_explain('a')")
     # In UTC, whatever the session's time zone.
-    assert found == [("scheduled", made, at, "+00")]
+    assert found == [("scheduled", created, at, "+00")]
 
 
 def test_a_channel_with_a_due_message_is_ready(queue: Session) -> None:
@@ -114,15 +114,15 @@ def test_channel_status_never_shows_a_negative_count(queue: Session) -> None:
 
 
 def test_channel_status_shows_the_next_message_and_the_last_release(queue: Session) -> None:
-    made = queue.fill("a", 2, dequeue_ats=[5, 3])
+    created = queue.fill("a", 2, dequeue_ats=[5, 3])
     queue.create("b", dequeue_at=1)
     leased = next(one for one in queue.take(2) if one.channel == "a")
-    assert leased.message_id == made[1]
+    assert leased.message_id == created[1]
     (found,) = queue.rows(
         "select head_id, head_dequeue_at, extract(epoch from last_release_at) * 1000, max_concurrency,"
         " weight from channel_status where channel = 'a'"
     )
-    assert (found[:2], found[3:]) == ((made[0], 5), (None, 1))
+    assert (found[:2], found[3:]) == ((created[0], 5), (None, 1))
     assert abs(found[2] - leased.leased_at // 1000) <= 1
 
 
@@ -176,24 +176,24 @@ def test_message_json_shows_state_and_error_of_a_retry(queue: Session) -> None:
 
 
 def test_lease_status_shows_who_holds_what_until_when(queue: Session) -> None:
-    made = queue.create("a")
+    created = queue.create("a")
     (leased,) = queue.dequeue(1, 5_000, "w1")
     found = queue.rows(
         "select message_id, channel, worker, attempt, extract(epoch from leased_at) * 1000,"
         " extract(epoch from unlock_at) * 1000, is_expired, is_cancelled from lease_status"
     )
     leased_ms = leased.leased_at // 1000
-    assert found == [(made, "a", "w1", 1, leased_ms, leased_ms + 5_000, False, False)]
+    assert found == [(created, "a", "w1", 1, leased_ms, leased_ms + 5_000, False, False)]
     queue.expire([leased])
-    queue.cancel(made)
+    queue.cancel(created)
     assert queue.rows("select is_expired, is_cancelled from lease_status") == [(True, True)]
 
 
 def test_the_view_dead_letter_shows_everything_but_the_content(queue: Session) -> None:
-    made = queue.create("a", b"secret", key="k")
+    created = queue.create("a", b"secret", key="k")
     queue.bury([queue.lease()], "broken")
     assert queue.rows("select message_id, channel, key, attempts, error, content_bytes from dead_letter") == [
-        (made, "a", "k", 1, "broken", 6)
+        (created, "a", "k", 1, "broken", 6)
     ]
     columns = {
         row[0]

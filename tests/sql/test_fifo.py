@@ -5,28 +5,28 @@ from tests.sql.session import Session, ids_of
 
 
 def test_messages_come_out_in_the_order_they_were_created(queue: Session) -> None:
-    made = [queue.create("a", b"%d" % n) for n in range(25)]
+    created = [queue.create("a", b"%d" % n) for n in range(25)]
     drained = queue.drain(limit=4)
-    assert ids_of(drained) == made
+    assert ids_of(drained) == created
     assert [one.content for one in drained] == [b"%d" % n for n in range(25)]
 
 
 def test_messages_of_one_transaction_keep_their_order(queue: Session) -> None:
     with queue.connection.transaction():
-        made = [queue.create("a") for _ in range(10)] + queue.fill("a", 10) + [queue.create("a")]
+        created = [queue.create("a") for _ in range(10)] + queue.fill("a", 10) + [queue.create("a")]
     assert len(set(queue.rows("select dequeue_at from message"))) == 1
-    assert ids_of(queue.drain(limit=3)) == made
+    assert ids_of(queue.drain(limit=3)) == created
 
 
 def test_equal_times_are_ordered_by_id(queue: Session) -> None:
-    made = queue.fill("a", 10, dequeue_ats=[7] * 10)
-    assert ids_of(queue.drain(limit=3)) == made
+    created = queue.fill("a", 10, dequeue_ats=[7] * 10)
+    assert ids_of(queue.drain(limit=3)) == created
 
 
 def test_a_batch_is_returned_in_order(queue: Session) -> None:
     ats = [5, 3, 9, 1, 7, 2, 8, 6, 4, 0]
-    made = queue.fill("a", 10, dequeue_ats=ats)
-    expected = [message for _, message in sorted(zip(ats, made, strict=True))]
+    created = queue.fill("a", 10, dequeue_ats=ats)
+    expected = [message for _, message in sorted(zip(ats, created, strict=True))]
     assert ids_of(queue.dequeue(10)) == expected
 
 

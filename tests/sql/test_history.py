@@ -30,7 +30,7 @@ def test_history_is_off_by_default(queue: Session) -> None:
 
 def test_metadata_mode_records_everything_but_the_content(queue: Session) -> None:
     set_history_mode(queue, "metadata")
-    made = queue.create("a", b"12345", dequeue_at=7)
+    created = queue.create("a", b"12345", dequeue_at=7)
     (leased,) = queue.dequeue(1, worker="w1")
     queue.defer([leased], error="no answer", state=b"s")
     (row,) = queue.rows(
@@ -38,7 +38,7 @@ def test_metadata_mode_records_everything_but_the_content(queue: Session) -> Non
         " content_bytes, content, state, ended_at >= leased_at, xid > 0 from history"
     )
     assert row == (
-        *(made, "a", "deferred", 1, leased.created_at, 7, leased.leased_at // 1_000, "w1", "no answer", 5),
+        *(created, "a", "deferred", 1, leased.created_at, 7, leased.leased_at // 1_000, "w1", "no answer", 5),
         *(None, None, True, True),
     )
 
@@ -56,23 +56,23 @@ def test_full_mode_records_content_and_state(queue: Session) -> None:
 
 def test_every_way_to_end_an_attempt_is_recorded_once(queue: Session) -> None:
     set_history_mode(queue, "metadata")
-    made = queue.fill("a", 6, max_attempts=[None, None, None, 1, 1, None])
+    created = queue.fill("a", 6, max_attempts=[None, None, None, 1, 1, None])
     taken = {one.message_id: one for one in queue.take(6)}
-    queue.complete([taken[made[0]]])
-    queue.defer([taken[made[1]]], delay_ms=60_000)
-    queue.bury([taken[made[2]]], "e")
-    queue.defer([taken[made[3]]], error="last")
-    queue.expire([taken[made[4]]])
-    queue.give_back([taken[made[5]]])
-    queue.cancel(made[5])
+    queue.complete([taken[created[0]]])
+    queue.defer([taken[created[1]]], delay_ms=60_000)
+    queue.bury([taken[created[2]]], "e")
+    queue.defer([taken[created[3]]], error="last")
+    queue.expire([taken[created[4]]])
+    queue.give_back([taken[created[5]]])
+    queue.cancel(created[5])
     queue.take(1)
     assert sorted(outcomes(queue)) == [
-        (made[0], "completed", 1),
-        (made[1], "deferred", 1),
-        (made[2], "buried", 1),
-        (made[3], "buried", 1),
-        (made[4], "expired", 1),
-        (made[5], "cancelled", 0),
+        (created[0], "completed", 1),
+        (created[1], "deferred", 1),
+        (created[2], "buried", 1),
+        (created[3], "buried", 1),
+        (created[4], "expired", 1),
+        (created[5], "cancelled", 0),
     ]
     assert "expired" in queue.ask("select error from history where outcome = 'expired'")
 

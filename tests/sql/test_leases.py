@@ -34,35 +34,35 @@ def all_rows(queue: Session) -> list[object]:
 
 def test_a_leased_message_is_invisible_until_its_lease_ends(session: Open) -> None:
     queue, other = session(), session()
-    made = queue.create("a")
+    created = queue.create("a")
     (leased,) = queue.dequeue(1, lease_ms=3_000, worker="w1")
     assert leased.unlock_at == leased.leased_at + 3_000_000
     assert other.dequeue_once()[0].outcome != "leased"
     other.wait_until_us(leased.unlock_at)
     (again,) = other.dequeue(1, worker="w2")
-    assert (again.message_id, again.attempt) == (made, 2)
+    assert (again.message_id, again.attempt) == (created, 2)
     assert again.leased_at >= leased.unlock_at
     assert again.token != leased.token
 
 
 def test_an_expired_message_returns_to_its_place(session: Open) -> None:
     queue, other = session(), session()
-    made = queue.fill("a", 6)
+    created = queue.fill("a", 6)
     taken = queue.take(4)
     queue.expire([taken[2], taken[1]])
-    assert ids_of(other.take(10)) == [made[1], made[2], made[4], made[5]]
+    assert ids_of(other.take(10)) == [created[1], created[2], created[4], created[5]]
 
 
 def test_all_of_many_expired_messages_return(queue: Session) -> None:
-    made = queue.create_many([f"c{n % 3}" for n in range(700)])
+    created = queue.create_many([f"c{n % 3}" for n in range(700)])
     taken = queue.take(700)
     assert len(taken) == 700
     queue.expire(taken)
-    assert sorted(ids_of(queue.take(700))) == sorted(message or 0 for _, message in made)
+    assert sorted(ids_of(queue.take(700))) == sorted(message or 0 for _, message in created)
 
 
 def test_slow_expiry_still_ends_all_leases_over_several_calls(queue: Session) -> None:
-    made = queue.create_many([f"c{n % 3}" for n in range(500)])
+    created = queue.create_many([f"c{n % 3}" for n in range(500)])
     taken = queue.take(500)
     queue.run(
         "create function slow_down() returns trigger language plpgsql as"
@@ -70,7 +70,7 @@ def test_slow_expiry_still_ends_all_leases_over_several_calls(queue: Session) ->
     )
     queue.run("create trigger slow_down before delete on lease for each row execute function slow_down()")
     queue.expire(taken)
-    assert sorted(ids_of(queue.take(500))) == sorted(message or 0 for _, message in made)
+    assert sorted(ids_of(queue.take(500))) == sorted(message or 0 for _, message in created)
 
 
 def test_a_dequeue_ends_expired_leases_without_a_background_job(queue: Session) -> None:
@@ -216,8 +216,8 @@ def test_one_call_may_complete_leases_of_several_workers(session: Open) -> None:
 
 def test_the_dequeue_of_a_crashed_session_is_rolled_back(session: Open) -> None:
     queue, crashed = session(), session(autocommit=False)
-    made = queue.create("a")
+    created = queue.create("a")
     crashed.dequeue()
     queue.run("select pg_terminate_backend(%s, 10000)", crashed.connection.info.backend_pid)
-    assert ids_of(queue.dequeue()) == [made]
+    assert ids_of(queue.dequeue()) == [created]
     crashed.connection.close()

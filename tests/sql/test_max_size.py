@@ -5,8 +5,8 @@ import pytest
 from tests.sql.session import Session
 
 
-def outcomes(made: list[tuple[str, int | None]]) -> list[str]:
-    return [outcome for outcome, _ in made]
+def outcomes(created: list[tuple[str, int | None]]) -> list[str]:
+    return [outcome for outcome, _ in created]
 
 
 @pytest.mark.parametrize("is_known", [False, True])
@@ -29,9 +29,9 @@ def test_other_channels_are_not_affected(queue: Session) -> None:
 def test_create_many_fills_a_channel_and_drops_the_rest(queue: Session) -> None:
     queue.set("a", max_size=5)
     queue.fill("a", 2)
-    made = queue.create_many(["a", "b", "a", "a", "b", "a", "a"])
-    assert outcomes(made) == ["created", "created", "created", "created", "created", "dropped", "dropped"]
-    assert [message is None for _, message in made] == [False] * 5 + [True] * 2
+    created = queue.create_many(["a", "b", "a", "a", "b", "a", "a"])
+    assert outcomes(created) == ["created", "created", "created", "created", "created", "dropped", "dropped"]
+    assert [message is None for _, message in created] == [False] * 5 + [True] * 2
     assert len(queue.drain()) == 7
 
 
@@ -47,9 +47,9 @@ def test_completed_and_buried_messages_make_room(queue: Session) -> None:
 
 def test_a_duplicate_in_a_full_channel_is_reported_as_duplicate(queue: Session) -> None:
     queue.set("a", max_size=1)
-    made = queue.create("a", key="k")
-    assert queue.try_create("a", key="k") == ("duplicate", made)
-    assert queue.create_many(["a", "a"], keys=["k", "j"]) == [("duplicate", made), ("dropped", None)]
+    created = queue.create("a", key="k")
+    assert queue.try_create("a", key="k") == ("duplicate", created)
+    assert queue.create_many(["a", "a"], keys=["k", "j"]) == [("duplicate", created), ("dropped", None)]
 
 
 def test_a_lowered_max_size_drops_no_waiting_messages(queue: Session) -> None:
@@ -66,8 +66,8 @@ def test_a_lowered_max_size_drops_no_waiting_messages(queue: Session) -> None:
 
 def test_a_cancelled_message_makes_room(queue: Session) -> None:
     queue.set("a", max_size=1)
-    made = queue.create("a")
-    queue.cancel(made)
+    created = queue.create("a")
+    queue.cancel(created)
     assert queue.try_create("a")[0] == "created"
 
 

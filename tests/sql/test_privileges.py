@@ -208,9 +208,9 @@ def test_a_producer_can_stage_but_not_read_the_stage(login: Login) -> None:
 
 def test_a_worker_completes_the_message_of_a_producer(login: Login) -> None:
     producer, worker = login("producer"), login("worker")
-    made = producer.create("a", b"hello")
+    created = producer.create("a", b"hello")
     (leased,) = worker.dequeue()
-    assert (leased.message_id, leased.content) == (made, b"hello")
+    assert (leased.message_id, leased.content) == (created, b"hello")
     assert worker.complete([leased]) == ["completed"]
 
 
@@ -319,9 +319,9 @@ def test_temporary_tables_with_the_same_names_are_not_used(login: Login, queue: 
     operator = login("operator", search_path="pg_temp,lonnymq")
     for table in ("message", "wake", "turn", "lease", "channel", "setting", "sleeper", "dead", "cron"):
         operator.run(f"create temp table {table} (like lonnymq.dead_letter)")
-    made = queue.create("a", b"real")
+    created = queue.create("a", b"real")
     (leased,) = operator.dequeue()
-    assert (leased.message_id, leased.content) == (made, b"real")
+    assert (leased.message_id, leased.content) == (created, b"real")
     assert operator.complete([leased]) == ["completed"]
     assert operator.ask("select outcome from lonnymq.message_create('b', 'x')") == "created"
     assert queue.ask("select count(*) from message") == 1

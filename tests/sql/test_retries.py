@@ -6,13 +6,13 @@ from tests.sql.session import Session, ids_of
 
 
 def test_a_deferred_message_returns_with_its_state(queue: Session) -> None:
-    made = queue.create("a", b"work")
+    created = queue.create("a", b"work")
     first = queue.lease()
     assert (first.attempt, first.state) == (1, None)
     assert queue.defer([first], state=b"\x00page 2") == ["deferred"]
     second = queue.lease()
     assert (second.message_id, second.attempt, second.state, second.content) == (
-        made,
+        created,
         2,
         b"\x00page 2",
         b"work",
@@ -39,7 +39,7 @@ def test_a_deferred_message_waits_for_its_delay(queue: Session) -> None:
 
 
 def test_each_message_of_a_batch_has_its_own_delay_state_and_error(queue: Session) -> None:
-    made = queue.fill("a", 3)
+    created = queue.fill("a", 3)
     taken = queue.take(3)
     rows = queue.rows(
         "select outcome from message_defer(%s, %s, %s, %s, %s)",
@@ -52,14 +52,14 @@ def test_each_message_of_a_batch_has_its_own_delay_state_and_error(queue: Sessio
     assert rows == [("deferred",)] * 3
     found = queue.rows("select id, state, error, dequeue_at > created_at + 30000 from message order by id")
     assert found == [
-        (made[0], b"s1", None, True),
-        (made[1], None, "e2", False),
-        (made[2], b"s3", "e3", False),
+        (created[0], b"s1", None, True),
+        (created[1], None, "e2", False),
+        (created[2], b"s3", "e3", False),
     ]
 
 
 def test_a_message_is_buried_after_its_max_attempts(queue: Session) -> None:
-    made = queue.create("a", b"x", max_attempts=3)
+    created = queue.create("a", b"x", max_attempts=3)
     outcomes = []
     for n in range(3):
         leased = queue.lease()
@@ -68,7 +68,7 @@ def test_a_message_is_buried_after_its_max_attempts(queue: Session) -> None:
     assert outcomes == ["deferred", "deferred", "buried"]
     assert queue.dequeue() == []
     assert queue.rows("select message_id, channel, attempts, error, content, state from dead_list()") == [
-        (made, "a", 3, "failure 3", b"x", b"s")
+        (created, "a", 3, "failure 3", b"x", b"s")
     ]
 
 
@@ -104,25 +104,25 @@ def test_a_lowered_max_attempts_buries_at_the_next_failure(queue: Session) -> No
 
 
 def test_an_expired_lease_spends_an_attempt_and_the_last_one_buries(queue: Session) -> None:
-    made = queue.create("a", max_attempts=2)
+    created = queue.create("a", max_attempts=2)
     for _ in range(2):
         (leased,) = queue.dequeue(1, worker="w7")
         queue.expire([leased])
     assert queue.dequeue() == []
     (dead,) = queue.rows("select message_id, attempts, error from dead_list()")
-    assert dead[:2] == (made, 2)
+    assert dead[:2] == (created, 2)
     assert "attempt 2 expired" in dead[2]
     assert "w7" in dead[2]
 
 
 def test_give_back_spends_no_attempt_and_keeps_the_messages_place(queue: Session) -> None:
-    made = queue.fill("a", 3, max_attempts=[1, 1, 1])
+    created = queue.fill("a", 3, max_attempts=[1, 1, 1])
     for _ in range(3):
         taken = queue.take(2)
-        assert ids_of(taken) == made[:2]
+        assert ids_of(taken) == created[:2]
         assert [one.attempt for one in taken] == [1, 1]
         assert queue.give_back(taken) == ["given_back"] * 2
-    assert ids_of(queue.take(3)) == made
+    assert ids_of(queue.take(3)) == created
 
 
 def test_a_failure_without_an_error_keeps_the_last_error(queue: Session) -> None:
@@ -133,16 +133,19 @@ def test_a_failure_without_an_error_keeps_the_last_error(queue: Session) -> None
 
 
 def test_a_batch_defers_some_and_buries_others(queue: Session) -> None:
-    made = queue.fill("a", 4, max_attempts=[1, 2, None, 1])
+    created = queue.fill("a", 4, max_attempts=[1, 2, None, 1])
     taken = queue.take(4)
     assert queue.defer(taken, error="x") == ["buried", "deferred", "deferred", "buried"]
-    assert sorted(row[0] for row in queue.rows("select message_id from dead_list()")) == [made[0], made[3]]
-    assert sorted(ids_of(queue.take(4))) == made[1:3]
+    assert sorted(row[0] for row in queue.rows("select message_id from dead_list()")) == [
+        created[0],
+        created[3],
+    ]
+    assert sorted(ids_of(queue.take(4))) == created[1:3]
 
 
 def test_a_deferred_message_goes_behind_waiting_messages(queue: Session) -> None:
-    made = queue.fill("a", 3)
+    created = queue.fill("a", 3)
     first = queue.lease()
     queue.run("select pg_sleep(0.002)")
     queue.defer([first])
-    assert ids_of(queue.take(3)) == [made[1], made[2], made[0]]
+    assert ids_of(queue.take(3)) == [created[1], created[2], created[0]]

@@ -20,10 +20,10 @@ def wait_ms_after_full_scan(queue: Session) -> int:
 
 
 def test_a_scheduled_message_is_released_when_due_and_not_earlier(queue: Session) -> None:
-    made = queue.create("a", delay_ms=150)
+    created = queue.create("a", delay_ms=150)
     at = queue.ask("select dequeue_at from message")
     (reply,) = queue.dequeue()
-    assert reply.message_id == made
+    assert reply.message_id == created
     assert at * 1_000 <= reply.leased_at < (at + 10_000) * 1_000
 
 
@@ -56,14 +56,14 @@ def test_the_wait_is_right_for_another_session(session: Open) -> None:
 
 def test_the_message_is_due_exactly_after_the_wait(queue: Session) -> None:
     """The wait is neither so short that another one follows needlessly, nor too long."""
-    made = queue.create("a", delay_ms=1_200)
+    created = queue.create("a", delay_ms=1_200)
     queue.dequeue_once()
     (reply,) = queue.dequeue_once()
     while reply.outcome == "empty":
         assert reply.wait_ms is not None
         queue.run("select pg_sleep(%s)", reply.wait_ms / 1_000)
         (reply,) = queue.dequeue_once()
-    assert reply.message_id == made
+    assert reply.message_id == created
     assert reply.leased_at < reply.dequeue_at * 1_000 + 10_000_000
 
 
@@ -82,8 +82,8 @@ def test_an_earlier_message_moves_a_scheduled_channel_forward(queue: Session) ->
 
 def test_past_zero_and_negative_times_are_released_first(queue: Session) -> None:
     ats = [None, 0, -1, 1, -9_000_000_000_000_000, 1_000_000_000_000, -500]
-    made = {queue.create("a", dequeue_at=at): at for at in ats}
-    order = [made[one] for one in ids_of(queue.take(10))]
+    created = {queue.create("a", dequeue_at=at): at for at in ats}
+    order = [created[one] for one in ids_of(queue.take(10))]
     assert order == [-9_000_000_000_000_000, -500, -1, 0, 1, 1_000_000_000_000, None]
 
 

@@ -94,9 +94,9 @@ def test_the_callers_settings_do_not_affect_the_queue(connect: Connect) -> None:
     )
     queue = Session(connection)
     queue.run('select queue_set(\'{"history": "full"}\')')
-    made = queue.fill("a", 20, dequeue_ats=list(range(20)))
+    created = queue.fill("a", 20, dequeue_ats=list(range(20)))
     drained = queue.drain(limit=3)
-    assert [one.message_id for one in drained] == made
+    assert [one.message_id for one in drained] == created
     assert queue.ask("select count(*) from history") == 20
 
 

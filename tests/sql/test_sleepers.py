@@ -98,7 +98,7 @@ def test_a_message_that_is_deferred_or_given_back_notifies(
     assert listener.count() == 1
 
 
-@pytest.mark.parametrize("is_cancelled", [False, True], ids=["comes back", "only makes room"])
+@pytest.mark.parametrize("is_cancelled", [False, True], ids=["message returns", "only frees the cap"])
 def test_a_dequeue_that_ends_expired_leases_notifies(
     session: Open, queue: Session, listener: Listener, is_cancelled: bool
 ) -> None:

@@ -34,13 +34,13 @@ def lose_with_others(queue: Session, times: int) -> None:
 def test_a_lease_lost_with_others_spends_no_attempt_but_is_suspect(
     queue: Session, channels: list[str]
 ) -> None:
-    made = [queue.create(channel, max_attempts=2) for channel in channels for _ in range(3)]
+    created = [queue.create(channel, max_attempts=2) for channel in channels for _ in range(3)]
     for suspicion in (0, 1, 2, 2, 2):
         leased = queue.dequeue(10, is_shared=True)
-        assert sorted(ids_of(leased)) == made
+        assert sorted(ids_of(leased)) == created
         assert {(one.attempt, one.suspicion) for one in leased} == {(1, suspicion)}
         lose(queue, leased)
-    assert {attempts_and_suspicion(queue, one) for one in made} == {(0, 2)}
+    assert {attempts_and_suspicion(queue, one) for one in created} == {(0, 2)}
     assert queue.ask("select count(*) from dead") == 0
 
 
@@ -48,8 +48,8 @@ def test_a_harmful_message_is_buried_and_the_others_are_not(queue: Session) -> N
     """Acts as a worker: at suspicion 2 it gives the other messages back and runs this one alone."""
     queue.run("""select queue_set('{"history": "metadata"}')""")
     queue.set("a", max_attempts=5)
-    made = queue.fill("a", 10)
-    poison = made[4]
+    created = queue.fill("a", 10)
+    poison = created[4]
     for _ in range(40):
         if not (leased := queue.dequeue(10, is_shared=True)):
             break
@@ -71,7 +71,7 @@ def test_a_harmful_message_is_buried_and_the_others_are_not(queue: Session) -> N
 
 
 def test_a_message_lost_alone_spends_its_earlier_losses_too(queue: Session) -> None:
-    made = queue.create("a", max_attempts=10)
+    created = queue.create("a", max_attempts=10)
     expected = {0: (1, 0), 1: (2, 3), 2: (3, 3)}
     for times, after in expected.items():
         queue.run("update message set attempts = 0, suspicion = 0")
@@ -79,22 +79,22 @@ def test_a_message_lost_alone_spends_its_earlier_losses_too(queue: Session) -> N
         leased = queue.dequeue(1, is_shared=True)
         assert queue.heartbeat(leased, is_alone=True) == ["extended"]
         lose(queue, leased)
-        assert attempts_and_suspicion(queue, made) == after
+        assert attempts_and_suspicion(queue, created) == after
     # From now on a loss alone spends one attempt, and a loss with others still none.
     lose_with_others(queue, 2)
-    assert attempts_and_suspicion(queue, made) == (3, 3)
+    assert attempts_and_suspicion(queue, created) == (3, 3)
     lose(queue, queue.dequeue())
-    assert attempts_and_suspicion(queue, made) == (4, 3)
+    assert attempts_and_suspicion(queue, created) == (4, 3)
 
 
 @pytest.mark.parametrize(("max_attempts", "is_buried"), [(2, True), (3, True), (4, False), (None, False)])
 def test_a_message_lost_alone_is_buried_if_its_losses_reach_the_limit(
     queue: Session, max_attempts: int | None, is_buried: bool
 ) -> None:
-    made = queue.create("a", max_attempts=max_attempts)
+    created = queue.create("a", max_attempts=max_attempts)
     lose_with_others(queue, 2)
     lose(queue, queue.dequeue())
-    assert attempts_and_suspicion(queue, made) == (None if is_buried else (3, 3))
+    assert attempts_and_suspicion(queue, created) == (None if is_buried else (3, 3))
     found = queue.rows("select attempts, error from dead_list()")
     assert [row[0] for row in found] == ([3] if is_buried else [])
     error = found[0][1] if is_buried else queue.ask("select error from message")
@@ -109,51 +109,51 @@ def test_with_max_attempts_1_any_lost_lease_buries(
 ) -> None:
     if is_channels:
         queue.set("a", max_attempts=1)
-    made = queue.create("a", max_attempts=None if is_channels else 1)
+    created = queue.create("a", max_attempts=None if is_channels else 1)
     lose(queue, queue.dequeue(is_shared=is_shared))
     ((id_, attempts, error),) = queue.rows("select message_id, attempts, error from dead_list()")
-    assert (id_, attempts) == (made, 1)
+    assert (id_, attempts) == (created, 1)
     assert SPENT in error
 
 
 def test_a_lease_that_is_not_shared_spends_an_attempt_when_lost(queue: Session) -> None:
-    made = queue.create("a", max_attempts=3)
+    created = queue.create("a", max_attempts=3)
     for after in ((1, 0), (2, 0), None):
         lose(queue, queue.dequeue())
-        assert attempts_and_suspicion(queue, made) == after
+        assert attempts_and_suspicion(queue, created) == after
 
 
 def test_a_lease_lost_with_others_never_buries(queue: Session) -> None:
-    made = queue.create("a")
+    created = queue.create("a")
     for _ in range(3):
         queue.defer([queue.lease()])
     leased = queue.dequeue(is_shared=True)
     queue.set("a", max_attempts=2)
     lose(queue, leased)
-    assert attempts_and_suspicion(queue, made) == (3, 1)
+    assert attempts_and_suspicion(queue, created) == (3, 1)
 
 
 @pytest.mark.parametrize("suspicion", [1, 2, 3])
 def test_a_defer_resets_suspicion_and_a_give_back_keeps_it(queue: Session, suspicion: int) -> None:
-    made = queue.create("a")
+    created = queue.create("a")
     lose_with_others(queue, min(suspicion, 2))
     if suspicion == 3:
         lose(queue, queue.dequeue())
     leased = queue.dequeue(is_shared=True)
     assert leased[0].suspicion == suspicion
     queue.give_back(leased)
-    attempts, kept = attempts_and_suspicion(queue, made) or (0, 0)
+    attempts, kept = attempts_and_suspicion(queue, created) or (0, 0)
     assert kept == suspicion
     queue.defer(queue.dequeue(is_shared=True))
-    assert attempts_and_suspicion(queue, made) == (attempts + 1, 0)
+    assert attempts_and_suspicion(queue, created) == (attempts + 1, 0)
 
 
 def test_a_redriven_message_has_no_suspicion(queue: Session) -> None:
-    made = queue.create("a", max_attempts=3)
+    created = queue.create("a", max_attempts=3)
     lose_with_others(queue, 2)
     lose(queue, queue.dequeue())
-    assert queue.ask("select outcome from dead_redrive(%s)", [made]) == "redriven"
-    assert attempts_and_suspicion(queue, made) == (0, 0)
+    assert queue.ask("select outcome from dead_redrive(%s)", [created]) == "redriven"
+    assert attempts_and_suspicion(queue, created) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -191,23 +191,23 @@ def test_history_records_whether_a_lost_lease_spent_an_attempt(queue: Session) -
 
 
 def test_a_lost_claim_buries_none_of_its_messages(queue: Session) -> None:
-    made = queue.fill("a", 3, max_attempts=[2, 2, 2])
+    created = queue.fill("a", 3, max_attempts=[2, 2, 2])
     for n in range(4):
         assert queue.ask("select messages from claim_take(null, 'job', false, 10, 60000)") == 3, n
         queue.run("update lease set unlock_at = 0")
     queue.set("a", is_paused=True)
     assert queue.dequeue() == []
-    assert {attempts_and_suspicion(queue, one) for one in made} == {(0, 2)}
+    assert {attempts_and_suspicion(queue, one) for one in created} == {(0, 2)}
 
 
 def test_every_view_of_a_message_shows_its_suspicion(queue: Session) -> None:
-    made = queue.create("a")
+    created = queue.create("a")
     lose_with_others(queue, 1)
     shown = (
         "select suspicion from message_status",
         "select (message ->> 'suspicion')::integer from message_json",
         "select suspicion from message_peek('a')",
-        f"select suspicion from message_show(array[{made}])",
+        f"select suspicion from message_show(array[{created}])",
     )
     assert [queue.ask(one) for one in shown] == [1, 1, 1, 1]
 
@@ -220,10 +220,10 @@ def test_a_lease_is_not_shared_if_p_is_shared_is_null(queue: Session) -> None:
 
 def test_each_of_many_lost_leases_is_judged_by_its_own_flag(session: Open) -> None:
     queue = session()
-    made = queue.fill("a", 250, max_attempts=[1 + n % 3 for n in range(250)])
+    created = queue.fill("a", 250, max_attempts=[1 + n % 3 for n in range(250)])
     leased = queue.dequeue(125, is_shared=True) + queue.dequeue(125, is_shared=False)
     lose(queue, leased)
     lose(queue, leased)
-    for n, id_ in enumerate(made):
+    for n, id_ in enumerate(created):
         expected = None if n % 3 == 0 else (0, 1) if n < 125 else (1, 0)
         assert attempts_and_suspicion(queue, id_) == expected, n

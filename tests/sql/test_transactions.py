@@ -8,10 +8,10 @@ from tests.sql.session import Session, ids_of
 
 def test_a_message_is_visible_if_and_only_if_its_transaction_commits(session: Open) -> None:
     producer, worker = session(autocommit=False), session()
-    made = producer.create("a")
+    created = producer.create("a")
     assert worker.dequeue() == []
     producer.connection.commit()
-    assert ids_of(worker.dequeue()) == [made]
+    assert ids_of(worker.dequeue()) == [created]
 
 
 @pytest.mark.parametrize("is_known", [False, True])
@@ -47,9 +47,9 @@ def test_a_failed_call_reverts_only_itself(queue: Session) -> None:
 
 def test_a_worker_sees_its_own_uncommitted_messages(queue: Session) -> None:
     with queue.connection.transaction():
-        made = queue.create("a")
+        created = queue.create("a")
         (leased,) = queue.dequeue()
-        assert leased.message_id == made
+        assert leased.message_id == created
         assert queue.complete([leased]) == ["completed"]
     assert queue.dequeue() == []
 
@@ -66,10 +66,10 @@ def test_a_completion_joins_the_callers_transaction(queue: Session) -> None:
 
 def test_a_dequeue_that_is_rolled_back_changes_nothing(session: Open) -> None:
     queue, other = session(), session()
-    made = queue.fill("a", 5)
+    created = queue.fill("a", 5)
     with queue.connection.transaction(force_rollback=True):
-        assert ids_of(queue.dequeue(3)) == made[:3]
-    assert ids_of(other.take(5)) == made
+        assert ids_of(queue.dequeue(3)) == created[:3]
+    assert ids_of(other.take(5)) == created
     assert other.ask("select count(*) from lease") == 5
 
 
@@ -153,11 +153,11 @@ def test_two_open_transactions_create_one_new_channel(session: Open) -> None:
     """Rule 8: a channel id is derived from the name."""
     first, second, worker = session(autocommit=False), session(autocommit=False), session()
     second.run("set lock_timeout = '50ms'")
-    made = [first.create("new"), second.create("new")]
+    created = [first.create("new"), second.create("new")]
     second.connection.commit()
-    assert ids_of(worker.take(5)) == made[1:]
+    assert ids_of(worker.take(5)) == created[1:]
     first.connection.commit()
-    assert ids_of(worker.take(5)) == made[:1]
+    assert ids_of(worker.take(5)) == created[:1]
     assert worker.ask("select count(*) from channel") == worker.ask("select count(*) from turn") == 1
 
 
