@@ -26,13 +26,14 @@ def test_no_committed_message_is_lost_when_the_server_is_killed(
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         schema.install(connection)
         connection.execute("""select lonnymq.channel_set('channel 1', '{"max_concurrency": 2}')""")
-    created: list[str] = []
-    worked: list[str] = []
+    producer_logs: list[str] = []
+    worker_logs: list[str] = []
     for crash in range(2):
         logs = [
             str(tmp_path / f"{crash} {name}") for name in ("created 0", "created 1", "worked 0", "worked 1")
         ]
-        created, worked = created + logs[:2], worked + logs[2:]
+        producer_logs += logs[:2]
+        worker_logs += logs[2:]
         load_and_kill(server, logs)
         server.start()
         with session(server.dsn) as connection:
@@ -42,14 +43,14 @@ def test_no_committed_message_is_lost_when_the_server_is_killed(
         drained = [one.id for one in drain(connection)]
         assert value(connection, "select count(*) from message") == 0
         assert check(connection) == []
-    lines = read_logs(*worked)
-    done, begun = {one for one in lines if one > 0}, {-one for one in lines if one < 0}
-    created = set(read_logs(*created))
+    lines = read_logs(*worker_logs)
+    completed, begun = {one for one in lines if one > 0}, {-one for one in lines if one < 0}
+    created = set(read_logs(*producer_logs))
     assert len(created) > 100
     assert len(drained) == len(set(drained))
-    assert not done & set(drained), "a confirmed completion was lost"
+    assert not completed & set(drained), "a confirmed completion was lost"
     # Each message is confirmed as completed, or its completion had begun, or it was found again.
-    assert created - done - begun - set(drained) == set()
+    assert created - completed - begun - set(drained) == set()
 
 
 def load_and_kill(server: EmbeddedServer, logs: list[str]) -> None:

@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from lonnymq.calls.acknowledge import DETAILS
 from lonnymq.model.acknowledge import BURY, COMPLETE, DEFER, GIVE_BACK, Action
 
-# A dequeue that replies "empty" before it has created a full scan says to ask again soon. So often is enough.
+# A dequeue that replies "empty" before it has made a full scan says to ask again soon. So often is enough.
 SHORT_WAIT_MS = 1_000
 MIN_SHORT_WAITS = 3
 MIN_SHORT_WAITS_S = 0.5
