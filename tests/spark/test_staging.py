@@ -214,6 +214,6 @@ def test_a_stream_publishes_each_batch_once_and_never_goes_back(
     for _ in range(2):
         job = BatchWriter(WriteOptions(target, "stream orders", None))
         job.commit([job.write(iter([batch(0, 5)]))])
-        with pytest.raises(InvalidArgument, match="a bulk load is called 'stream orders'"):
+        with pytest.raises(InvalidArgument, match="a bulk load has the name 'stream orders'"):
             publish(8, 1)
     assert queue.status().waiting == 13
