@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from lonnymq.texts import cut, shown
+from lonnymq.texts import short_repr, truncate
 
 
 class LonnyError(Exception):
@@ -178,7 +178,9 @@ PERMANENT = (SchemaError, NotPermitted, SessionNotKept, LoginRefused, InvalidArg
 
 def invalid(argument: str, value: Any, expected: str) -> InvalidArgument:
     """Return the error for an invalid argument, worded as in the database."""
-    return InvalidArgument(f"{cut(argument, 300)} must be {cut(expected, 500)}, got {shown(value)}")
+    return InvalidArgument(
+        f"{truncate(argument, 300)} must be {truncate(expected, 500)}, got {short_repr(value)}"
+    )
 
 
 def invalid_kind(argument: str, value: object, expected: str) -> InvalidArgument:

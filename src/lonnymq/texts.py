@@ -27,12 +27,12 @@ BRACKETS: dict[Any, tuple[str, str]] = {
 }
 
 
-def cut(text: str, most: int) -> str:
+def truncate(text: str, most: int) -> str:
     """Return the beginning of a text."""
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-def abridged(text: str, most: int) -> str:
+def abridge(text: str, most: int) -> str:
     """Return the beginning and the end of a text, which are the most useful parts of a traceback."""
     if len(text) <= most:
         return text
@@ -40,12 +40,12 @@ def abridged(text: str, most: int) -> str:
     return f"{text[:half]}\n... {len(text) - 2 * half} characters ...\n{text[-half:]}"
 
 
-def visible(text: str, *, keep: str = "\n\t") -> str:
+def escape_hidden(text: str, *, keep: str = "\n\t") -> str:
     """Escape control and invisible characters: names and errors come from untrusted sources."""
-    return escaped(text, keep, lambda character: character.encode("unicode_escape").decode("ascii"))
+    return replace_hidden(text, keep, lambda character: character.encode("unicode_escape").decode("ascii"))
 
 
-def escaped(text: str, keep: str, escape: Callable[[str], str]) -> str:
+def replace_hidden(text: str, keep: str, escape: Callable[[str], str]) -> str:
     """Escape control and invisible characters with `escape`, except those in `keep`."""
     if text.isprintable() and BLANKS.isdisjoint(text):
         return text
@@ -59,24 +59,24 @@ def _is_hidden(character: str) -> bool:
     return unicodedata.category(character) in HIDDEN_KINDS or character in BLANKS
 
 
-def line(text: str, most: int = MAX_LINE) -> str:
+def one_line(text: str, most: int = MAX_LINE) -> str:
     """Format a text as one line of a log."""
-    return visible(cut(text, most), keep="")
+    return escape_hidden(truncate(text, most), keep="")
 
 
-def listed(names: Iterable[object], most: int = 5) -> str:
+def list_names(names: Iterable[object], most: int = 5) -> str:
     """Return the first names, each as its repr, and how many more there are."""
     names = list(names)
-    shown_names = ", ".join(shown(name, 60) for name in names[:most])
+    shown_names = ", ".join(short_repr(name, 60) for name in names[:most])
     return shown_names if len(names) <= most else f"{shown_names} and {len(names) - most} more"
 
 
-def shown(value: Any, most: int = MAX_VALUE) -> str:
+def short_repr(value: Any, most: int = MAX_VALUE) -> str:
     """Return the beginning of a value's repr."""
     try:
-        return cut(_written(value, most, MAX_DEPTH), most)
+        return truncate(_written(value, most, MAX_DEPTH), most)
     except Exception:  # noqa: BLE001 - a user-defined __repr__ may raise anything
-        return f"a value of type {cut(type(value).__name__, 60)} that cannot be shown"
+        return f"a value of type {truncate(type(value).__name__, 60)} that cannot be shown"
 
 
 def _written(value: Any, room: int, depth: int) -> str:

@@ -127,7 +127,7 @@ PROBLEMS: list[tuple[str, Examination, QueueFacts, Level, str, str]] = [
     ),
     (
         "owner",
-        trust(strangers=("function lonnymq.to_char(date,text) of bob",)),
+        trust(unsafe_objects=("function lonnymq.to_char(date,text) of bob",)),
         QUEUE_FACTS,
         Level.PROBLEM,
         "holds function lonnymq.to_char(date,text) of bob",

@@ -44,7 +44,7 @@ INJECTIONS = [
 
 @pytest.mark.parametrize("character", CONTROL_CHARACTERS)
 def test_control_characters_are_shown_as_escapes(character: str) -> None:
-    shown = texts.visible(f"a{character}b")
+    shown = texts.escape_hidden(f"a{character}b")
     assert character not in shown
     assert shown.encode("ascii").decode("unicode_escape") == f"a{character}b"
     text = quoting.json_line({"x": character})
@@ -54,8 +54,8 @@ def test_control_characters_are_shown_as_escapes(character: str) -> None:
 
 def test_other_text_is_shown_unchanged() -> None:
     text = "line\n\tZürich, 東京, שלום, ✓ 🎉 a\u0301"
-    assert texts.visible(text) == text
-    assert texts.visible(text, keep="") == text.replace("\n", "\\n").replace("\t", "\\t")
+    assert texts.escape_hidden(text) == text
+    assert texts.escape_hidden(text, keep="") == text.replace("\n", "\\n").replace("\t", "\\t")
     assert quoting.json_line([text[6:]]) == f'["{text[6:]}"]'
 
 
@@ -126,7 +126,7 @@ def test_a_name_in_a_suggested_command_stays_one_argument(name: str, tmp_path: P
     commands = [one[one.index("lonnymq ") :].partition("|")[0] for one in advice if "lonnymq " in one]
     assert len(commands) == 4
     for command in commands:
-        assert texts.visible(command, keep="") == command
+        assert texts.escape_hidden(command, keep="") == command
         script = "lonnymq() { printf '%s\\0' \"$@\"; }\n" + command
         answer = subprocess.run(
             ["bash", "-c", script], capture_output=True, check=True, cwd=tmp_path, env={"LC_ALL": "C.UTF-8"}

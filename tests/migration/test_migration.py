@@ -23,7 +23,7 @@ from lonnymq import (
 )
 from lonnymq.schema import Step, Steps, files, steps
 from lonnymq.schema.inspection import InstalledSchema
-from lonnymq.schema.step import quoted
+from lonnymq.schema.step import quote_identifier
 from tests import schema
 from tests.conftest import Database
 from tests.migration.catalog import describe
@@ -55,7 +55,7 @@ def open_(empty: str) -> Iterator[Open]:
 
 def build_from_migrations(name: str) -> Steps[None]:
     """Install version 1 and apply all migrations since."""
-    yield Step(f"create schema {quoted(name)}")
+    yield Step(f"create schema {quote_identifier(name)}")
     yield from steps.update(name, InstalledSchema(True))
 
 

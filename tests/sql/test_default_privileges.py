@@ -2,7 +2,7 @@
 
 import pytest
 
-from lonnymq.schema.step import quoted
+from lonnymq.schema.step import quote_identifier
 from tests import schema
 from tests.sql.conftest import DENIED, Login, role_of
 from tests.sql.session import Session
@@ -46,7 +46,7 @@ def test_install_revokes_what_default_privileges_grant(
     other = login(search_path=None)
     if scope:
         queue.run("create schema shop")
-    grant_by_default(queue, "public" if is_public else quoted(role_of(other)), scope)
+    grant_by_default(queue, "public" if is_public else quote_identifier(role_of(other)), scope)
     schema.install(queue.connection, "shop")
     assert privileges_of_others(queue, "shop") == set()
     queue.run('select shop.queue_set(\'{"history": "full"}\')')
@@ -71,7 +71,7 @@ def test_migrate_revokes_default_privileges_and_keeps_grants(queue: Session, log
         login(kind)
     granted = privileges_of_others(queue, "lonnymq")
     assert len(granted) > 100
-    grant_by_default(queue, quoted(role_of(other)))
+    grant_by_default(queue, quote_identifier(role_of(other)))
     # As an upgrade that adds a function, a view and a partition.
     queue.run("drop function history_forget; drop view table_size")
     queue.run(f"drop table {queue.ask('select max(name) from history_partition')}")
@@ -84,7 +84,7 @@ def test_migrate_revokes_default_privileges_and_keeps_grants(queue: Session, log
 def test_migrate_revokes_what_no_kind_of_role_may_have(queue: Session, login: Login) -> None:
     """Granted by hand, or by default privileges of an earlier time."""
     reader = login("reader")
-    role = quoted(role_of(reader))
+    role = quote_identifier(role_of(reader))
     granted = privileges_of_others(queue, "lonnymq")
     partition = queue.ask("select max(name) from history_partition")
     for privilege, target in (
@@ -109,6 +109,6 @@ def test_migrate_does_not_touch_other_objects_of_the_owner(queue: Session, login
     """For example a view in the queue's schema that the owner has granted to a role."""
     reader = login("reader")
     queue.run("create view backlog as select count(*) from message")
-    queue.run(f"grant select on backlog to {quoted(role_of(reader))}")
+    queue.run(f"grant select on backlog to {quote_identifier(role_of(reader))}")
     schema.migrate(queue.connection)
     assert reader.rows("select * from backlog") == [(0,)]

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from lonnymq import NewMessage, PublishOutcome, Queue
-from lonnymq.schema.step import quoted
+from lonnymq.schema.step import quote_identifier
 from tests.sql.conftest import DENIED, Login, role_of
 from tests.sql.session import Session
 
@@ -73,8 +73,8 @@ def test_a_name_belongs_to_the_role_of_set_role(login: Login, queue: Session) ->
     """So logins that are replaced regularly can share names."""
     first, second, group = login(), login(), login("producer")
     for member in (first, second):
-        queue.run(f"grant {quoted(role_of(group))} to {quoted(role_of(member))}")
-        member.run(f"set role {quoted(role_of(group))}")
+        queue.run(f"grant {quote_identifier(role_of(group))} to {quote_identifier(role_of(member))}")
+        member.run(f"set role {quote_identifier(role_of(group))}")
     assert publish_part(first, "p", stage_messages(first, "p")) == "published"
     assert publish_part(second, "p", stage_messages(second, "p")) == "already_published"
     assert publish_part(group, "p", stage_messages(group, "p")) == "already_published"

@@ -7,7 +7,7 @@ import pytest
 
 from lonnymq import Queue, SchemaOccupied, SchemaState, SchemaUnsafe
 from lonnymq.schema import files
-from lonnymq.schema.step import quoted
+from lonnymq.schema.step import quote_identifier
 from tests import schema
 from tests.cli.conftest import runner
 from tests.examples.pages import ROOT, blocks
@@ -27,8 +27,8 @@ CAUGHT = "create table {0}.caught (by text); grant insert on {0}.caught to publi
 def mallory(login: Login, queue: Session) -> Session:
     """A role whose only privilege is to create schemas in this database."""
     mallory = login(search_path=None)
-    database = quoted(queue.ask("select current_database()"))
-    queue.run(f"grant create on database {database} to {quoted(role_of(mallory))}")
+    database = quote_identifier(queue.ask("select current_database()"))
+    queue.run(f"grant create on database {database} to {quote_identifier(role_of(mallory))}")
     return mallory
 
 
@@ -73,7 +73,7 @@ def test_a_schema_where_others_may_create_is_refused(
 ) -> None:
     name = "lonnymq" if operation is schema.migrate else "shop"
     queue.run("create schema shop")
-    to = grantee if grantee == "public" else quoted(role_of(mallory))
+    to = grantee if grantee == "public" else quote_identifier(role_of(mallory))
     queue.run(f"grant create on schema {name} to {to}")
     with pytest.raises(SchemaUnsafe, match=r"REVOKE CREATE ON SCHEMA .* FROM ") as raised:
         operation(queue.connection, name)  # type: ignore[operator]
@@ -102,7 +102,7 @@ def test_objects_of_other_roles_in_the_schema_are_refused(
     queue: Session, mallory: Session, kind: str
 ) -> None:
     """The role created the object before its privilege to create was revoked."""
-    role = quoted(role_of(mallory))
+    role = quote_identifier(role_of(mallory))
     queue.run(f"create schema shop; {CAUGHT.format('shop')}")
     for name in ("shop", "lonnymq"):
         queue.run(f"grant create, usage on schema {name} to {role}")
@@ -124,8 +124,8 @@ def test_a_trigger_of_another_role_is_refused(queue: Session, mallory: Session) 
         "create function traps.catch() returns trigger language plpgsql as"
         " $$ begin insert into traps.caught values (current_user); return new; end $$"
     )
-    queue.run(f"grant usage on schema lonnymq to {quoted(role_of(mallory))}")
-    queue.run(f"grant trigger on setting to {quoted(role_of(mallory))}")
+    queue.run(f"grant usage on schema lonnymq to {quote_identifier(role_of(mallory))}")
+    queue.run(f"grant trigger on setting to {quote_identifier(role_of(mallory))}")
     mallory.run(
         "create trigger planted before insert on lonnymq.setting for each row execute function traps.catch()"
     )
@@ -180,7 +180,7 @@ def test_dependents_of_tables_that_could_run_others_code_are_refused(
     queue: Session, mallory: Session, dsn: str, found: str
 ) -> None:
     set_traps(mallory)
-    role = quoted(role_of(mallory))
+    role = quote_identifier(role_of(mallory))
     queue.run(f"grant usage on schema lonnymq to {role}; grant all on all tables in schema lonnymq to {role}")
     if found in CREATED_BY_OTHERS:
         mallory.run(CREATED_BY_OTHERS[found])
@@ -205,7 +205,7 @@ def test_dependents_of_tables_that_could_run_others_code_are_refused(
 
 
 def test_views_of_other_roles_over_the_queue_are_accepted(queue: Session, mallory: Session) -> None:
-    role = quoted(role_of(mallory))
+    role = quote_identifier(role_of(mallory))
     queue.run(f"select queue_grant('{role_of(mallory)}', 'operator')")
     mallory.run("create schema report; create view report.channels as select * from lonnymq.channel_status")
     assert schema.migrate(queue.connection).state is SchemaState.CURRENT
@@ -287,9 +287,9 @@ def test_an_ordinary_owner_installs_directly_or_by_set_role(
     queue: Session, mallory: Session, login: Login
 ) -> None:
     member = login(search_path=None)
-    owner = quoted(role_of(mallory))
+    owner = quote_identifier(role_of(mallory))
     queue.run(f"create schema shop authorization {owner}")
-    queue.run(f"grant {owner} to {quoted(role_of(member))}")
+    queue.run(f"grant {owner} to {quote_identifier(role_of(member))}")
     for session in (queue, member):
         with pytest.raises(SchemaUnsafe):
             schema.install(session.connection, "shop")
@@ -312,7 +312,7 @@ def test_a_queue_can_be_handed_over_as_documented(
     """From a superuser to a role without other privileges; grants stay."""
     owner, producer = role_of(mallory), login("producer")
     (handing_over,) = (block for block in blocks(PAGE, "sql") if "alter routine" in block.code)
-    queue.run(handing_over.code.replace("lonnymq_owner", quoted(owner).replace("'", "''")))
+    queue.run(handing_over.code.replace("lonnymq_owner", quote_identifier(owner).replace("'", "''")))
     found = Queue("", schema="lonnymq").examine(connection=queue.connection)
     assert found.trust is not None
     assert (found.trust.owner, found.trust.owner_is_superuser, found.trust.is_closed) == (owner, False, True)
@@ -323,7 +323,7 @@ def test_a_queue_can_be_handed_over_as_documented(
     assert mallory.complete([leased]) == ["completed"]
     assert mallory.ask("select xid from history_follow('r', null, null, null, false, null, null)") is not None
     # So that the fixtures can drop the role.
-    queue.run(f"reassign owned by {quoted(owner)} to current_user")
+    queue.run(f"reassign owned by {quote_identifier(owner)} to current_user")
 
 
 def test_install_succeeds_for_any_role_if_the_queue_is_current(login: Login, queue: Session) -> None:
@@ -337,13 +337,13 @@ def test_install_succeeds_for_any_role_if_the_queue_is_current(login: Login, que
 
 def test_the_script_of_a_migration_makes_the_same_checks(queue: Session, mallory: Session, dsn: str) -> None:
     create_schema(mallory, "traps")
-    queue.run(f"grant create, usage on schema lonnymq to {quoted(role_of(mallory))}")
+    queue.run(f"grant create, usage on schema lonnymq to {quote_identifier(role_of(mallory))}")
     mallory.run(TRAP.format("traps").replace("function traps.", "function lonnymq."))
     script = Queue(dsn).sql(version=1)
     with pytest.raises(psycopg.errors.RaiseException, match="other roles can run code in this schema"):
         queue.run(script)
     queue.run("rollback")
-    queue.run(f"revoke create on schema lonnymq from {quoted(role_of(mallory))}")
+    queue.run(f"revoke create on schema lonnymq from {quote_identifier(role_of(mallory))}")
     with pytest.raises(psycopg.errors.RaiseException, match=r"to_char\(date,text\)"):
         queue.run(script)
     queue.run("rollback")

@@ -19,7 +19,7 @@ from lonnymq.calls.acknowledge import acknowledge
 from lonnymq.cli import log
 from lonnymq.errors import invalid
 from lonnymq.model.acknowledge import BURY, DEFER
-from lonnymq.texts import abridged, cut, line, listed, shown, visible
+from lonnymq.texts import abridge, escape_hidden, list_names, one_line, short_repr, truncate
 from lonnymq.worker.verdict import Judge, format_traceback
 
 MEGABYTE = 1_000_000
@@ -59,8 +59,8 @@ def test_a_short_value_is_shown_as_python_writes_it(value: Any) -> None:
     written = repr(value)
     # Below a certain depth, only an ellipsis is shown.
     if len(written) <= 100 and written.count("[") + written.count("(") + written.count("{") <= 4:
-        assert shown(value) == written
-    assert len(shown(value)) <= 100
+        assert short_repr(value) == written
+    assert len(short_repr(value)) <= 100
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_short_value_is_shown_as_python_writes_it(value: Any) -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_collections_and_special_values_are_shown(value: Any, expected: str) -> None:
-    assert shown(value) == expected
+    assert short_repr(value) == expected
 
 
 class Unshowable:
@@ -101,10 +101,10 @@ LARGE: list[Any] = [
     {"a": {"b": [HUGE]}},
 ]
 MAKERS: dict[str, Callable[[Any], object]] = {
-    "shown": shown,
+    "short_repr": short_repr,
     "invalid": lambda value: invalid("argument", value, "small"),
-    "line": lambda value: line(value) if isinstance(value, str) else "",
-    "listed": lambda value: listed([value]),
+    "one_line": lambda value: one_line(value) if isinstance(value, str) else "",
+    "list_names": lambda value: list_names([value]),
     "error_text": lambda value: argument.error_text(value) if isinstance(value, str) else "",
     "bury": lambda value: Bury(value) if isinstance(value, str) else "",
     "bury sent": lambda value: acknowledge(BURY, [1], [1], [value]) if isinstance(value, str) else "",
@@ -147,17 +147,17 @@ def test_a_stored_error_is_bounded_even_after_escaping(made: int, character: str
 
 @given(st.text(st.characters(), max_size=300), st.integers(60, 200))
 def test_a_cut_text_is_within_its_limit(text: str, most: int) -> None:
-    assert len(cut(text, most)) <= most
-    assert len(abridged(text, most)) <= most
-    assert cut(text, 300) == abridged(text, 300) == text
+    assert len(truncate(text, most)) <= most
+    assert len(abridge(text, most)) <= most
+    assert truncate(text, 300) == abridge(text, 300) == text
 
 
 @given(st.text(st.characters() | st.sampled_from(UNSAFE)))
 def test_a_log_line_contains_no_terminal_control_characters(text: str) -> None:
-    written = line(text)
+    written = one_line(text)
     assert not set(written) & {*UNSAFE, "\n", "\r", "\t"}
     assert len(written.splitlines()) <= 1
-    assert visible(written) == written
+    assert escape_hidden(written) == written
 
 
 def test_command_line_output_has_no_terminal_control_characters() -> None:
@@ -188,7 +188,7 @@ class Hostile(codec.JsonCodec):
 
 def test_any_exception_of_a_codec_becomes_a_bounded_decode_error() -> None:
     with pytest.raises(DecodeError, match=r"^the codec cannot decode it: ") as caught:
-        codec.decoded(b"", Hostile(), "it")
+        codec.decode_content(b"", Hostile(), "it")
     assert len(str(caught.value)) < 400
 
 

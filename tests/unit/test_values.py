@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lonnymq import InvalidArgument, NewMessage, Queue
 from lonnymq.calls import argument, stage
-from lonnymq.calls.codec import JSON, encoded
+from lonnymq.calls.codec import JSON, encode_payload
 from lonnymq.calls.draft import Draft, draft
 from lonnymq.calls.statement import array, dump
 from lonnymq.errors import invalid
@@ -24,7 +24,7 @@ JSON_VALUES = st.recursive(
 
 @given(JSON_VALUES)
 def test_json_is_decoded_to_the_same_value(value: Any) -> None:
-    assert JSON.decode(encoded("payload", value, JSON)) == value
+    assert JSON.decode(encode_payload("payload", value, JSON)) == value
 
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=255))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lonnymq.calls.argument import delay_ms, error_text
-from lonnymq.calls.codec import Codec, encoded
+from lonnymq.calls.codec import Codec, encode_payload
 from lonnymq.calls.statement import Call, Rows, Statement, array, call, function
 from lonnymq.model.acknowledge import ACTIONS, Action, HeartbeatOutcome, Outcome
 
@@ -26,7 +26,7 @@ DETAILS = {
         "state",
         "p_states",
         "bytea[]",
-        lambda value, codec: None if value is None else encoded("state", value, codec),
+        lambda value, codec: None if value is None else encode_payload("state", value, codec),
     ),
     "error": Detail("error", "p_errors", "text[]"),
 }

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from lonnymq.errors import invalid
-from lonnymq.texts import abridged
+from lonnymq.texts import abridge
 
 MAX_CONTENT_BYTES = 67_108_864
 MAX_DELAY_MS = 3_155_760_000_000
@@ -51,8 +51,8 @@ def error_text(value: Any) -> str | None:
     """Return an error as a text of bounded length without characters that PostgreSQL refuses."""
     if value is None:
         return None
-    kept = abridged(str(value), MAX_ERROR_CHARACTERS).replace("\0", "\\x00")
-    return abridged(kept.encode("utf-8", "backslashreplace").decode("utf-8"), MAX_ERROR_CHARACTERS)
+    kept = abridge(str(value), MAX_ERROR_CHARACTERS).replace("\0", "\\x00")
+    return abridge(kept.encode("utf-8", "backslashreplace").decode("utf-8"), MAX_ERROR_CHARACTERS)
 
 
 def whole(argument: str, value: Any, low: int, high: int) -> int:
@@ -119,11 +119,11 @@ def instant_of_us(microseconds: int) -> datetime:
     return EPOCH + timedelta(microseconds=microseconds)
 
 
-def word(argument: str, value: Any, kind: type[StrEnum]) -> str:
+def enum_value(argument: str, value: Any, kind: type[StrEnum]) -> str:
     """Return a value of an enumeration."""
-    words = [member.value for member in kind]
-    if value not in words:
-        raise invalid(argument, value, f"one of {', '.join(words)}")
+    values = [member.value for member in kind]
+    if value not in values:
+        raise invalid(argument, value, f"one of {', '.join(values)}")
     return str(value)
 
 

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from lonnymq.calls.argument import MAX_CONTENT_BYTES
 from lonnymq.errors import DecodeError, invalid
-from lonnymq.texts import cut
+from lonnymq.texts import truncate
 
 
 class Codec(Protocol):
@@ -30,7 +30,7 @@ JSON = JsonCodec()
 _decode = json.JSONDecoder().decode
 
 
-def encoded(argument: str, payload: Any, codec: Codec) -> bytes:
+def encode_payload(argument: str, payload: Any, codec: Codec) -> bytes:
     """Return bytes unchanged, and anything else encoded by the codec."""
     if isinstance(payload, bytes | bytearray | memoryview):
         content = bytes(payload)
@@ -38,7 +38,7 @@ def encoded(argument: str, payload: Any, codec: Codec) -> bytes:
         try:
             content = codec.encode(payload)
         except (TypeError, ValueError, RecursionError) as error:
-            reason = cut(str(error), 300)
+            reason = truncate(str(error), 300)
             raise invalid(
                 argument, payload, f"bytes, or a value that the codec can encode ({reason})"
             ) from error
@@ -47,9 +47,9 @@ def encoded(argument: str, payload: Any, codec: Codec) -> bytes:
     return content
 
 
-def decoded(content: bytes, codec: Codec, described: str) -> Any:
+def decode_content(content: bytes, codec: Codec, described: str) -> Any:
     try:
         return codec.decode(content)
     except Exception as error:
         # A user's codec may raise anything.
-        raise DecodeError(f"the codec cannot decode {described}: {cut(str(error), 300)}") from error
+        raise DecodeError(f"the codec cannot decode {described}: {truncate(str(error), 300)}") from error

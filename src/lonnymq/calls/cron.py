@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lonnymq.calls import argument
-from lonnymq.calls.codec import Codec, encoded
+from lonnymq.calls.codec import Codec, encode_payload
 from lonnymq.calls.statement import Call, Rows, call, function, in_utc
 from lonnymq.cron import schedule
 from lonnymq.errors import invalid
@@ -74,9 +74,9 @@ def set(  # noqa: A001
         cron_name(cron.name),
         cron.expression,
         argument.channel(cron.channel),
-        encoded("payload", cron.payload, codec),
+        encode_payload("payload", cron.payload, codec),
         cron.timezone,
-        argument.word("catch_up", cron.catch_up, CatchUp),
+        argument.enum_value("catch_up", cron.catch_up, CatchUp),
         argument.optional_whole("max_attempts", cron.max_attempts, 1, argument.MAX_INTEGER),
         is_declared,
         instant("after", after, latest=datetime.now(UTC) + HUNDRED_YEARS),

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from lonnymq.calls import argument
-from lonnymq.calls.codec import Codec, encoded
+from lonnymq.calls.codec import Codec, encode_payload
 from lonnymq.errors import InvalidArgument, invalid
 from lonnymq.model import NewMessage
 
@@ -25,7 +25,7 @@ def draft(message: NewMessage, codec: Codec) -> Draft:
         raise invalid("messages", message, "a sequence of NewMessage values")
     return Draft(
         argument.channel(message.channel),
-        encoded("payload", message.payload, codec),
+        encode_payload("payload", message.payload, codec),
         _dequeue_at(message.at, message.delay, message.priority),
         argument.delay_ms("delay", message.delay),
         argument.optional_text("key", message.key, 1, 255),

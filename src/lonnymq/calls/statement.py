@@ -43,9 +43,9 @@ class Statement:
     def text(self, schema: str) -> LiteralString:
         return _text(self.template, schema)
 
-    def styled(self, schema: str, style: Style) -> str:
+    def text_in_style(self, schema: str, style: Style) -> str:
         """Return the text for a driver other than psycopg. Without parameters, `%` is not doubled."""
-        return _styled(self.template, schema, style)
+        return _text_in_style(self.template, schema, style)
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def array(values: Iterable[Any]) -> list[Any] | None:
     return items if any(item is not None for item in items) else None
 
 
-def picked(values: Sequence[Any], indexes: Iterable[int]) -> list[Any]:
+def pick(values: Sequence[Any], indexes: Iterable[int]) -> list[Any]:
     return [values[index] for index in indexes]
 
 
@@ -138,17 +138,17 @@ def in_utc(row: tuple[Any, ...]) -> tuple[Any, ...]:
 @lru_cache(maxsize=1024)
 def _text(template: str, schema: str) -> LiteralString:
     quoted = sql.Identifier(schema).as_string(None).replace("%", "%%")
-    return _filled(template, quoted)
+    return _fill_in(template, quoted)
 
 
 @lru_cache(maxsize=1024)
-def _styled(template: str, schema: str, style: Style) -> str:
+def _text_in_style(template: str, schema: str, style: Style) -> str:
     quoted = sql.Identifier(schema).as_string(None)
     if style is Style.FORMAT:
         template, found = PLACEHOLDER.subn(r"%s::\1", template)
-        return _filled(template, quoted.replace("%", "%%") if found else quoted)
+        return _fill_in(template, quoted.replace("%", "%%") if found else quoted)
     numbers = count(1)
-    return _filled(PLACEHOLDER.sub(lambda match: f"${next(numbers)}::{_typed(match[1])}", template), quoted)
+    return _fill_in(PLACEHOLDER.sub(lambda match: f"${next(numbers)}::{_typed(match[1])}", template), quoted)
 
 
 def _typed(kind: str) -> str:
@@ -157,5 +157,5 @@ def _typed(kind: str) -> str:
     return f"text::{kind}" if is_text else kind
 
 
-def _filled(template: str, quoted: str) -> str:
+def _fill_in(template: str, quoted: str) -> str:
     return template.format(schema=quoted, literal=quoted.replace("'", "''"))

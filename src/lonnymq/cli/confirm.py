@@ -6,14 +6,14 @@ import typer
 
 from lonnymq.cli.exit_codes import CommandExit
 from lonnymq.cli.output import print_error
-from lonnymq.texts import visible
+from lonnymq.texts import escape_hidden
 
 
 def require_confirmation(question: str, *, is_confirmed: bool) -> None:
     """Ask for confirmation unless it was given by --yes; end of input counts as no."""
     if is_confirmed:
         return
-    print(f"{visible(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"{escape_hidden(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     try:
         answer = sys.stdin.readline()
     except ValueError:

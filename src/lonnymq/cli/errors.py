@@ -12,7 +12,7 @@ from lonnymq.cli.command_group import CommandGroup
 from lonnymq.cli.exit_codes import CommandExit
 from lonnymq.cli.output import print_error
 from lonnymq.embedded import EmbeddedError
-from lonnymq.texts import visible
+from lonnymq.texts import escape_hidden
 
 DEBUG = "LONNYMQ_DEBUG"
 
@@ -94,7 +94,7 @@ class RootGroup(CommandGroup):
             return super().invoke(ctx)
         except typer.TyperException as error:
             if isinstance(getattr(error, "message", None), str):
-                error.message = visible(error.message)
+                error.message = escape_hidden(error.message)
             raise
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from lonnymq.cli.formatting import json_value
 from lonnymq.cli.quoting import json_line
-from lonnymq.texts import visible
+from lonnymq.texts import escape_hidden
 
 # Attributes that every record has; others were passed as `extra`.
 STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -30,7 +30,7 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         # Escape the whole line: messages of other libraries and tracebacks may contain untrusted text too.
-        return visible(super().format(record))
+        return escape_hidden(super().format(record))
 
 
 class JsonFormatter(logging.Formatter):

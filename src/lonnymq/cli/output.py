@@ -12,7 +12,7 @@ from rich.text import Text
 
 from lonnymq.cli.formatting import json_value
 from lonnymq.cli.quoting import json_line
-from lonnymq.texts import visible
+from lonnymq.texts import escape_hidden
 
 # A pipe has no width, so nothing is cut.
 PIPE_WIDTH = 10_000
@@ -41,7 +41,7 @@ def print_json(value: Any) -> None:
 
 
 def print_text(text: str | Text = "") -> None:
-    console().print(text if isinstance(text, Text) else visible(text), soft_wrap=True)
+    console().print(text if isinstance(text, Text) else escape_hidden(text), soft_wrap=True)
 
 
 def print_renderable(renderable: RenderableType) -> None:
@@ -63,9 +63,9 @@ def print_renderable(renderable: RenderableType) -> None:
 def print_error(problem: str, *advice: str) -> None:
     """Print an error and, below it, what to do, on stderr."""
     to = console(is_error=True)
-    to.print(Text.assemble(("error: ", "bold red"), visible(problem)), soft_wrap=True)
+    to.print(Text.assemble(("error: ", "bold red"), escape_hidden(problem)), soft_wrap=True)
     for line in advice:
-        to.print(Text("  " + visible(line), style="dim"), soft_wrap=True)
+        to.print(Text("  " + escape_hidden(line), style="dim"), soft_wrap=True)
 
 
 def build_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], *, title: str | None = None) -> Table:
@@ -111,4 +111,4 @@ def cell_text(value: Cell, keep: str = "\n\t") -> Text:
         return value
     if value is None:
         return Text("-", style="dim")
-    return Text(f"{value:,}" if isinstance(value, int) else visible(value, keep=keep))
+    return Text(f"{value:,}" if isinstance(value, int) else escape_hidden(value, keep=keep))

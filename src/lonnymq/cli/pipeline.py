@@ -16,7 +16,7 @@ from lonnymq.cli.formatting import quantity
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
 from lonnymq.cli.output import console, print_error, print_json, print_text
 from lonnymq.errors import install_advice
-from lonnymq.texts import visible
+from lonnymq.texts import escape_hidden
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -259,10 +259,10 @@ def _spark_session(master: str | None) -> Iterator[tuple["SparkSession", "Say"]]
     if not to.is_terminal:
         # Not a terminal: one line per step.
         with borrowed(master) as spark:
-            yield spark, lambda line: to.print(visible(line), soft_wrap=True)
+            yield spark, lambda line: to.print(escape_hidden(line), soft_wrap=True)
         return
     with to.status("starting Spark") as status, borrowed(master) as spark:
-        yield spark, lambda line: status.update(visible(line))
+        yield spark, lambda line: status.update(escape_hidden(line))
 
 
 def _lake(path: str, lake_format: LakeFormatOption) -> "Lake":

@@ -4,30 +4,30 @@ import json
 import shlex
 from typing import Any
 
-from lonnymq.texts import escaped, visible
+from lonnymq.texts import escape_hidden, replace_hidden
 
 
 def json_line(value: Any) -> str:
-    """Return a value as JSON on one line; characters that `visible` would change are escaped."""
+    """Return a value as JSON on one line; characters that `escape_hidden` would change are escaped."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
     # Such characters can occur only inside strings: JSON's syntax is ASCII.
-    return escaped(text, "", lambda character: json.dumps(character)[1:-1])
+    return replace_hidden(text, "", lambda character: json.dumps(character)[1:-1])
 
 
 def shell_argument(name: str) -> str:
     """Return a name as one argument of a shell command."""
     quoted = shlex.quote(name)
-    if visible(name, keep="") != name:
-        inner = escaped(name.replace("\\", "\\\\").replace("'", "\\'"), "", _unicode_escape)
+    if escape_hidden(name, keep="") != name:
+        inner = replace_hidden(name.replace("\\", "\\\\").replace("'", "\\'"), "", _unicode_escape)
         quoted = f"$'{inner}'"
     return f"-- {quoted}" if name.startswith("-") else quoted
 
 
 def sql_literal(text: str) -> str:
     """Return a text as an SQL literal."""
-    if visible(text, keep="") == text and "\\" not in text:
+    if escape_hidden(text, keep="") == text and "\\" not in text:
         return "'" + text.replace("'", "''") + "'"
-    return "E'" + escaped(text.replace("\\", "\\\\").replace("'", "''"), "", _unicode_escape) + "'"
+    return "E'" + replace_hidden(text.replace("\\", "\\\\").replace("'", "''"), "", _unicode_escape) + "'"
 
 
 def sql_identifier(name: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from lonnymq.cli.exit_codes import CommandExit
 from lonnymq.cli.output import console, print_error
 from lonnymq.errors import install_advice
-from lonnymq.texts import visible
+from lonnymq.texts import escape_hidden
 
 # Set in the restarted process; its stdin is closed when its parent ends.
 RELOADED = "LONNYMQ_RELOADED"
@@ -80,4 +80,4 @@ def _stop(child: "subprocess.Popen[bytes]") -> None:
 
 
 def _log(text: str) -> None:
-    console(is_error=True).print(visible(text), style="dim")
+    console(is_error=True).print(escape_hidden(text), style="dim")

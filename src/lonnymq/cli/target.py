@@ -13,7 +13,7 @@ import typer
 
 from lonnymq.errors import InvalidArgument
 from lonnymq.tasks import App, PreparedTask, Task
-from lonnymq.texts import MAX_LINE, cut, shown
+from lonnymq.texts import MAX_LINE, short_repr, truncate
 from lonnymq.worker import Handler, Worker
 
 MAX_SUGGESTIONS = 3
@@ -88,7 +88,7 @@ def _user_error(action: str, error: BaseException) -> str:
         own = [one for one in frames if Path(one.filename).is_relative_to(Path.cwd())]
         frame = (own or frames)[-1]
         place = f"{frame.filename}, line {frame.lineno}"
-    return f"{action} failed: {type(error).__name__}: {cut(str(error), MAX_LINE)} ({place})"
+    return f"{action} failed: {type(error).__name__}: {truncate(str(error), MAX_LINE)} ({place})"
 
 
 def _resolve(value: Any, target: str) -> Any:
@@ -122,7 +122,7 @@ def _resolve(value: Any, target: str) -> Any:
     if isinstance(made, App | Worker | Handler):
         return made
     raise typer.BadParameter(
-        f"{target}() must return an App, a Worker or a Handler; it returned {shown(made)}"
+        f"{target}() must return an App, a Worker or a Handler; it returned {short_repr(made)}"
     )
 
 

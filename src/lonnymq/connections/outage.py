@@ -3,7 +3,7 @@
 import logging
 import time
 
-from lonnymq.texts import line
+from lonnymq.texts import one_line
 
 LOG = logging.getLogger("lonnymq.client")
 
@@ -33,7 +33,7 @@ class Outage:
         _TRIED[self._target] = time.monotonic()
         _BEGAN.setdefault(self._target, _TRIED[self._target])
         lines = str(error.__cause__ or error).splitlines()
-        reason = line(lines[0] if lines else type(error).__name__)
+        reason = one_line(lines[0] if lines else type(error).__name__)
         LOG.log(level, "no connection to %s, trying again: %s", self._target, reason)
 
     def record_success(self) -> None:

@@ -72,7 +72,7 @@ class LeasedMessage:
         return EPOCH + timedelta(microseconds=self.unlock_us)
 
 
-def filled(kind: type[Leased], fields: dict[str, Any]) -> Leased:
+def construct(kind: type[Leased], fields: dict[str, Any]) -> Leased:
     """Return a message without its constructor, which sets the fields of a frozen value one by one."""
     message = object.__new__(kind)
     object.__setattr__(message, "__dict__", fields)
@@ -88,7 +88,7 @@ class Content:
     state_content: bytes | None
 
 
-def fill(message: LeasedMessage, content: Content) -> None:
+def set_content(message: LeasedMessage, content: Content) -> None:
     """Set the content of a message in place. Only for messages that no caller has seen yet."""
     message.__dict__.update(vars(content))
 

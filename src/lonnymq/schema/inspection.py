@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lonnymq.schema import files
-from lonnymq.schema.step import Step, Steps, quoted
+from lonnymq.schema.step import Step, Steps, quote_identifier
 
 # Tables that every version has.
 CORE_TABLES = {"migration", "setting", "turn", "message"}
@@ -98,7 +98,7 @@ def inspect(schema: str) -> Steps[InstalledSchema]:
     # A restore may have lost the comment. Then the owner reads its own table, and migrate() adds the comment.
     rows = yield Step(
         "select coalesce(max(version), 0), coalesce(max(breaks_below), 0)"
-        f" from only {quoted(schema)}.migration"
+        f" from only {quote_identifier(schema)}.migration"
     )
     version, breaks_below = rows[0]
     return InstalledSchema(True, version, breaks_below)

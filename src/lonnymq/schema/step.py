@@ -54,5 +54,5 @@ def with_safe_search_path(schema: str, steps: Steps[Result]) -> Steps[Result]:
     return result
 
 
-def quoted(name: str) -> str:
+def quote_identifier(name: str) -> str:
     return sql.Identifier(name).as_string(None)

@@ -22,7 +22,7 @@ from lonnymq.schema.inspection import (
     inspect,
     object_names,
 )
-from lonnymq.schema.step import Step, Steps, quoted, script, with_safe_search_path
+from lonnymq.schema.step import Step, Steps, quote_identifier, script, with_safe_search_path
 
 
 def install(schema: str) -> Steps[SchemaStatus]:
@@ -56,7 +56,7 @@ def sql_text(schema: str, version: int | None = None) -> str:
     """
     require_schema(schema)
     if version is None:
-        change = [Step(f"create schema {quoted(schema)};"), *creation(schema)]
+        change = [Step(f"create schema {quote_identifier(schema)};"), *creation(schema)]
     elif 1 <= version <= files.latest_version():
         change = [*trust.guard(schema), *update(schema, InstalledSchema(True, version))]
     else:
@@ -95,7 +95,8 @@ def set_search_path(schema: str) -> Step:
     # pg_catalog is searched first although it is not listed, but a better matching overload in the schema
     # would still be called; trust.py prevents that.
     return Step(
-        f"set local search_path to {quoted(schema)}, pg_temp;\nset local client_min_messages = warning;"
+        f"set local search_path to {quote_identifier(schema)}, pg_temp;\n"
+        "set local client_min_messages = warning;"
     )
 
 
@@ -152,7 +153,7 @@ def _uninstall(schema: str) -> Steps[None]:
         raise SchemaOccupied(
             f"schema {schema!r} also contains {', '.join(foreign[:5])}: move or drop what is not the queue's"
         )
-    yield Step(f"drop schema {quoted(schema)} cascade")
+    yield Step(f"drop schema {quote_identifier(schema)} cascade")
 
 
 def _require_server() -> Steps[None]:

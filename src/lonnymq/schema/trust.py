@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from lonnymq.errors import SchemaOccupied, SchemaUnsafe
 from lonnymq.schema import files
-from lonnymq.schema.step import Step, Steps, query, quoted
+from lonnymq.schema.step import Step, Steps, query, quote_identifier
 
 MAX_NAMED = 5
 
@@ -18,13 +18,13 @@ class Trust:
     role: str
     role_is_superuser: bool
     creators: tuple[str, ...]
-    strangers: tuple[str, ...]
+    unsafe_objects: tuple[str, ...]
     objects: tuple[str, ...]
 
     @property
     def is_closed(self) -> bool:
         """Whether only the owner's code can run in this schema."""
-        return not self.creators and not self.strangers
+        return not self.creators and not self.unsafe_objects
 
     @property
     def may_be_called(self) -> bool:
@@ -38,9 +38,11 @@ class Trust:
         )
 
     @property
-    def revoking(self) -> str:
+    def revoke_list(self) -> str:
         """The roles that may create objects, as REVOKE expects them."""
-        return ", ".join(name if name == "PUBLIC" else quoted(name) for name in self.creators[:MAX_NAMED])
+        return ", ".join(
+            name if name == "PUBLIC" else quote_identifier(name) for name in self.creators[:MAX_NAMED]
+        )
 
 
 def assess(schema: str) -> Steps[Trust | None]:
@@ -49,8 +51,8 @@ def assess(schema: str) -> Steps[Trust | None]:
     if not rows:
         return None
     owner, owner_is_superuser, role, role_is_superuser, *lists = rows[0]
-    creators, strangers, objects = map(tuple, lists)
-    return Trust(owner, owner_is_superuser, role, role_is_superuser, creators, strangers, objects)
+    creators, unsafe_objects, objects = map(tuple, lists)
+    return Trust(owner, owner_is_superuser, role, role_is_superuser, creators, unsafe_objects, objects)
 
 
 def require_owner(schema: str, trust: Trust) -> None:
@@ -63,7 +65,7 @@ def require_owner(schema: str, trust: Trust) -> None:
         raise SchemaUnsafe(
             f"schema {schema!r} belongs to role {trust.owner!r}, but this session's role is {trust.role!r}:"
             " only the owner may install or migrate. If you trust the owner, connect as that role, or run"
-            f" SET ROLE {quoted(trust.owner)} first; otherwise choose another schema"
+            f" SET ROLE {quote_identifier(trust.owner)} first; otherwise choose another schema"
         )
 
 
@@ -72,14 +74,14 @@ def require_closed(schema: str, trust: Trust) -> None:
     if trust.creators:
         raise SchemaUnsafe(
             f"other roles may create objects in schema {schema!r}, and these could run with the rights of"
-            f" {trust.owner!r}: run REVOKE CREATE ON SCHEMA {quoted(schema)} FROM {trust.revoking},"
-            " then try again"
+            f" {trust.owner!r}: run REVOKE CREATE ON SCHEMA {quote_identifier(schema)} FROM"
+            f" {trust.revoke_list}, then try again"
         )
-    if trust.strangers:
+    if trust.unsafe_objects:
         raise SchemaUnsafe(
-            f"schema {schema!r} contains {named(trust.strangers)}, which could run with the rights of"
-            f" {trust.owner!r}: drop all triggers and what you do not know, and make {trust.owner!r} the"
-            " owner of the rest"
+            f"schema {schema!r} contains {list_objects(trust.unsafe_objects)}, which could run with the rights"
+            f" of {trust.owner!r}: drop all triggers and what you do not know, and make {trust.owner!r} the owner"
+            " of the rest"
         )
 
 
@@ -87,8 +89,8 @@ def require_empty(schema: str, trust: Trust) -> None:
     """Refuse to create a queue in a schema that contains anything else."""
     if trust.objects:
         raise SchemaOccupied(
-            f"schema {schema!r} is not a queue, but contains {named(trust.objects)}: choose another schema"
-            " or empty this one"
+            f"schema {schema!r} is not a queue, but contains {list_objects(trust.objects)}: choose another"
+            " schema or empty this one"
         )
 
 
@@ -103,6 +105,6 @@ def guard(schema: str) -> list[Step]:
     ]
 
 
-def named(objects: tuple[str, ...]) -> str:
+def list_objects(objects: tuple[str, ...]) -> str:
     more = len(objects) - MAX_NAMED
     return ", ".join(objects[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")

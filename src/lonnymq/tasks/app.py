@@ -16,7 +16,7 @@ from lonnymq.errors import DecodeError, InvalidArgument, invalid, invalid_kind
 from lonnymq.model import CatchUp, Created, Cron
 from lonnymq.tasks import ticker
 from lonnymq.tasks.task import Answer, Default, P, Returned, Task
-from lonnymq.texts import listed, shown
+from lonnymq.texts import list_names, short_repr
 from lonnymq.worker.handler import Bury, Handler
 from lonnymq.worker.retry import Retry
 
@@ -119,7 +119,7 @@ class App(Generic[Answer]):
                 timezone=timezone,
                 channel=argument.channel(channel),
                 payload=task.payload((), dict(arguments or {})),
-                catch_up=CatchUp(argument.word("catch_up", catch_up, CatchUp)),
+                catch_up=CatchUp(argument.enum_value("catch_up", catch_up, CatchUp)),
                 max_attempts=task.max_attempts,
             )
             if cron.name in self._crons:
@@ -141,8 +141,8 @@ class App(Generic[Answer]):
             )
         task = self._tasks.get(payload["task"])
         if task is None:
-            names = listed(sorted(self._tasks), 20) or "none"
-            raise Bury(f"unknown task {shown(payload['task'])}: the tasks of this worker are {names}")
+            names = list_names(sorted(self._tasks), 20) or "none"
+            raise Bury(f"unknown task {short_repr(payload['task'])}: the tasks of this worker are {names}")
         return task.handler(message)
 
     async def tick_forever(self, queue: AsyncQueue, call_timeout_s: float) -> None:

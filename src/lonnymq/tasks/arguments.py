@@ -14,7 +14,7 @@ from lonnymq.tasks.converters.base import Converter
 from lonnymq.tasks.converters.containers import DictConverter, SequenceConverter
 from lonnymq.tasks.converters.scalars import SCALAR_CONVERTERS
 from lonnymq.tasks.value_path import InvalidValue, ValuePath
-from lonnymq.texts import cut, line, listed
+from lonnymq.texts import list_names, one_line, truncate
 
 Parameter = inspect.Parameter
 # Names that are longer are not compared with the parameters' names.
@@ -38,7 +38,7 @@ class Arguments:
         self._takes_any_name = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
         # What a task returns is ignored.
         signature = self._signature.replace(return_annotation=inspect.Signature.empty)
-        self._call = line(f"{task}{signature}")
+        self._call = one_line(f"{task}{signature}")
         with suppress(NameError):
             _ = self._converters
 
@@ -49,7 +49,7 @@ class Arguments:
         try:
             bound = self._signature.bind(*arguments, **options).arguments
         except TypeError as error:
-            raise InvalidArgument(f"{self._call}: {cut(str(error), 300)}") from None
+            raise InvalidArgument(f"{self._call}: {truncate(str(error), 300)}") from None
         converters = self._resolve_converters()
         with self._convert_errors():
             return {name: converters[name].to_json(self._path(name), value) for name, value in bound.items()}
@@ -142,4 +142,4 @@ def _converter_for_parameter(parameter: Parameter, hint: Any, records: Records) 
 
 
 def _list_arguments(names: list[Any]) -> str:
-    return f"argument{'s' if len(names) > 1 else ''} {listed(names)}"
+    return f"argument{'s' if len(names) > 1 else ''} {list_names(names)}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, TypeVar, c
 from lonnymq.errors import DecodeError, InvalidArgument
 from lonnymq.model import NewMessage
 from lonnymq.tasks.arguments import Arguments
-from lonnymq.texts import shown
+from lonnymq.texts import short_repr
 from lonnymq.worker.handler import Bury, Handler
 from lonnymq.worker.retry import Retry
 from lonnymq.worker.thread_pool import awaitable_error
@@ -218,4 +218,4 @@ class PreparedTask(Generic[P, Returned, Answer]):
 
 def _format_option(value: object) -> str:
     """Return a value as Python source if it is short, unlike a connection."""
-    return shown(value, 40) if isinstance(value, int | float | str) else "..."
+    return short_repr(value, 40) if isinstance(value, int | float | str) else "..."

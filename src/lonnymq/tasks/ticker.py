@@ -14,7 +14,7 @@ from lonnymq.connections import outage
 from lonnymq.cron import schedule
 from lonnymq.errors import Busy, ConnectionLost, NotPermitted, SchemaError
 from lonnymq.model import Cron, CronTickOutcome, DueCron, LeasedMessage, Ticks
-from lonnymq.texts import line
+from lonnymq.texts import one_line
 from lonnymq.worker.timeouts import call_within
 
 LOGGER = logging.getLogger("lonnymq.cron")
@@ -55,7 +55,7 @@ async def tick_forever(
             last_error, has_warned = "", False
         except Exception as error:  # noqa: BLE001 - the worker processes messages whatever happens to crons
             # Each cron's `catch_up` says what happens to ticks that are missed meanwhile.
-            reason = line(str(error) or type(error).__name__)
+            reason = one_line(str(error) or type(error).__name__)
             if reason != last_error:
                 # The client logs outages itself. A worker without crons of its own ticks only as a help.
                 is_minor = isinstance(error, ConnectionLost) or outage.is_known()
@@ -79,11 +79,11 @@ async def declare(
             busy.append(cron)
         except NotPermitted as error:
             hint = "grant the worker's role 'producer' too"
-            LOGGER.error("cron %s was not declared: %s; %s", line(cron.name), line(str(error)), hint)
+            LOGGER.error("cron %s was not declared: %s; %s", one_line(cron.name), one_line(str(error)), hint)
         except UNREACHABLE:
             raise
         except Exception as error:  # noqa: BLE001 - one cron must not hold up the others
-            LOGGER.error("cron %s was not declared: %s", line(cron.name), line(str(error)))
+            LOGGER.error("cron %s was not declared: %s", one_line(cron.name), one_line(str(error)))
     return busy
 
 
@@ -138,16 +138,16 @@ async def _tick_one(queue: AsyncQueue, cron: DueCron, call_timeout_s: float) -> 
         # If the call itself was too much, it is postponed. If the database is away, postponing fails too.
         by = POSTPONED_BRIEFLY if isinstance(error, UNREACHABLE) else POSTPONED
         postponed = await _postpone(queue, cron, by, call_timeout_s)
-        LOGGER.error("cron %s does not tick: %s", line(cron.name), line(str(error)))
+        LOGGER.error("cron %s does not tick: %s", one_line(cron.name), one_line(str(error)))
         return postponed
     if outcome is CronTickOutcome.TICKED and ticks.skipped_to is not None:
         LOGGER.warning(
             "cron %s: more than %d ticks were missed, those up to %s are skipped",
-            *(line(cron.name), schedule.MAX_MISSED, ticks.skipped_to.isoformat()),
+            *(one_line(cron.name), schedule.MAX_MISSED, ticks.skipped_to.isoformat()),
         )
     if outcome is CronTickOutcome.TICKED and ticks.ticks:
         latest = ticks.ticks[-1].isoformat()
-        LOGGER.info("cron %s: enqueued %d, the latest for %s", line(cron.name), len(ticks.ticks), latest)
+        LOGGER.info("cron %s: enqueued %d, the latest for %s", one_line(cron.name), len(ticks.ticks), latest)
     return outcome
 
 
@@ -162,5 +162,5 @@ async def _postpone(
     except UNREACHABLE:
         raise
     except Exception as error:  # noqa: BLE001 - as above
-        LOGGER.error("cron %s cannot be postponed: %s", line(cron.name), line(str(error)))
+        LOGGER.error("cron %s cannot be postponed: %s", one_line(cron.name), one_line(str(error)))
         return None

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from lonnymq.errors import InvalidArgument, invalid
-from lonnymq.texts import line, shown
+from lonnymq.texts import one_line, short_repr
 
 # Of a longer path, only the first and the last parts are shown.
 MAX_PARTS = 10
@@ -112,8 +112,8 @@ class ValuePath:
 
     def _format_part(self) -> str:
         if self._is_key:
-            return f", key {shown(self._part, 60)},"
+            return f", key {short_repr(self._part, 60)},"
         if isinstance(self._part, int):
             return f"[{self._part}]"
-        name = line(str(self._part), 60)
+        name = one_line(str(self._part), 60)
         return name if self._parent is None else f".{name}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lonnymq.calls import argument
 from lonnymq.errors import InvalidArgument, invalid
-from lonnymq.texts import cut
+from lonnymq.texts import truncate
 from lonnymq.worker.retry import Retry
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Handler:
         argument.optional_whole("max_attempts", self.max_attempts, 1, argument.MAX_INTEGER)
         argument.text("name", self.name, 0, MAX_NAME)
         if not self.name:
-            object.__setattr__(self, "name", cut(_name_of(self.call), MAX_NAME))
+            object.__setattr__(self, "name", truncate(_name_of(self.call), MAX_NAME))
 
     @cached_property
     def timeout_s(self) -> float | None:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lonnymq.model.lease import Content, fill
+from lonnymq.model.lease import Content, set_content
 from lonnymq.worker.attempt import Attempt
 from lonnymq.worker.exclusive_run import ExclusiveRun
 from lonnymq.worker.memory_budget import MemoryBudget
@@ -138,7 +138,7 @@ class Inventory:
         waiting_since = time.monotonic() + took_s
         for attempt in attempts:
             if attempt.message.id in contents:
-                fill(attempt.message, contents[attempt.message.id])
+                set_content(attempt.message, contents[attempt.message.id])
                 attempt.waiting_since = waiting_since
                 self.waiting.append(attempt)
             else:

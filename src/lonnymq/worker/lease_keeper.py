@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from lonnymq.calls.acknowledge import heartbeat
-from lonnymq.calls.statement import picked
+from lonnymq.calls.statement import pick
 from lonnymq.client.aio.caller import MAX_BATCH
 from lonnymq.connections.backoff import Backoff
 from lonnymq.model.acknowledge import HeartbeatOutcome
@@ -103,7 +103,7 @@ class LeaseKeeper:
         for start in range(0, len(ids), MAX_BATCH):
             batch = range(start, min(start + MAX_BATCH, len(ids)))
             # Not durable, or calls would wait while a synchronous standby is down, and leases would end.
-            call = heartbeat(picked(ids, batch), picked(tokens, batch), self._lease_ms, is_durable=False)
+            call = heartbeat(pick(ids, batch), pick(tokens, batch), self._lease_ms, is_durable=False)
             some = await self._caller.perform(call)
             answers.extend(some)
         return answers

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Coroutine
 from typing import TYPE_CHECKING, Any, Self
 
-from lonnymq.model.lease import fill
+from lonnymq.model.lease import set_content
 from lonnymq.worker.acknowledger import Acknowledger
 from lonnymq.worker.content_reader import ContentReader
 from lonnymq.worker.fetch import fetch
@@ -163,7 +163,7 @@ class WorkerRun:
                 contents = await self._content_reader.read([attempt])
                 if attempt.message.id not in contents:
                     return False
-                fill(attempt.message, contents[attempt.message.id])
+                set_content(attempt.message, contents[attempt.message.id])
         except Exception as error:  # noqa: BLE001 - the message is given back and delivered again
             self._log.log_failure("reading contents", error)
             return False

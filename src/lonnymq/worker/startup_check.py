@@ -8,7 +8,7 @@ from lonnymq.calls import queue as queue_calls
 from lonnymq.connections import outage
 from lonnymq.connections.backoff import Backoff
 from lonnymq.errors import NotPermitted, is_hopeless
-from lonnymq.texts import line
+from lonnymq.texts import one_line
 from lonnymq.worker.timeouts import call_within, close_quietly
 from lonnymq.worker.worker_log import LOGGER
 
@@ -50,7 +50,7 @@ async def _check_until_usable(queue: "AsyncQueue", call_timeout_s: float) -> Non
                 raise
             # The client logs outages itself.
             if not (is_logged or outage.is_known()):
-                LOGGER.warning("the queue cannot be used yet, trying again: %s", line(str(error)))
+                LOGGER.warning("the queue cannot be used yet, trying again: %s", one_line(str(error)))
             is_logged = True
             await asyncio.sleep(backoff.next_s())
         else:

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from lonnymq.calls import argument
-from lonnymq.calls.codec import Codec, encoded
+from lonnymq.calls.codec import Codec, encode_payload
 from lonnymq.errors import InvalidArgument
 from lonnymq.model.acknowledge import BURY, COMPLETE, DEFER, GIVE_BACK, Action
 from lonnymq.worker.handler import Bury, Defer, Handler
@@ -83,7 +83,7 @@ class Judge:
 
     def _defer(self, request: Defer, handler: Handler, attempt: int) -> Verdict:
         try:
-            state = None if request.state is None else encoded("state", request.state, self.codec)
+            state = None if request.state is None else encode_payload("state", request.state, self.codec)
         except InvalidArgument as error:
             return self._retry_or_bury(format_traceback(error), handler, attempt, handler.retry)
         return Verdict(DEFER, request.delay_ms, state, argument.error_text(request.error))

@@ -9,7 +9,7 @@ from lonnymq.calls.argument import error_text
 from lonnymq.connections import outage
 from lonnymq.errors import ConnectionLost
 from lonnymq.model.acknowledge import ACTIONS, DEFER, Action, Effect
-from lonnymq.texts import MAX_LINE, cut, line
+from lonnymq.texts import MAX_LINE, one_line, truncate
 from lonnymq.worker.verdict import Interruption, Verdict
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class WorkerLog:
             message.attempt,
             "" if max_attempts is None else f" of {max_attempts}",
             "" if next_in_ms is None else f", next in {_duration(next_in_ms)}",
-            f"by {line(handler)} in {took_ms} ms" if handler else "not started",
+            f"by {one_line(handler)} in {took_ms} ms" if handler else "not started",
             f": {_last_line(error)}" if error else "",
             extra=fields,
         )
@@ -152,10 +152,10 @@ def _duration(ms: int) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    lines = cut(str(error), MAX_LINE).splitlines()
-    return line(lines[0]) if lines else type(error).__name__
+    lines = truncate(str(error), MAX_LINE).splitlines()
+    return one_line(lines[0]) if lines else type(error).__name__
 
 
 def _last_line(error: str) -> str:
     """Return the line of a traceback that names the error."""
-    return line(error.rstrip().splitlines()[-1]) if error.strip() else ""
+    return one_line(error.rstrip().splitlines()[-1]) if error.strip() else ""

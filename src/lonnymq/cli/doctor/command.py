@@ -16,7 +16,7 @@ from lonnymq.cli.formatting import quantity
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
 from lonnymq.cli.output import console, print_json
 from lonnymq.diagnostics import Examination
-from lonnymq.texts import visible
+from lonnymq.texts import escape_hidden
 
 MARKS = {
     Level.OK: ("✓", "green"),
@@ -94,11 +94,13 @@ def _show(found: list[Finding]) -> None:
     for one in found:
         mark, style = MARKS[one.level]
         to.print(
-            Text.assemble((mark, style), " ", (one.subject.ljust(width), "bold"), "  ", visible(one.detail)),
+            Text.assemble(
+                (mark, style), " ", (one.subject.ljust(width), "bold"), "  ", escape_hidden(one.detail)
+            ),
             soft_wrap=True,
         )
         if one.advice:
-            to.print(Text(" " * (width + 4) + "→ " + visible(one.advice), style="dim"), soft_wrap=True)
+            to.print(Text(" " * (width + 4) + "→ " + escape_hidden(one.advice), style="dim"), soft_wrap=True)
     counts = {level: sum(one.level is level for one in found) for level in Level}
     to.print()
     if not counts[Level.PROBLEM] and not counts[Level.WARNING]:

@@ -9,8 +9,8 @@ from lonnymq.cli import formatting
 from lonnymq.cli.doctor.finding import MAX_LISTED, Finding, Level
 from lonnymq.cli.quoting import shell_argument
 from lonnymq.diagnostics import Examination, ServerFacts
-from lonnymq.schema.step import quoted
-from lonnymq.schema.trust import named
+from lonnymq.schema.step import quote_identifier
+from lonnymq.schema.trust import list_objects
 
 MAX_CLOCK_OFFSET_S = 5
 CONNECTIONS_WARNING, CONNECTIONS_PROBLEM = 0.8, 0.95
@@ -231,19 +231,21 @@ def owner(facts: Examination) -> Iterator[Finding]:
     if trust is None or found.state is SchemaState.MISSING:
         return
     if trust.creators:
-        name = quoted(found.schema)
+        name = quote_identifier(found.schema)
         yield Finding(
             Level.PROBLEM,
             "owner",
             f"other roles may create objects in the schema: {', '.join(trust.creators[:MAX_LISTED])};"
             f" such objects can run with the rights of {trust.owner!r}",
-            f"revoke create on schema {name} from {trust.revoking}; then run this again to find such objects",
+            f"revoke create on schema {name} from {trust.revoke_list};"
+            " then run this again to find such objects",
         )
-    if trust.strangers:
+    if trust.unsafe_objects:
         yield Finding(
             Level.PROBLEM,
             "owner",
-            f"the schema holds {named(trust.strangers)}, which can run with the rights of {trust.owner!r}",
+            f"the schema holds {list_objects(trust.unsafe_objects)}, which can run with the rights of"
+            f" {trust.owner!r}",
             f"drop unknown objects and all triggers, and make {trust.owner!r} the owner of the rest",
         )
     if trust.owner_is_superuser:

@@ -56,7 +56,7 @@ class AsyncCrons:
             channel=channel,
             payload=payload,
             timezone=timezone,
-            catch_up=CatchUp(argument.word("catch_up", catch_up, CatchUp)),
+            catch_up=CatchUp(argument.enum_value("catch_up", catch_up, CatchUp)),
             max_attempts=max_attempts,
         )
         call = calls.set(cron, self._codec, is_declared=False, after=after)

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from lonnymq.calls import argument
 from lonnymq.calls import dead as calls
-from lonnymq.calls.statement import picked
+from lonnymq.calls.statement import pick
 from lonnymq.client.aio.caller import MAX_BATCH, AsyncCaller
 from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
 from lonnymq.errors import invalid
@@ -45,7 +45,7 @@ class AsyncDeadLetters:
         """Put dead letters back into their channels, with no attempts spent."""
         ids = [argument.identifier("ids", id_) for id_ in ids]
         return await self._caller.perform_each(
-            lambda indexes: calls.redrive(picked(ids, indexes)), len(ids), connection
+            lambda indexes: calls.redrive(pick(ids, indexes)), len(ids), connection
         )
 
     async def redrive_all(self) -> int:
@@ -62,7 +62,7 @@ class AsyncDeadLetters:
         """Delete dead letters permanently."""
         ids = [argument.identifier("ids", id_) for id_ in ids]
         return await self._caller.perform_each(
-            lambda indexes: calls.purge(picked(ids, indexes)), len(ids), connection
+            lambda indexes: calls.purge(pick(ids, indexes)), len(ids), connection
         )
 
     async def purge_all(self, *, before: datetime | None = None) -> int:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from lonnymq.calls.codec import decoded
+from lonnymq.calls.codec import decode_content
 from lonnymq.client.aio.acknowledger import AsyncMessageActions
 from lonnymq.client.attempt_state import AttemptState
 from lonnymq.model import LeasedMessage
@@ -29,11 +29,11 @@ class AsyncMessage(AsyncMessageActions, LeasedMessage):
     @cached_property
     def payload(self) -> Any:
         """The content, decoded."""
-        return decoded(self.content, self.queue.codec, f"the content of message {self.id}")
+        return decode_content(self.content, self.queue.codec, f"the content of message {self.id}")
 
     @cached_property
     def state(self) -> Any:
         """The state that the previous attempt left for this one, decoded; None if there is none."""
         if self.state_content is None:
             return None
-        return decoded(self.state_content, self.queue.codec, f"the state of message {self.id}")
+        return decode_content(self.state_content, self.queue.codec, f"the state of message {self.id}")

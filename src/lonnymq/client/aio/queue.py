@@ -14,7 +14,7 @@ from lonnymq.calls import queue as queue_calls
 from lonnymq.calls import stage as stage_calls
 from lonnymq.calls.codec import JSON, Codec
 from lonnymq.calls.draft import draft, drafts
-from lonnymq.calls.statement import picked
+from lonnymq.calls.statement import pick
 from lonnymq.client.aio import bulk
 from lonnymq.client.aio.acknowledger import AsyncAcknowledger
 from lonnymq.client.aio.caller import AsyncCaller
@@ -247,7 +247,7 @@ class AsyncQueue(AsyncAcknowledger):
         """Remove messages from the queue; the worker of a leased one learns of it at its next heartbeat."""
         ids = [argument.identifier("ids", id_) for id_ in ids]
         return await self.caller.perform_each(
-            lambda indexes: calls.cancel(picked(ids, indexes)), len(ids), connection
+            lambda indexes: calls.cancel(pick(ids, indexes)), len(ids), connection
         )
 
     async def cancel_key(
@@ -331,7 +331,7 @@ class AsyncQueue(AsyncAcknowledger):
         """Change the given settings, and return all of them."""
         settings: dict[str, Any] = {}
         if history is not None:
-            settings["history"] = argument.word("history", history, HistoryMode)
+            settings["history"] = argument.enum_value("history", history, HistoryMode)
         if max_content_bytes is not None:
             settings["max_content_bytes"] = argument.whole(
                 "max_content_bytes", max_content_bytes, 1, argument.MAX_CONTENT_BYTES
@@ -356,7 +356,9 @@ class AsyncQueue(AsyncAcknowledger):
         self, role: str, kind: RoleKind | str, *, connection: AsyncBorrowedConnection | None = None
     ) -> None:
         """Let a role use this queue as a producer, worker, operator or reader."""
-        call = queue_calls.grant(argument.text("role", role, 1, 63), argument.word("kind", kind, RoleKind))
+        call = queue_calls.grant(
+            argument.text("role", role, 1, 63), argument.enum_value("kind", kind, RoleKind)
+        )
         await self.caller.perform(call, connection)
 
     async def revoke(self, role: str, *, connection: AsyncBorrowedConnection | None = None) -> None:

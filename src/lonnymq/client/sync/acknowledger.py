@@ -9,7 +9,7 @@ from typing import Any
 from lonnymq.calls import acknowledge as calls
 from lonnymq.calls import argument
 from lonnymq.calls.codec import Codec
-from lonnymq.calls.statement import Call, picked
+from lonnymq.calls.statement import Call, pick
 from lonnymq.client.attempt_state import observe
 from lonnymq.client.sync.caller import Caller
 from lonnymq.connections.sync.borrowed import BorrowedConnection
@@ -91,7 +91,7 @@ class Acknowledger:
         leases = _require_leases(messages)
 
         def call_for(indexes: Sequence[int]) -> Call[list[HeartbeatOutcome]]:
-            ids, tokens = _fences(picked(leases, indexes))
+            ids, tokens = _fences(pick(leases, indexes))
             # On a connection of our own, only leases depend on this commit.
             return calls.heartbeat(ids, tokens, lease_ms, is_durable=connection is not None)
 
@@ -166,8 +166,8 @@ def acknowledge(
     """End attempts; `details` are encoded. Without `repeat_busy`, make a single call."""
 
     def call_for(indexes: Sequence[int]) -> Call[list[Outcome]]:
-        ids, tokens = _fences(picked(leases, indexes))
-        return calls.acknowledge(action, ids, tokens, *(picked(values, indexes) for values in details))
+        ids, tokens = _fences(pick(leases, indexes))
+        return calls.acknowledge(action, ids, tokens, *(pick(values, indexes) for values in details))
 
     if not repeat_busy:
         return caller.perform(call_for(range(len(leases))), connection)

@@ -58,7 +58,7 @@ class Crons:
             channel=channel,
             payload=payload,
             timezone=timezone,
-            catch_up=CatchUp(argument.word("catch_up", catch_up, CatchUp)),
+            catch_up=CatchUp(argument.enum_value("catch_up", catch_up, CatchUp)),
             max_attempts=max_attempts,
         )
         call = calls.set(cron, self._codec, is_declared=False, after=after)

@@ -16,7 +16,7 @@ from lonnymq.calls import queue as queue_calls
 from lonnymq.calls import stage as stage_calls
 from lonnymq.calls.codec import JSON, Codec
 from lonnymq.calls.draft import draft, drafts
-from lonnymq.calls.statement import picked
+from lonnymq.calls.statement import pick
 from lonnymq.client.backpressure import raise_for_dropped
 from lonnymq.client.sync import bulk
 from lonnymq.client.sync.acknowledger import Acknowledger
@@ -247,7 +247,7 @@ class Queue(Acknowledger):
         """Remove messages from the queue; the worker of a leased one learns of it at its next heartbeat."""
         ids = [argument.identifier("ids", id_) for id_ in ids]
         return self.caller.perform_each(
-            lambda indexes: calls.cancel(picked(ids, indexes)), len(ids), connection
+            lambda indexes: calls.cancel(pick(ids, indexes)), len(ids), connection
         )
 
     def cancel_key(
@@ -329,7 +329,7 @@ class Queue(Acknowledger):
         """Change the given settings, and return all of them."""
         settings: dict[str, Any] = {}
         if history is not None:
-            settings["history"] = argument.word("history", history, HistoryMode)
+            settings["history"] = argument.enum_value("history", history, HistoryMode)
         if max_content_bytes is not None:
             settings["max_content_bytes"] = argument.whole(
                 "max_content_bytes", max_content_bytes, 1, argument.MAX_CONTENT_BYTES
@@ -350,7 +350,9 @@ class Queue(Acknowledger):
 
     def grant(self, role: str, kind: RoleKind | str, *, connection: BorrowedConnection | None = None) -> None:
         """Let a role use this queue as a producer, worker, operator or reader."""
-        call = queue_calls.grant(argument.text("role", role, 1, 63), argument.word("kind", kind, RoleKind))
+        call = queue_calls.grant(
+            argument.text("role", role, 1, 63), argument.enum_value("kind", kind, RoleKind)
+        )
         self.caller.perform(call, connection)
 
     def revoke(self, role: str, *, connection: BorrowedConnection | None = None) -> None:

@@ -16,7 +16,7 @@ from lonnymq.connections.sync.borrowed import BorrowedConnection
 from lonnymq.errors import ConnectionLost
 from lonnymq.model import Dequeued
 from lonnymq.model.acknowledge import GIVE_BACK
-from lonnymq.model.lease import Leased, fill
+from lonnymq.model.lease import Leased, set_content
 
 # Contents that a reply left out are read in groups of about this size.
 READ_BYTES = 1024 * 1024
@@ -92,7 +92,7 @@ class Receiver:
             found = self._caller.perform(calls.read(ids, tokens), connection)
             for lease in group:
                 if lease.id in found:
-                    fill(lease, found[lease.id])
+                    set_content(lease, found[lease.id])
                     is_read.add(lease.id)
             if time.monotonic() > deadline:
                 break

@@ -21,7 +21,7 @@ class AsyncAdapter(ABC):
             style = await self.open()
             commits = self.commits()
         with self._translate_errors(schema, commits=commits):
-            rows = await self.fetch(call.statement.styled(schema, style), call.values)
+            rows = await self.fetch(call.statement.text_in_style(schema, style), call.values)
         return call.decode(rows)
 
     async def step(self, text: str, parameters: tuple[Any, ...] | None, schema: str) -> Rows:

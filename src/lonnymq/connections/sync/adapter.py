@@ -23,7 +23,7 @@ class Adapter(ABC):
             style = self.open()
             commits = self.commits()
         with self._translate_errors(schema, commits=commits):
-            rows = self.fetch(call.statement.styled(schema, style), call.values)
+            rows = self.fetch(call.statement.text_in_style(schema, style), call.values)
         return call.decode(rows)
 
     def step(self, text: str, parameters: tuple[Any, ...] | None, schema: str) -> Rows:

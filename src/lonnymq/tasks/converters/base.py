@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 from lonnymq.tasks.value_path import ValuePath
-from lonnymq.texts import cut
+from lonnymq.texts import truncate
 
 MAX_PYDANTIC_ERRORS = 20
 
@@ -29,4 +29,4 @@ def explain(converter: Converter, error: Exception) -> Callable[[], str]:
 def _reason(error: Any) -> str:
     # Formatting a pydantic error about a million values would take seconds.
     count = error.error_count() if hasattr(error, "error_count") else 1
-    return cut(str(error), 300) if count <= MAX_PYDANTIC_ERRORS else f"{count} errors"
+    return truncate(str(error), 300) if count <= MAX_PYDANTIC_ERRORS else f"{count} errors"

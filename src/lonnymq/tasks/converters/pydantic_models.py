@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from lonnymq.tasks.converters.base import explain
 from lonnymq.tasks.value_path import ValuePath
-from lonnymq.texts import listed
+from lonnymq.texts import list_names
 
 # A model that overrides one of these may read itself from other names.
 READING_METHODS = ("__init__", "model_validate_json", "__get_pydantic_core_schema__")
@@ -36,7 +36,7 @@ class PydanticConverter:
 
     def from_json(self, path: ValuePath, value: Any) -> Any:
         if missing := self._missing(value):
-            raise path.invalid(value, lambda: f"{self.expected}, which needs {listed(missing)}")
+            raise path.invalid(value, lambda: f"{self.expected}, which needs {list_names(missing)}")
         try:
             # As JSON text: strict models accept dates and the like from JSON but not as Python strings.
             return self.model.model_validate_json(json.dumps(value))

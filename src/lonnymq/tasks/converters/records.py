@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from lonnymq.tasks.converters.base import Converter, explain
 from lonnymq.tasks.value_path import ValuePath
-from lonnymq.texts import listed
+from lonnymq.texts import list_names
 
 
 @dataclass(eq=False)
@@ -54,7 +54,7 @@ class RecordConverter:
 
     def _require_names(self, path: ValuePath, value: dict[str, Any]) -> dict[str, Any]:
         if missing := self.required - value.keys():
-            raise path.invalid(value, lambda: f"{self.expected}, which needs {listed(sorted(missing))}")
+            raise path.invalid(value, lambda: f"{self.expected}, which needs {list_names(sorted(missing))}")
         if unknown := value.keys() - self.fields.keys():
-            raise path.invalid(value, lambda: f"{self.expected}, which has no {listed(unknown)}")
+            raise path.invalid(value, lambda: f"{self.expected}, which has no {list_names(unknown)}")
         return value

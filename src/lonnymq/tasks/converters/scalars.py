@@ -14,7 +14,7 @@ from uuid import UUID
 
 from lonnymq.tasks.converters.base import Converter
 from lonnymq.tasks.value_path import ValuePath
-from lonnymq.texts import shown
+from lonnymq.texts import short_repr
 
 # The most characters of an Enum's value.
 MAX_ENUM_VALUE = 10_000
@@ -91,7 +91,7 @@ class LiteralConverter:
         read_back = self.from_json(path, written)
         if not _is_same(read_back, value):
             raise path.invalid(
-                value, lambda: f"unambiguous in JSON: this would be read back as {shown(read_back)}"
+                value, lambda: f"unambiguous in JSON: this would be read back as {short_repr(read_back)}"
             )
         return written
 
