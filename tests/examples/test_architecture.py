@@ -74,7 +74,8 @@ def test_it_counts_the_tables_functions_and_views(installed: Installed) -> None:
     }
     assert counts == {
         "tables": [len(installed.tables)],
-        "functions": [len(installed.functions)],
+        # About: rounded to tens, so that not every new function changes the page.
+        "functions": [round(len(installed.functions), -1)],
         "views": [len(installed.views)],
     }
 
