@@ -9,6 +9,7 @@ import pytest
 from psycopg import conninfo, sql
 
 from lonnymq import InvalidArgument, Queue, SchemaState
+from lonnymq.schema import files
 from tests.client.conftest import OpenQueue
 from tests.conftest import Connect, Database
 

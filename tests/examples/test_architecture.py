@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md is true of the tree and of the schema as it is installed."""
+"""What ARCHITECTURE.md and the page about changes say is true of the tree and of the installed schema."""
 
 import ast
 import re
@@ -98,3 +98,14 @@ def test_every_sql_function_in_its_tables_exists(installed: Installed) -> None:
     assert len(named & installed.functions) > 20
     known = installed.tables | installed.views | installed.functions | installed.columns | python_names()
     assert named - known == set()
+
+
+def test_the_files_that_the_page_about_changes_names_exist() -> None:
+    text = (ROOT / "docs" / "howto" / "change-it.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"\b(?:src|tests|docs)/[\w/-]+(?:\.\w+)?", text)) | {
+        f"src/lonnymq/{name}" for name in re.findall(r"`((?:sql|cli)/[\w/]+\.\w+)`", text)
+    }
+    # The new files of its examples.
+    examples = {name for name in named if re.search(r"/message_snooze|/oldest|/0002_", name)}
+    assert len(named) > 30
+    assert [name for name in named - examples if not (ROOT / name).exists()] == []
