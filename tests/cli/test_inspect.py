@@ -7,6 +7,7 @@ import pytest
 
 from lonnymq import NewMessage, Queue
 from lonnymq.cli.exit_codes import CommandExit
+from lonnymq.schema import files
 from tests.cli.conftest import Run
 from tests.conftest import Connect
 
@@ -36,7 +37,7 @@ def test_status_shows_the_queue_at_a_glance(lonnymq: Run, busy: Queue) -> None:
     assert shown.err == ""
     lines = dict(line.split("  ", 1) for line in shown.out.splitlines())
     assert {name.strip(): value.strip() for name, value in lines.items()} == {
-        "queue": "lonnymq, version 1, current",
+        "queue": f"lonnymq, version {files.latest_version()}, current",
         "channels": "7",
         "waiting": "7",
         "leased": "2",

@@ -12,14 +12,17 @@ import pytest
 from psycopg import conninfo, sql
 
 from lonnymq.cli.exit_codes import CommandExit
+from lonnymq.schema import files
 from tests.cli.conftest import Run, Start, runner
 from tests.conftest import Connect, Database
+
+VERSION = files.latest_version()
 
 
 def test_install_creates_the_queue_once(database: Database) -> None:
     run = runner(database(is_empty=True))
-    assert run("install").out == "queue 'lonnymq' installed, version 1\n"
-    assert run("install").out == "queue 'lonnymq' is at version 1, current: nothing to do\n"
+    assert run("install").out == f"queue 'lonnymq' installed, version {VERSION}\n"
+    assert run("install").out == f"queue 'lonnymq' is at version {VERSION}, current: nothing to do\n"
     done = run("install", "--schema", "Another one", "--json").json
     assert (done["before"]["state"], done["after"]["state"]) == ("missing", "current")
     assert run("status", LONNYMQ_SCHEMA="Another one").code == 0
@@ -35,11 +38,11 @@ def test_an_older_queue_is_refused_until_it_is_migrated(database: Database) -> N
         "error: the queue's schema is older than this release of lonnymq"
         " `lonnymq migrate` upgrades it; messages stay"
     )
-    assert run("migrate").out == "queue 'lonnymq' now has the functions of this release, version 1\n"
+    assert run("migrate").out == f"queue 'lonnymq' now has the functions of this release, version {VERSION}\n"
     assert run("status").code == 0
 
 
-@pytest.mark.parametrize("command", ["install", "migrate", "migrate --from-version 1"])
+@pytest.mark.parametrize("command", ["install", "migrate", f"migrate --from-version {VERSION}"])
 def test_the_printed_script_does_the_same_as_the_command(database: Database, command: str) -> None:
     dsn = database(is_empty=command == "install")
     run = runner(dsn)
@@ -50,7 +53,7 @@ def test_the_printed_script_does_the_same_as_the_command(database: Database, com
     assert script.code == 0
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(script.out.encode())
-    assert run("install").out == "queue 'lonnymq' is at version 1, current: nothing to do\n"
+    assert run("install").out == f"queue 'lonnymq' is at version {VERSION}, current: nothing to do\n"
 
 
 def test_impossible_scripts_are_refused(database: Database) -> None:

@@ -9,6 +9,7 @@ import pytest
 from psycopg import conninfo, sql
 
 from lonnymq import InvalidArgument, Queue, SchemaState
+from lonnymq.schema import files
 from tests.client.conftest import OpenQueue
 from tests.conftest import Connect, Database
 
@@ -81,7 +82,7 @@ def test_the_script_of_a_migration_brings_an_older_queue_up_to_date(database: Da
         connection.execute("drop function lonnymq.queue_event()")
         connection.execute("comment on table lonnymq.migration is 'lonnymq of another day'")
         assert queue.schema_status().state is SchemaState.OUTDATED
-        connection.execute(queue.sql(version=1).encode())
+        connection.execute(queue.sql(version=files.latest_version()).encode())
         assert queue.schema_status().state is SchemaState.CURRENT
         queue.enqueue("a", 1)
         assert len(queue.dequeue()) == 1

@@ -225,15 +225,6 @@ def test_every_method_of_a_public_class_is_in_the_reference() -> None:
     assert missing == []
 
 
-def test_every_file_that_the_architecture_names_exists() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    package = ROOT / "src" / "lonnymq"
-    places = (ROOT, package, package / "sql" / "functions")
-    named = re.findall(r"`([\w/]+\.(?:py|sql)|[\w/]+/)`", text)
-    assert len(named) > 30
-    assert [name for name in named if not any((place / name).exists() for place in places)] == []
-
-
 @pytest.mark.parametrize("page", ALL_PAGES, ids=name_of)
 def test_every_link_leads_somewhere(page: Path) -> None:
     broken = []

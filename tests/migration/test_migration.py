@@ -176,7 +176,8 @@ def test_a_newer_queue_that_is_compatible_is_not_changed(open_: Open) -> None:
 def test_an_older_queue_is_outdated_until_it_is_migrated(open_: Open) -> None:
     connection = open_()
     schema.install(connection)
-    connection.execute("comment on table lonnymq.migration is 'lonnymq yesterday 1 0'")
+    mark = f"lonnymq yesterday {files.latest_version()} 0"
+    connection.execute(f"comment on table lonnymq.migration is '{mark}'".encode())
     assert schema.check(connection).state is SchemaState.OUTDATED
     assert schema.install(connection).state is SchemaState.CURRENT
 

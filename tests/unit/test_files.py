@@ -35,5 +35,5 @@ def test_each_function_says_what_it_locks_and_writes() -> None:
 
 
 def test_the_first_migration_matches_the_tables() -> None:
-    """Only until version 1 is released; then this test is removed, and the file never changes again."""
+    """Until there is a version 2; then the file never changes again."""
     assert freeze.main(["--check"]) == 0

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from lonnymq.calls.statement import Call, Rows, Statement, call, function, in_utc, nothing
@@ -10,11 +11,8 @@ from lonnymq.model import HistoryMode, Horizon, Problem, QueueActivity, QueueSet
 EVENT = function("queue_event")
 HORIZON = function("queue_horizon", "oldest, newest")
 SET = function("queue_set", p_settings="jsonb")
-STATUS = function(
-    "queue_status",
-    "channels, waiting, leased, expired, dead, unfolded_wakes, sleepers, history, history_overflow,"
-    " oldest_transaction, version",
-)
+STATUS_COLUMNS = [field.name for field in fields(QueueStatus)]
+STATUS = function("queue_status", ", ".join(STATUS_COLUMNS))
 ACTIVITY = function("queue_activity", "created, leased, ended, at")
 CHECK = function("queue_check", "problem, channel, detail, is_repaired", p_repair="boolean")
 # Every role may execute this, so it cannot abort a caller's transaction. It reads a comment and not a table,
@@ -93,18 +91,7 @@ def _settings(rows: Rows) -> QueueSettings:
 
 
 def _status(rows: Rows) -> QueueStatus:
-    figures = [int(value) for value in rows[0][:7]]
-    history, history_overflow, oldest_transaction, version = rows[0][7:]
-    return QueueStatus(
-        channels=figures[0],
-        waiting=figures[1],
-        leased=figures[2],
-        expired=figures[3],
-        dead=figures[4],
-        unfolded_wakes=figures[5],
-        sleepers=figures[6],
-        history=HistoryMode(history),
-        history_overflow=history_overflow,
-        oldest_transaction=oldest_transaction,
-        version=version,
-    )
+    # Sums come as decimals.
+    kinds: dict[str, Any] = {"history": HistoryMode, "oldest_transaction": lambda interval: interval}
+    figures = zip(STATUS_COLUMNS, rows[0], strict=True)
+    return QueueStatus(**{name: kinds.get(name, int)(value) for name, value in figures})
