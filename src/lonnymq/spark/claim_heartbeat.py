@@ -1,4 +1,4 @@
-"""Keeps the leases of a claim while Spark works on its batch, however long that takes, up to a limit."""
+"""Extends the leases of a claim while Spark works on its batch, for at most `max_claim_s` seconds."""
 
 import threading
 import time
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from lonnymq.client.sync.queue import Queue
 
 
-class Keeper:
-    """A thread of the source's process on the driver: it ends with the query, or with the JVM."""
+class ClaimHeartbeat:
+    """A daemon thread in the source's process on the driver; it ends with the query or with the JVM."""
 
     def __init__(self, queue: "Queue", lease_s: int, max_claim_s: int) -> None:
         self._queue = queue
@@ -22,17 +22,17 @@ class Keeper:
         self._until = 0.0
         self._thread: threading.Thread | None = None
 
-    def keep(self, claim: str) -> None:
-        """Keep this claim from now on, instead of the one before."""
+    def start(self, claim: str) -> None:
+        """Extend the leases of this claim from now on, and no longer those of the previous one."""
         if claim != self._claim:
             self._until = time.monotonic() + self._max_s
             self._claim = claim
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="lonnymq keeper", daemon=True)
+            self._thread = threading.Thread(target=self._run, name="lonnymq claim heartbeat", daemon=True)
             self._thread.start()
 
-    def end(self, claim: str) -> None:
-        """Keep it no longer: it is complete."""
+    def stop(self, claim: str) -> None:
+        """Stop extending: the claim is complete."""
         if self._claim == claim:
             self._claim = None
 
@@ -45,5 +45,6 @@ class Keeper:
             try:
                 self._queue.caller.perform(calls.keep(claim, 1000 * self._lease_s))
             except LonnyError:
-                # The server is away: there is time for two more tries, and nothing is lost if they fail too.
+                # The server is unreachable. Two more tries fit into the lease; if they fail as well, the
+                # messages are delivered again.
                 continue

@@ -1,4 +1,4 @@
-"""A Spark driver to be killed: it archives, consumes, writes a stream and a frame, and ends none of them."""
+"""A Spark driver that a test kills while it archives, consumes, writes a stream and writes a frame."""
 
 import os
 import sys
@@ -13,25 +13,25 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lonnymq.pipeline.steps import Lake, Source, archive
 from lonnymq.spark.java import use_java
-from tests.spark.conftest import SPARK_CONF, to_the_end
+from tests.spark.conftest import SPARK_CONF, run_to_end
 
 
-def writing(spark: SparkSession, dsn: str, home: Path) -> Any:
-    """Files of numbers, one a batch, into the channel `streamed`."""
+def stream_writer(spark: SparkSession, dsn: str, home: Path) -> Any:
+    """Stream files of numbers, one file per batch, into the channel `streamed`."""
     stream = spark.readStream.schema("channel string, content string").option("maxFilesPerTrigger", 1)
     writer = stream.parquet(str(home / "in")).writeStream.format("lonnymq").option("dsn", dsn)
     return writer.option("checkpointLocation", str(home / "writing"))
 
 
-def consuming(spark: SparkSession, dsn: str, home: Path) -> Any:
-    """Whatever waits, some at a time."""
+def consumer(spark: SparkSession, dsn: str, home: Path) -> Any:
+    """Consume all waiting messages, in small batches."""
     reader = spark.readStream.format("lonnymq").option("dsn", dsn).option("mode", "consume")
     stream = reader.option("max_messages", 40).option("lease_s", 600).load()
     return stream.writeStream.option("checkpointLocation", str(home / "consuming"))
 
 
-def archiving(home: Path, dsn: str) -> tuple[Source, Lake]:
-    """Some attempts at a time, into a lake of its own."""
+def archive_arguments(home: Path, dsn: str) -> tuple[Source, Lake]:
+    """Return what to archive, a few attempts per batch, and into which lake."""
     return Source(dsn=dsn, max_rows=6), Lake(str(home / "lake"))
 
 
@@ -39,8 +39,8 @@ def numbers(spark: SparkSession) -> DataFrame:
     return spark.range(50).selectExpr("'job' as channel", "cast(id as string) as content")
 
 
-def beside(work: Callable[[], Any]) -> None:
-    """Do it in a thread; the driver ends if that fails, and leaves what went wrong in its output."""
+def run_in_thread(work: Callable[[], Any]) -> None:
+    """Run `work` in a thread; if that ends or fails, print the error and end the driver."""
 
     def run() -> None:
         try:
@@ -60,22 +60,22 @@ def main(dsn: str, home: Path) -> None:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
 
-    def never_ends(frame: DataFrame, _: int) -> None:
+    def never_finish(frame: DataFrame, _: int) -> None:
         frame.collect()
-        (home / "in the middle").touch()
+        (home / "consuming").touch()
         time.sleep(3600)
 
-    def never_told(words: str) -> None:
-        """The lake has its batch, and Spark does not know."""
-        if words.startswith("batch"):
+    def block_after_batch(line: str) -> None:
+        """Block once the lake has a batch, so that Spark never logs it as done."""
+        if line.startswith("batch"):
             (home / "archived").touch()
             time.sleep(3600)
 
-    beside(lambda: to_the_end(consuming(spark, dsn, home).foreachBatch(never_ends).start, 3600))
-    beside(lambda: archive(spark, *archiving(home, dsn), say=never_told))
-    while not all((home / name).exists() for name in ("in the middle", "archived")):
+    run_in_thread(lambda: run_to_end(consumer(spark, dsn, home).foreachBatch(never_finish).start, 3600))
+    run_in_thread(lambda: archive(spark, *archive_arguments(home, dsn), say=block_after_batch))
+    while not all((home / name).exists() for name in ("consuming", "archived")):
         time.sleep(0.05)
-    writing(spark, dsn, home).start()
+    stream_writer(spark, dsn, home).start()
     numbers(spark).write.format("lonnymq").options(dsn=dsn, job="nightly").mode("append").save()
 
 

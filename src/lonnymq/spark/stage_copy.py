@@ -1,4 +1,4 @@
-"""A task's COPY into the stage, cut into transactions of bounded size."""
+"""Copies a task's rows into the stage, in transactions of bounded size."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from lonnymq.client.sync.queue import Queue
 
 
-class Copying:
-    """Use as a context: what was added is staged when it ends well; `rows` counts it."""
+class StageCopy:
+    """A context manager: leaving it without an error stages what is left; `rows` counts the rows added."""
 
-    def __init__(self, queue: "Queue", publication: str, part: UUID, most_bytes: int) -> None:
+    def __init__(self, queue: "Queue", publication: str, part: UUID, transaction_bytes: int) -> None:
         self._queue = queue
         self._encoder = Encoder(publication, part)
-        self._most_bytes = most_bytes
-        self._left = 0
+        self._transaction_bytes = transaction_bytes
+        self._bytes_left = 0
         self._stack = ExitStack()
         self._copy: psycopg.Copy | None = None
         self._context: Any = None
@@ -38,11 +38,11 @@ class Copying:
         return self._encoder.count
 
     def add(self, batch: "pa.RecordBatch") -> None:
-        """Send a batch, or keep it until there are more."""
+        """Add a batch; small batches are collected before they are sent."""
         try:
             self._send(self._encoder.encode(batch))
         except psycopg.Error as error:
-            raise self._translated(error) from error
+            raise self._translate(error) from error
 
     def __enter__(self) -> Self:
         self._connection = self._stack.enter_context(self._queue.caller.source.dedicated_connection())
@@ -53,12 +53,12 @@ class Copying:
     ) -> None:
         try:
             if kind is None:
-                self._send(self._encoder.rest())
+                self._send(self._encoder.flush())
                 self._end()
         except psycopg.Error as failed:
-            raise self._translated(failed) from failed
+            raise self._translate(failed) from failed
         finally:
-            # Closes the connection, and with it a COPY that was broken off.
+            # Closes the connection, which aborts an unfinished COPY.
             self._stack.close()
 
     def _send(self, chunks: Iterator[memoryview]) -> None:
@@ -67,8 +67,8 @@ class Copying:
                 self._begin()
             assert self._copy is not None
             send(self._connection, self._copy, chunk)
-            self._left -= len(chunk)
-            if self._left <= 0:
+            self._bytes_left -= len(chunk)
+            if self._bytes_left <= 0:
                 self._end()
 
     def _begin(self) -> None:
@@ -76,7 +76,7 @@ class Copying:
         self._context = self._connection.cursor().copy(copy_statement(self._queue.schema))
         self._copy = self._context.__enter__()
         self._copy.write(stage.HEADER)
-        self._left = self._most_bytes
+        self._bytes_left = self._transaction_bytes
 
     def _end(self) -> None:
         if self._copy is not None:
@@ -85,7 +85,9 @@ class Copying:
             self._connection.execute("commit")
             self._copy = None
 
-    def _translated(self, error: psycopg.Error) -> Exception:
+    def _translate(self, error: psycopg.Error) -> Exception:
         if isinstance(error, psycopg.errors.CharacterNotInRepertoire):
-            return InvalidArgument("column channel or key has a character that no text may have: NUL")
+            return InvalidArgument(
+                "column channel or key contains a NUL character, which PostgreSQL cannot store in text"
+            )
         return failure.translate(error, self._connection, self._queue.schema, commits=False)

@@ -1,4 +1,4 @@
-"""All five doors with a real Spark, which finds the source by itself."""
+"""Every operation of the data source with a real Spark, which finds the source by itself."""
 
 import threading
 import time
@@ -13,49 +13,49 @@ from psycopg import conninfo
 from lonnymq import NewMessage, Queue
 from lonnymq.spark.source import activate
 from tests.conftest import Connect
-from tests.spark.conftest import to_the_end, work
+from tests.spark.conftest import complete_due, run_to_end
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def secret_dsn(dsn: str) -> str:
-    """The server trusts us, and ignores the password; nobody else should see it."""
+    """A connection string with a password, which the server ignores and nothing may show."""
     return conninfo.make_conninfo(dsn, password="hunter2")
 
 
-def until(condition: Callable[[], Any], seconds: float = 120) -> None:
+def wait_until(condition: Callable[[], Any], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
-def failed(attempt: Callable[[], Any]) -> str:
-    """Return what Spark says of an action that must fail."""
+def error_of(action: Callable[[], Any]) -> str:
+    """Return the error that Spark reports for an action that must fail."""
     from pyspark.errors import PySparkException
 
     with pytest.raises(PySparkException) as raised:
-        attempt()
+        action()
     return str(raised.value)
 
 
 def test_a_frame_is_written_once_in_order_and_read_back(
-    spark: Any, secret_dsn: str, keeping: Queue, connect: Connect
+    spark: Any, secret_dsn: str, history_queue: Queue, connect: Connect
 ) -> None:
     from pyspark import TaskContext
     from pyspark.sql import functions as f
 
     rows = spark.range(0, 3000, 1, 3)
 
-    def fails_at_first(batches: Iterator[Any]) -> Iterator[Any]:
-        """The task is repeated after it has sent its rows."""
+    def fail_first_attempt(batches: Iterator[Any]) -> Iterator[Any]:
+        """Make Spark repeat a task that has already sent its rows."""
         yield from batches
         context = TaskContext.get()
         if context is not None and context.partitionId() == 1 and context.attemptNumber() == 0:
             raise RuntimeError("this attempt fails")
 
-    frame = rows.mapInArrow(fails_at_first, rows.schema).select(
+    frame = rows.mapInArrow(fail_first_attempt, rows.schema).select(
         f.lit("acme").alias("channel"),
         f.struct("id").alias("content"),
         f.col("id").cast("string").alias("key"),
@@ -65,19 +65,19 @@ def test_a_frame_is_written_once_in_order_and_read_back(
         activate(spark)
         frame.write.format("lonnymq").options(dsn=secret_dsn, job="nightly").mode("append").save()
 
-    # At once, in threads of their own; one of them publishes.
+    # Two writes of one job at the same time: only one of them publishes.
     with ThreadPoolExecutor(2) as threads:
         for done in [threads.submit(write), threads.submit(write)]:
             done.result(120)
-    assert keeping.status().waiting == 3000
+    assert history_queue.status().waiting == 3000
     assert connect().execute("select count(*) from stage").fetchone() == (0,)
     live = (
         spark.read.format("lonnymq").options(dsn=secret_dsn, table="message", columns="key, content").load()
     )
     assert live.count() == 3000
-    assert [message.payload["id"] for message in keeping.dequeue(500)] == list(range(500))
+    assert [message.payload["id"] for message in history_queue.dequeue(500)] == list(range(500))
     connect().execute("update lease set unlock_at = 0")
-    work(keeping)
+    complete_due(history_queue)
     history = spark.read.format("lonnymq").options(dsn=secret_dsn, rows_per_partition=1000).load()
     assert history.rdd.getNumPartitions() == 4
     by_outcome = {row["outcome"]: row["count"] for row in history.groupBy("outcome").count().collect()}
@@ -85,7 +85,7 @@ def test_a_frame_is_written_once_in_order_and_read_back(
     one = history.where("outcome = 'completed'").orderBy("message_id").first()
     assert one["created_at"] <= one["leased_at"] <= one["ended_at"]
     assert bytes(one["content"]) == b'{"id":0}'
-    # A word that Spark does not hide by itself; the plan of the read, and those of all that has run.
+    # Spark does not redact this password by itself. Check the plans of the read and of everything executed.
     ran = spark._jsparkSession.sharedState().statusStore().executionsList()
     plans = [ran.apply(place).physicalPlanDescription() for place in range(ran.size())]
     plans.append(history._jdf.queryExecution().toString())
@@ -93,7 +93,7 @@ def test_a_frame_is_written_once_in_order_and_read_back(
     assert not [plan for plan in plans if "hunter2" in plan]
 
 
-def test_what_is_wrong_is_told_in_one_sentence_and_changes_nothing(
+def test_a_failed_operation_explains_itself_and_changes_nothing(
     spark: Any, secret_dsn: str, queue: Queue, connect: Connect
 ) -> None:
     frame = spark.createDataFrame([("a", "x"), ("", "y")], "channel string, content string")
@@ -102,46 +102,48 @@ def test_what_is_wrong_is_told_in_one_sentence_and_changes_nothing(
         return frame.write.format("lonnymq").options(dsn=secret_dsn, **more).mode(mode).save  # type: ignore[no-any-return]
 
     reader = spark.read.format("lonnymq").option("dsn", secret_dsn)
-    told = {
-        "column channel is missing": failed(write(frame.drop("channel"))),
-        "jbo is not an option": failed(write(frame, jbo="x")),
-        "mode must be append": failed(write(frame, mode="overwrite")),
-        # Known only when it is published: Spark aborts, and nothing is left.
-        "channel must be 1 to 255 characters": failed(write(frame)),
-        "table must be one of": failed(lambda: reader.option("table", "turn").load()),
-        "has no queue in schema": failed(lambda: reader.options(table="history", schema="x").load().count()),
+    errors = {
+        "column channel is missing": error_of(write(frame.drop("channel"))),
+        "jbo is not an option": error_of(write(frame, jbo="x")),
+        "mode must be append": error_of(write(frame, mode="overwrite")),
+        # Found only while publishing: Spark aborts, and no staged rows are left.
+        "channel must be 1 to 255 characters": error_of(write(frame)),
+        "table must be one of": error_of(lambda: reader.option("table", "turn").load()),
+        "has no queue in schema": error_of(
+            lambda: reader.options(table="history", schema="x").load().count()
+        ),
     }
-    for words, message in told.items():
+    for words, message in errors.items():
         assert words in message
         assert "hunter2" not in message
     assert queue.status().waiting == 0
     assert connect().execute("select count(*) from stage").fetchone() == (0,)
 
 
-def test_history_is_followed_to_its_end_and_on_from_there(
-    spark: Any, dsn: str, keeping: Queue, tmp_path: Path
+def test_a_restarted_stream_continues_where_it_stopped(
+    spark: Any, dsn: str, history_queue: Queue, tmp_path: Path
 ) -> None:
     def feed(count: int) -> None:
-        keeping.enqueue_many([NewMessage(channel="a", payload=n) for n in range(count)])
-        work(keeping)
+        history_queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(count)])
+        complete_due(history_queue)
 
     stream = spark.readStream.format("lonnymq").options(dsn=dsn, reader="lake", max_rows=400).load()
     writing = stream.writeStream.format("parquet").options(
         path=str(tmp_path / "lake"), checkpointLocation=str(tmp_path / "checkpoint")
     )
     feed(1000)
-    query = to_the_end(writing.trigger(availableNow=True).start)
+    query = run_to_end(writing.trigger(availableNow=True).start)
     assert [one["numInputRows"] for one in query.recentProgress][:3] == [400, 400, 200]
     feed(300)
     query = writing.trigger(processingTime="100 milliseconds").start()
-    until(lambda: spark.read.parquet(str(tmp_path / "lake")).count() >= 1300)
+    wait_until(lambda: spark.read.parquet(str(tmp_path / "lake")).count() >= 1300)
     query.stop()
     lake = spark.read.parquet(str(tmp_path / "lake"))
     assert (lake.count(), lake.select("message_id").distinct().count()) == (1300, 1300)
-    assert [reader.name for reader in keeping.history.readers()] == ["lake"]
+    assert [reader.name for reader in history_queue.history.readers()] == ["lake"]
 
 
-def test_a_stream_is_written_once_whatever_its_checkpoint_has_forgotten(
+def test_a_stream_is_written_once_even_if_its_checkpoint_is_damaged(
     spark: Any, dsn: str, queue: Queue, tmp_path: Path
 ) -> None:
     for number in range(3):
@@ -154,19 +156,19 @@ def test_a_stream_is_written_once_whatever_its_checkpoint_has_forgotten(
         stream = spark.readStream.schema("channel string, content string").option("maxFilesPerTrigger", 1)
         writing = stream.parquet(str(tmp_path / "in")).writeStream.format("lonnymq").option("dsn", dsn)
         try:
-            to_the_end(writing.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start)
+            run_to_end(writing.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start)
         except Exception as error:  # noqa: BLE001
             return str(error)
         return None
 
     assert run() is None
     assert queue.status().waiting == 30
-    # As if the driver had been killed between publishing and its log.
+    # As if the driver had been killed between publishing and logging the batch.
     for log in ("2", ".2.crc"):
         (checkpoint / "commits" / log).unlink()
     assert run() is None
     assert queue.status().waiting == 30
-    # As if somebody had tidied up.
+    # As if somebody had emptied the checkpoint.
     for folder in ("offsets", "commits", "sources"):
         for path in sorted((checkpoint / folder).rglob("*"), reverse=True):
             path.rmdir() if path.is_dir() else path.unlink()
@@ -175,8 +177,8 @@ def test_a_stream_is_written_once_whatever_its_checkpoint_has_forgotten(
     assert sorted(message.payload for message in queue.dequeue(100)) == list(range(30))
 
 
-# At every lease, how many the capped channel has. Times in history cannot tell: a lease is stamped before its
-# statement sees the completion that made room for it.
+# Records, at every lease, how many leases the capped channel has. Times in history cannot show this, because
+# the timestamp of a lease precedes the moment at which its statement sees the completion that made room.
 WATCH = """
 create table public.seen (leases bigint);
 create function public.watch() returns trigger language plpgsql as $$
@@ -191,13 +193,13 @@ create trigger watch after insert on lonnymq.lease execute function public.watch
 
 
 def test_two_queries_and_three_workers_share_a_queue(
-    spark: Any, dsn: str, keeping: Queue, connect: Connect, tmp_path: Path
+    spark: Any, dsn: str, history_queue: Queue, connect: Connect, tmp_path: Path
 ) -> None:
     connection = connect()
     connection.execute(WATCH)
-    keeping.channel("capped").set(max_concurrency=2)
+    history_queue.channel("capped").set(max_concurrency=2)
     for channel in ("a", "b", "c", "capped"):
-        keeping.enqueue_many([NewMessage(channel=channel, payload=n) for n in range(60)])
+        history_queue.enqueue_many([NewMessage(channel=channel, payload=n) for n in range(60)])
     upserted: list[set[int]] = [set(), set()]
 
     def consume(number: int) -> Any:
@@ -212,7 +214,7 @@ def test_two_queries_and_three_workers_share_a_queue(
         )
 
     queries = [consume(0), consume(1)]
-    until(lambda: all(query.lastProgress for query in queries))
+    wait_until(lambda: all(query.lastProgress for query in queries))
     stopping = threading.Event()
 
     def serve() -> None:
@@ -225,7 +227,7 @@ def test_two_queries_and_three_workers_share_a_queue(
     for worker in workers:
         worker.start()
     try:
-        until(lambda: (status := keeping.status()).waiting == 0 and status.leased == 0)
+        wait_until(lambda: (status := history_queue.status()).waiting == 0 and status.leased == 0)
     finally:
         stopping.set()
         for query in queries:
