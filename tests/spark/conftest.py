@@ -11,6 +11,7 @@ from lonnymq import Queue
 from lonnymq.pipeline.archive import LATE_WORKER, RETRIES
 from lonnymq.spark.options import ConnectionOptions
 
+ROOT = Path(__file__).resolve().parents[2]
 SPARK_CONF = {
     # Two cores, and a task may fail twice.
     "spark.master": "local[2,3]",
@@ -71,8 +72,8 @@ def complete_due(queue: Queue, limit: int = 10**9) -> int:
 
 
 def subprocess_environment() -> dict[str, str]:
-    root = Path(__file__).resolve().parents[2]
-    return {**os.environ, "PYTHONPATH": str(root)}
+    """Return an environment in which Python imports the package and the tests from this checkout."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
 
 
 def run_to_end(start: Callable[[], Any], seconds: int = 120) -> Any:

@@ -17,7 +17,7 @@ from lonnymq import NewMessage, Queue
 from lonnymq.pipeline.steps import archive
 from tests.conftest import Connect
 from tests.spark import doomed_driver
-from tests.spark.conftest import complete_due, run_to_end, subprocess_environment
+from tests.spark.conftest import ROOT, complete_due, run_to_end, subprocess_environment
 
 pytestmark = [pytest.mark.slow, pytest.mark.fault, pytest.mark.timeout(600)]
 
@@ -58,7 +58,7 @@ def kill_in_the_middle_of_everything(
         driver = subprocess.Popen(
             [sys.executable, "-m", "tests.spark.doomed_driver", dsn, str(home)],
             env=subprocess_environment(),
-            cwd=subprocess_environment()["PYTHONPATH"],
+            cwd=ROOT,
             stdout=output,
             stderr=output,
             start_new_session=True,
