@@ -6,9 +6,9 @@ import uuid
 from benchmarks.bench import Row
 from benchmarks.spark.ground import Ground
 from lonnymq.pipeline.analyse import analyse
-from lonnymq.pipeline.demo import Synthetic
 from lonnymq.pipeline.lake import Lake
 from lonnymq.pipeline.steps import generate
+from lonnymq.pipeline.synthetic import SyntheticHistory
 
 TITLE = "analyse, all metrics, ten times the attempts"
 
@@ -25,7 +25,7 @@ def run(ground: Ground) -> list[Row]:
 def _measure(ground: Ground, rows: int) -> float:
     """The seconds of one analysis of a week."""
     lake = Lake(str(ground.directory / uuid.uuid4().hex))
-    generate(ground.spark, Synthetic(rows=rows, days=7, tenants=100), lake)
+    generate(ground.spark, SyntheticHistory(rows=rows, days=7, tenants=100), lake)
     began_at = time.monotonic()
     done = analyse(ground.spark, lake)
     took_s = time.monotonic() - began_at

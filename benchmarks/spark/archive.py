@@ -8,15 +8,15 @@ from pyspark.sql import DataFrame
 
 from benchmarks.bench import Row
 from benchmarks.spark.ground import Ground, Measured
-from lonnymq.pipeline.demo import Synthetic, generate
 from lonnymq.pipeline.lake import Batch, Lake
+from lonnymq.pipeline.synthetic import SyntheticHistory, generate
 
 TITLE = "archive attempts to Delta, exactly once"
 
 
 def run(ground: Ground) -> list[Row]:
     # One day, as an archive that runs every hour has it; cached, so that only writing is measured.
-    frame = generate(ground.spark, Synthetic(rows=ground.size.rows, days=1)).cache()
+    frame = generate(ground.spark, SyntheticHistory(rows=ground.size.rows, days=1)).cache()
     frame.count()
     measured: Measured = {
         "delta": partial(_delta, ground, frame),

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lonnymq import Queue
 from lonnymq.pipeline import submit
-from lonnymq.pipeline.session import session
+from lonnymq.pipeline.session import get_session
 
 
 def package_location(_: Iterable[int]) -> Iterator[str]:
@@ -49,7 +49,7 @@ def stream_through_queue(spark: SparkSession, dsn: str) -> int:
 
 
 def main(dsn: str, lake: str) -> None:
-    spark = session()
+    spark = get_session()
     rows = spark.range(0, 1000, 1, 4)
     frame = rows.mapInArrow(hang_first_attempt, rows.schema).selectExpr(
         "'a' as channel", "cast(id as string) as content"

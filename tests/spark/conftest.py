@@ -32,7 +32,7 @@ SPARK_CONF = {
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
-    from lonnymq.pipeline.session import quiet
+    from lonnymq.pipeline.session import quiet_logging
     from lonnymq.spark.java import use_java
 
     use_java()
@@ -40,7 +40,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     for name, value in SPARK_CONF.items():
         builder = builder.config(name, value)
     builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-    with quiet():
+    with quiet_logging():
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session

@@ -72,7 +72,7 @@ def main(dsn: str, home: Path) -> None:
             time.sleep(3600)
 
     run_in_thread(lambda: run_to_end(consumer(spark, dsn, home).foreachBatch(never_finish).start, 3600))
-    run_in_thread(lambda: archive(spark, *archive_arguments(home, dsn), say=block_after_batch))
+    run_in_thread(lambda: archive(spark, *archive_arguments(home, dsn), on_progress=block_after_batch))
     while not all((home / name).exists() for name in ("consuming", "archived")):
         time.sleep(0.05)
     stream_writer(spark, dsn, home).start()

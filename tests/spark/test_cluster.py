@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from lonnymq import Queue
-from lonnymq.pipeline.session import SMALL
+from lonnymq.pipeline.session import SMALL_DATA
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -82,7 +82,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         "PYTHONPATH": sysconfig.get_path("purelib"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": SMALL["spark.driver.extraJavaOptions"],
+        "SPARK_DAEMON_JAVA_OPTS": SMALL_DATA["spark.driver.extraJavaOptions"],
         "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
     }
 
@@ -127,8 +127,8 @@ def test_a_cluster_runs_every_operation_from_a_shipped_zip(
             "512m",
         ]
         submit += ["--conf", "spark.ui.enabled=false", "--conf", "spark.driver.host=127.0.0.1"]
-        executors = {"spark.executor.extraJavaOptions": SMALL["spark.driver.extraJavaOptions"]}
-        for name, value in {**SMALL, **executors, **SPECULATION}.items():
+        executors = {"spark.executor.extraJavaOptions": SMALL_DATA["spark.driver.extraJavaOptions"]}
+        for name, value in {**SMALL_DATA, **executors, **SPECULATION}.items():
             submit += ["--conf", f"{name}={value}"]
         submit += ["--py-files", str(zip_packages(tmp_path / "lonnymq.zip"))]
         submit += [str(ROOT / "tests" / "spark" / "cluster_job.py"), dsn, str(tmp_path / "lake")]
@@ -141,5 +141,5 @@ def test_a_cluster_runs_every_operation_from_a_shipped_zip(
     assert "lonnymq.zip" in done.stdout
     assert str(ROOT) not in done.stdout
     assert "consumed 20\nread 1020 in 3\n" in done.stdout
-    assert "Archived(rows=1020, batches=1" in done.stdout
-    assert re.search(r"Analysed\(.*windows=[12]\b", done.stdout), done.stdout
+    assert "ArchiveResult(rows=1020, batches=1" in done.stdout
+    assert re.search(r"AnalyseResult\(.*windows=[12]\b", done.stdout), done.stdout

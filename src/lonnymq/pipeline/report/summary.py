@@ -1,20 +1,20 @@
-"""What a report tells: plain values, small whatever the history's size. No Spark here."""
+"""The contents of a report: plain values, small whatever the size of the history. Does not import Spark."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
 
-# Why messages waited, in the order in which the reasons are tried.
+# Why messages waited; the first reason that applies is chosen.
 CAP = "its own cap"
-RATE = "its own rate"
+RATE = "its own rate limit"
 BURST = "its own burst"
 NEIGHBOUR = "a noisy neighbour"
-WORKERS = "workers were busy"
+WORKERS = "busy workers"
 REASONS = (CAP, RATE, BURST, NEIGHBOUR, WORKERS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tenant:
-    """One channel, over the whole time."""
+    """A tenant's channel over the whole time."""
 
     channel: str
     arrivals: int = 0
@@ -55,8 +55,8 @@ class Tenant:
 
 
 @dataclass(frozen=True)
-class Moment:
-    """All channels in one stretch of time."""
+class Period:
+    """All channels in one period, which is one or more windows."""
 
     start: datetime
     arrivals: int
@@ -69,8 +69,8 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """One channel in one stretch of time; the wait is the worst of its windows' 95th percentiles."""
+class TenantPeriod:
+    """One channel in one period; the wait is the highest of its windows' 95th percentiles."""
 
     channel: str
     start: datetime
@@ -81,8 +81,8 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Outlook:
-    """A backlog, and what becomes of it if it goes on as of late."""
+class BacklogForecast:
+    """A channel's backlog, and its course if recent rates continue."""
 
     channel: str
     backlog: int
@@ -95,22 +95,22 @@ class Outlook:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Story:
-    """Everything on the page; tenants in the order of their waiting, longest first."""
+class Summary:
+    """Everything on the page; tenants are in the order of their waiting time, longest first."""
 
     begin: datetime
     end: datetime
     window_s: int
-    stretch_s: int
+    period_s: int
     channels: int
     tenants: tuple[Tenant, ...]
-    moments: tuple[Moment, ...]
-    readings: tuple[Reading, ...]
-    outlooks: tuple[Outlook, ...]
+    periods: tuple[Period, ...]
+    tenant_periods: tuple[TenantPeriod, ...]
+    forecasts: tuple[BacklogForecast, ...]
     until: datetime | None = None
     over_s: int = 3600
     made_at: datetime | None = None
-    # Of all channels, also of those that are not among the tenants shown.
+    # Totals of all channels, including those that are not shown.
     releases: int = 0
     completed: int = 0
     failures: int = 0

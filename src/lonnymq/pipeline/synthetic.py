@@ -1,8 +1,9 @@
-"""A synthetic history of any size: seeded, the same rows on any cluster, with a story to find in it.
+"""Generates a synthetic history of any size: seeded, the same on any cluster, with problems to find in it.
 
-Most rows are of steady tenants, a few large and many small, busier at some hours. `noisy` comes in bursts
-that take long to work off, `rival` in smaller ones at the same times, and others wait then. `capped` keeps
-its slots full, `throttled` is released at its pace, and `failing` needs three attempts, or dies.
+Most rows belong to steady tenants, a few large and many small, busier at some hours. `noisy` arrives in
+bursts that take long to work off, `rival` in smaller bursts at the same times, and other tenants wait
+meanwhile. `capped` keeps its slots full, `throttled` is released at its rate limit, and `failing` needs three
+attempts or is buried.
 """
 
 import math
@@ -20,7 +21,7 @@ CAP = 4
 BURST_S = 1200
 RETRY_MS = 30_000
 MAX_ATTEMPTS = 3
-# Of every hundred rows, who has how many.
+# Which of every hundred rows belong to which part of the history.
 PARTS = {
     "steady": (0, 70),
     "noisy": (70, 80),
@@ -32,8 +33,8 @@ PARTS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Synthetic:
-    """How much history to make; `rows` are attempts."""
+class SyntheticHistory:
+    """How much history to generate; `rows` are attempts."""
 
     rows: int
     days: int = 7
@@ -58,7 +59,7 @@ class Synthetic:
         return self.days * schemas.DAY_MS
 
     def rows_of(self, part: str) -> int:
-        """How many rows of a part there may be."""
+        """Return the most rows that a part may have."""
         low, high = PARTS[part]
         return max(1, -(-self.rows // 100) * (high - low))
 
@@ -67,8 +68,8 @@ class Synthetic:
         return max(1, self.span_ms * 9 // (10 * self.rows_of("throttled")))
 
 
-def generate(spark: SparkSession, synthetic: Synthetic) -> DataFrame:
-    """Return finished attempts, in the form of the lake's table `attempts`."""
+def generate(spark: SparkSession, synthetic: SyntheticHistory) -> DataFrame:
+    """Return finished attempts in the form of the lake's table `attempts`."""
     number = f.col("number")
     part = number % 100
     lows = {name: low for name, (low, _) in PARTS.items()}
@@ -76,16 +77,16 @@ def generate(spark: SparkSession, synthetic: Synthetic) -> DataFrame:
         f.col("id").alias("number"),
         *(_random(synthetic.seed, salt).alias(f"u{salt}") for salt in range(6)),
     )
-    story = f.when(part < lows["noisy"], _steady(synthetic))
-    story = story.when(part < lows["rival"], _bursting(synthetic, "noisy", BURST_S))
-    # Half as many in half the time: while both have a backlog, they are served alike.
-    story = story.when(part < lows["capped"], _bursting(synthetic, "rival", BURST_S // 2))
-    story = story.when(part < lows["throttled"], _capped(synthetic))
-    story = story.when(part < lows["failing"], _throttled(synthetic)).otherwise(_failing(synthetic))
-    told = rows.select("number", "u5", story.alias("told")).select("number", "u5", "told.*")
+    attempt = f.when(part < lows["noisy"], _steady(synthetic))
+    attempt = attempt.when(part < lows["rival"], _bursting(synthetic, "noisy", BURST_S))
+    # Half as many in half the time, so both are served at the same rate while both have a backlog.
+    attempt = attempt.when(part < lows["capped"], _bursting(synthetic, "rival", BURST_S // 2))
+    attempt = attempt.when(part < lows["throttled"], _capped(synthetic))
+    attempt = attempt.when(part < lows["failing"], _throttled(synthetic)).otherwise(_failing(synthetic))
+    attempts = rows.select("number", "u5", attempt.alias("attempt")).select("number", "u5", "attempt.*")
     start = f.lit(synthetic.start_ms)
     times = ("created", "dequeue", "leased", "ended")
-    history = told.select(
+    history = attempts.select(
         (number + 1).alias("id"),
         (number / 50).cast("long").alias("xid"),
         f.coalesce("message_id", number + 1).alias("message_id"),
@@ -99,11 +100,11 @@ def generate(spark: SparkSession, synthetic: Synthetic) -> DataFrame:
         f.lit(None).cast("binary").alias("content"),
         f.lit(None).cast("binary").alias("state"),
     )
-    return schemas.attempts(history)
+    return schemas.attempts_from_history(history)
 
 
-def policies(spark: SparkSession, synthetic: Synthetic) -> DataFrame:
-    """Return what the channels of that history were allowed."""
+def policies(spark: SparkSession, synthetic: SyntheticHistory) -> DataFrame:
+    """Return the policies of the channels of that history."""
     day = synthetic.start.astimezone(UTC).date()
     allowed = {
         **dict.fromkeys(("noisy", "rival", "failing"), ChannelPolicy()),
@@ -120,12 +121,12 @@ def _tenant(number: int) -> str:
 
 
 def _random(seed: int, salt: int) -> Column:
-    """Uniform in [0, 1), a function of the row's number alone: the cluster's shape does not matter."""
+    """Uniform in [0, 1); depends only on the row's number, so the partitioning does not matter."""
     return (f.xxhash64("id", f.lit(seed), f.lit(salt)).bitwiseAND(f.lit(2**53 - 1))) / f.lit(float(2**53))
 
 
 def _index(part: str) -> Column:
-    """The number of a row among those of its part."""
+    """The number of a row within its part."""
     low, high = PARTS[part]
     number = f.col("number")
     return f.floor(number / 100) * (high - low) + (number % 100 - low)
@@ -135,7 +136,7 @@ def _exponential(mean_ms: Column | float, salt: int) -> Column:
     return f.floor(-f.log(1 - f.col(f"u{salt}")) * mean_ms).cast("long")
 
 
-def _told(
+def _attempt(
     channel: Column,
     created: Column,
     wait: Column,
@@ -161,15 +162,15 @@ def _told(
     )
 
 
-def _steady(synthetic: Synthetic) -> Column:
-    # The power makes a few tenants large; the sine makes hours of the day busy.
+def _steady(synthetic: SyntheticHistory) -> Column:
+    # The power makes a few tenants large; the sine makes some hours of the day busy.
     tenant = f.floor(f.pow(f.col("u0"), 2.5) * synthetic.tenants).cast("int") + 1
     channel = f.concat(f.lit("tenant-"), f.lpad(tenant.cast("string"), 3, "0"))
     turns = 2 * math.pi * synthetic.days
     moment = (f.col("u1") + f.sin(f.col("u1") * turns) * (0.8 / turns)) * synthetic.span_ms
     mean = f.when(_is_in_burst(synthetic, moment), 900.0).otherwise(60.0)
     fails = f.col("u4") < 0.01
-    return _told(
+    return _attempt(
         channel,
         moment,
         _exponential(mean, 2),
@@ -178,51 +179,51 @@ def _steady(synthetic: Synthetic) -> Column:
     )
 
 
-def _bursts(synthetic: Synthetic) -> tuple[int, int]:
-    """How many bursts there are, and how far apart."""
+def _bursts(synthetic: SyntheticHistory) -> tuple[int, int]:
+    """Return how many bursts there are, and their distance in milliseconds."""
     count = 3 * synthetic.days
     return count, synthetic.span_ms // count
 
 
-def _is_in_burst(synthetic: Synthetic, moment: Column) -> Column:
+def _is_in_burst(synthetic: SyntheticHistory, moment: Column) -> Column:
     _, apart_ms = _bursts(synthetic)
     return (moment % apart_ms).between(apart_ms // 2, apart_ms // 2 + BURST_S * 1000)
 
 
-def _bursting(synthetic: Synthetic, channel: str, served_in_s: int) -> Column:
-    """Its bursts arrive in a fifth of the time in which they are served."""
+def _bursting(synthetic: SyntheticHistory, channel: str, served_in_s: int) -> Column:
+    """Attempts in bursts that arrive five times as fast as they are served."""
     count, apart_ms = _bursts(synthetic)
     index = _index(channel)
     place = f.floor(index / count) / f.lit(max(1, synthetic.rows_of(channel) / count))
     begin = (index % count) * apart_ms + apart_ms // 2
     created = begin + place * (served_in_s * 200)
     leased = begin + place * (served_in_s * 1000)
-    return _told(f.lit(channel), created, leased - created, _exponential(150.0, 3))
+    return _attempt(f.lit(channel), created, leased - created, _exponential(150.0, 3))
 
 
-def _capped(synthetic: Synthetic) -> Column:
+def _capped(synthetic: SyntheticHistory) -> Column:
     index = _index("capped")
     period = synthetic.span_ms * CAP / synthetic.rows_of("capped")
     leased = f.floor(index / CAP) * period + (index % CAP) * (period / CAP)
     run = f.least(f.lit(period * 0.95 - 2), f.lit(600_000.0)) * (0.4 + 0.6 * f.col("u3"))
     wait = _exponential(min(period, 60_000.0), 2)
-    return _told(f.lit("capped"), f.floor(leased) - wait, wait, run)
+    return _attempt(f.lit("capped"), f.floor(leased) - wait, wait, run)
 
 
-def _throttled(synthetic: Synthetic) -> Column:
+def _throttled(synthetic: SyntheticHistory) -> Column:
     apart = synthetic.span_ms / synthetic.rows_of("throttled")
     leased = f.floor((_index("throttled") + f.col("u0") * 0.1) * apart)
     wait = _exponential(min(3 * apart, 120_000.0), 2)
-    return _told(f.lit("throttled"), leased - wait, wait, _exponential(80.0, 3))
+    return _attempt(f.lit("throttled"), leased - wait, wait, _exponential(80.0, 3))
 
 
-def _failing(synthetic: Synthetic) -> Column:
+def _failing(synthetic: SyntheticHistory) -> Column:
     index = _index("failing")
     attempt = index % MAX_ATTEMPTS + 1
     message = f.floor(index / MAX_ATTEMPTS)
     created = f.floor(message * (synthetic.span_ms / max(1, synthetic.rows_of("failing") // MAX_ATTEMPTS)))
     last = f.when(f.col("u4") < 0.5, f.lit("buried")).otherwise(f.lit("completed"))
-    return _told(
+    return _attempt(
         f.lit("failing"),
         created,
         _exponential(100.0, 2),

@@ -1,4 +1,4 @@
-"""From the lake's tables to a story: aggregated by Spark, so that only what is shown comes to the driver."""
+"""Summarises the lake's tables for a report. Spark aggregates, so the driver receives only what is shown."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -7,13 +7,24 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from lonnymq.errors import LonnyError
-from lonnymq.pipeline.report import story
-from lonnymq.pipeline.report.story import Moment, Outlook, Reading, Story, Tenant
+from lonnymq.pipeline.report.summary import (
+    BURST,
+    CAP,
+    NEIGHBOUR,
+    RATE,
+    REASONS,
+    WORKERS,
+    BacklogForecast,
+    Period,
+    Summary,
+    Tenant,
+    TenantPeriod,
+)
 
-MOST_TENANTS = 40
-MOST_STRETCHES = 120
-# Of all service, beyond its share: less of it explains nobody's waiting.
-NOISY_SHARE = 0.25
+MAX_TENANTS = 40
+MAX_PERIODS = 120
+# A tenant is a noisy neighbour if its share of all releases exceeds its entitled share by this much.
+NOISY_EXCESS_SHARE = 0.25
 SUMS = (
     *("arrivals", "releases", "completed", "failures", "retries", "buried", "expired"),
     *("wait_total_ms", "run_total_ms", "gaps_too_small"),
@@ -25,61 +36,63 @@ PEAKS = (
 
 
 class NothingToReport(LonnyError):
-    """The lake has no windows yet."""
+    """The lake has no windows yet: run the step `analyse` first."""
 
 
-def gather(
+def summarise(
     windows: DataFrame, fairness: DataFrame, forecast: DataFrame, *, made_at: datetime | None = None
-) -> Story:
-    """Return the story of these tables."""
+) -> Summary:
+    """Return the summary of these tables."""
     whole = windows.agg(
         f.min(f.unix_millis("window_start")), f.max(f.unix_millis("window_start")), f.max("window_s")
     ).first()
     if whole is None or whole[0] is None:
-        raise NothingToReport("there is nothing to report: no window was analysed")
+        raise NothingToReport(
+            "there is nothing to report, because no window was analysed: run the step analyse first"
+        )
     begin_ms, last_ms, window_s = whole
-    stretch_s = stretch(last_ms - begin_ms, window_s)
-    tenants, shown = _tenants(windows, fairness)
+    period_s = period_length(last_ms - begin_ms, window_s)
+    tenants, totals = _tenants(windows, fairness)
     names = [tenant.channel for tenant in tenants]
-    outlooks = _outlooks(forecast)
-    return Story(
+    forecasts = _forecasts(forecast)
+    return Summary(
         begin=_time(begin_ms),
         end=_time(last_ms + window_s * 1000),
         window_s=window_s,
-        stretch_s=stretch_s,
+        period_s=period_s,
         tenants=tuple(tenants),
-        moments=tuple(_moments(windows, fairness, stretch_s)),
-        readings=tuple(_readings(windows, names, stretch_s)),
-        outlooks=tuple(outlook for _, _, outlook in outlooks),
-        until=outlooks[0][0] if outlooks else None,
-        over_s=outlooks[0][1] if outlooks else 3600,
+        periods=tuple(_periods(windows, fairness, period_s)),
+        tenant_periods=tuple(_tenant_periods(windows, names, period_s)),
+        forecasts=tuple(one for _, _, one in forecasts),
+        until=forecasts[0][0] if forecasts else None,
+        over_s=forecasts[0][1] if forecasts else 3600,
         made_at=made_at or datetime.now(UTC),
-        **shown,
+        **totals,
     )
 
 
-def stretch(span_ms: int, window_s: int) -> int:
-    """The seconds of one column on the page: whole windows, and not more columns than can be told apart."""
+def period_length(span_ms: int, window_s: int) -> int:
+    """Return the seconds of one column on the page: whole windows, and at most `MAX_PERIODS` columns."""
     windows = span_ms // (window_s * 1000) + 1
-    return window_s * -(-windows // MOST_STRETCHES)
+    return window_s * -(-windows // MAX_PERIODS)
 
 
 def _tenants(windows: DataFrame, fairness: DataFrame) -> tuple[list[Tenant], dict[str, Any]]:
     names = ("window_start", "noisiest_channel", "noisiest_excess_share")
-    noisy = fairness.select(*names, f.col("releases").alias("all_releases"))
-    told = windows.join(noisy, "window_start", "left").withColumn("reason", _reason())
+    noisiest = fairness.select(*names, f.col("releases").alias("all_releases"))
+    joined = windows.join(noisiest, "window_start", "left").withColumn("reason", _reason())
     sums = [f.sum(name).alias(name) for name in SUMS]
     peaks = [f.max(name).alias(name) for name in PEAKS]
     reasons = [
         f.sum(f.when(f.col("reason") == reason, f.col("wait_total_ms")).otherwise(0)).alias(f"reason_{place}")
-        for place, reason in enumerate(story.REASONS)
+        for place, reason in enumerate(REASONS)
     ]
     entitled = f.sum(f.col("entitled_share") * f.col("all_releases"))
-    each = told.groupBy("channel").agg(
+    by_channel = joined.groupBy("channel").agg(
         *sums,
         *peaks,
         *reasons,
-        # Weighted by releases, so that a quiet hour says little.
+        # Weighted by releases, so that quiet windows have little influence.
         (f.sum(f.col("wait_p95_ms") * f.col("releases")) / f.sum("releases"))
         .cast("long")
         .alias("wait_p95_ms"),
@@ -88,10 +101,10 @@ def _tenants(windows: DataFrame, fairness: DataFrame) -> tuple[list[Tenant], dic
         f.count_if("is_over_cap").alias("windows_over_cap"),
         f.sum("blame_ms").alias("blame_ms"),
     )
-    each = each.cache()
+    by_channel = by_channel.cache()
     try:
         is_capped, is_limited = f.col("max_concurrency").isNotNull(), f.col("release_interval_ms").isNotNull()
-        totals = each.agg(
+        totals = by_channel.agg(
             f.count("*").alias("channels"),
             *(f.sum(name).alias(name) for name in ("releases", "completed", "failures", "buried", "retries")),
             f.sum("wait_total_ms").alias("wait_total_ms"),
@@ -101,31 +114,31 @@ def _tenants(windows: DataFrame, fairness: DataFrame) -> tuple[list[Tenant], dic
             f.count_if(is_limited & (f.col("gaps_too_small") > 0)).alias("rates_broken"),
         ).first()
         assert totals is not None
-        rows = each.orderBy(f.desc("wait_total_ms"), "channel").limit(MOST_TENANTS).collect()
+        rows = by_channel.orderBy(f.desc("wait_total_ms"), "channel").limit(MAX_TENANTS).collect()
     finally:
-        each.unpersist()
+        by_channel.unpersist()
     releases = max(int(totals["releases"]), 1)
     return [_tenant(row.asDict(), releases) for row in rows], totals.asDict()
 
 
 def _reason() -> Column:
-    """Why this window's messages had waited: what held them back first."""
+    """The reason why the messages released in a window had waited: the first one that applies."""
     is_capped = f.col("concurrency_peak") >= f.col("max_concurrency")
     is_limited = f.col("gap_min_ms") < f.col("release_interval_ms") * 2
-    is_disturbed = (f.col("noisiest_channel") != f.col("channel")) & (
-        f.col("noisiest_excess_share") >= NOISY_SHARE
+    has_noisy_neighbour = (f.col("noisiest_channel") != f.col("channel")) & (
+        f.col("noisiest_excess_share") >= NOISY_EXCESS_SHARE
     )
     return (
-        f.when(is_capped, f.lit(story.CAP))
-        .when(is_limited, f.lit(story.RATE))
-        .when((f.col("excess_share") > 0) & (f.col("backlog_low") > 0), f.lit(story.BURST))
-        .when(is_disturbed, f.lit(story.NEIGHBOUR))
-        .otherwise(f.lit(story.WORKERS))
+        f.when(is_capped, f.lit(CAP))
+        .when(is_limited, f.lit(RATE))
+        .when((f.col("excess_share") > 0) & (f.col("backlog_low") > 0), f.lit(BURST))
+        .when(has_noisy_neighbour, f.lit(NEIGHBOUR))
+        .otherwise(f.lit(WORKERS))
     )
 
 
 def _tenant(row: dict[str, Any], releases: int) -> Tenant:
-    reasons = {reason: row.pop(f"reason_{place}") or 0 for place, reason in enumerate(story.REASONS)}
+    reasons = {reason: row.pop(f"reason_{place}") or 0 for place, reason in enumerate(REASONS)}
     entitled = row.pop("entitled") or 0.0
     optional = ("max_concurrency", "release_interval_ms", "gap_min_ms")
     known = {name: value for name, value in row.items() if value is not None or name in optional}
@@ -134,19 +147,19 @@ def _tenant(row: dict[str, Any], releases: int) -> Tenant:
     )
 
 
-def _stretch_start(stretch_s: int) -> Column:
+def _period_start(period_s: int) -> Column:
     start = f.unix_millis("window_start")
-    return (start - f.pmod(start, f.lit(stretch_s * 1000))).alias("start")
+    return (start - f.pmod(start, f.lit(period_s * 1000))).alias("start")
 
 
-def _moments(windows: DataFrame, fairness: DataFrame, stretch_s: int) -> list[Moment]:
+def _periods(windows: DataFrame, fairness: DataFrame, period_s: int) -> list[Period]:
     counts = ("arrivals", "completed", "deferred", "expired", "buried", "retries")
-    counted = windows.groupBy(_stretch_start(stretch_s)).agg(*(f.sum(name).alias(name) for name in counts))
-    # The worst of its windows: a mean would hide it.
-    judged = fairness.groupBy(_stretch_start(stretch_s)).agg(f.min("jain_index").alias("jain_index"))
-    rows = counted.join(judged, "start", "left").orderBy("start").collect()
+    counted = windows.groupBy(_period_start(period_s)).agg(*(f.sum(name).alias(name) for name in counts))
+    # The lowest index of the period's windows; a mean would hide it.
+    worst = fairness.groupBy(_period_start(period_s)).agg(f.min("jain_index").alias("jain_index"))
+    rows = counted.join(worst, "start", "left").orderBy("start").collect()
     return [
-        Moment(
+        Period(
             start=_time(row.start),
             jain_index=row.jain_index,
             **{name: int(row[name]) for name in counts},
@@ -155,10 +168,10 @@ def _moments(windows: DataFrame, fairness: DataFrame, stretch_s: int) -> list[Mo
     ]
 
 
-def _readings(windows: DataFrame, channels: list[str], stretch_s: int) -> list[Reading]:
+def _tenant_periods(windows: DataFrame, channels: list[str], period_s: int) -> list[TenantPeriod]:
     rows = (
         windows.where(f.col("channel").isin(channels))
-        .groupBy("channel", _stretch_start(stretch_s))
+        .groupBy("channel", _period_start(period_s))
         .agg(
             f.max("wait_p95_ms").alias("wait_p95_ms"),
             f.max("backlog_peak").alias("backlog_peak"),
@@ -169,13 +182,15 @@ def _readings(windows: DataFrame, channels: list[str], stretch_s: int) -> list[R
         .collect()
     )
     return [
-        Reading(row.channel, _time(row.start), row.wait_p95_ms, row.backlog_peak, row.share, row.releases)
+        TenantPeriod(
+            row.channel, _time(row.start), row.wait_p95_ms, row.backlog_peak, row.share, row.releases
+        )
         for row in rows
     ]
 
 
-def _outlooks(forecast: DataFrame) -> list[tuple[datetime, int, Outlook]]:
-    """The largest backlogs, now or tomorrow."""
+def _forecasts(forecast: DataFrame) -> list[tuple[datetime, int, BacklogForecast]]:
+    """Return the forecasts of the backlogs that are largest now or in 24 hours."""
     size = f.greatest("backlog", "backlog_in_24_hours")
     rows = (
         forecast.where(size > 0)
@@ -188,7 +203,7 @@ def _outlooks(forecast: DataFrame) -> list[tuple[datetime, int, Outlook]]:
         (
             _time(row.until_ms),
             row.over_s,
-            Outlook(
+            BacklogForecast(
                 row.channel,
                 row.backlog,
                 row.arrivals_per_hour,

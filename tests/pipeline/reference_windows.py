@@ -1,7 +1,7 @@
-"""The figures of windows once more, in plain Python: slow, and plain to see.
+"""A reference implementation of the figures of windows in plain Python: slow, but simple.
 
-A history here is a list of attempts, in milliseconds. Each question is asked of the whole list, without any
-of the pipeline's ideas: no events, no sweep, no carrying over midnight.
+A history is a list of attempts, in milliseconds. Each figure is computed from the whole list, without the
+pipeline's techniques: no events, no sorted timeline, no carrying over midnight.
 """
 
 import math
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-DAY = 86_400_000
+DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Attempt:
 
     @property
     def ever_waited(self) -> bool:
-        """Unless it was cancelled before it was due."""
+        """False if it was cancelled before it was due."""
         return self.leased is not None or self.due < self.ended
 
 
 @dataclass(frozen=True)
-class Policy:
+class ReferencePolicy:
     channel: str
     weight: int = 1
     max_concurrency: int | None = None
@@ -59,31 +59,33 @@ def level(intervals: list[tuple[int, int]], moment: int) -> int:
 
 
 def levels(intervals: list[tuple[int, int]], begin: int, end: int) -> list[int]:
-    """The levels at every moment at which they can change, from begin on and before end."""
-    moments = {begin} | {moment for pair in intervals for moment in pair if begin <= moment < end}
-    return [level(intervals, moment) for moment in moments]
+    """The levels at every time in [begin, end) at which they can change."""
+    periods = {begin} | {moment for pair in intervals for moment in pair if begin <= moment < end}
+    return [level(intervals, moment) for moment in periods]
 
 
-def gaps(attempts: list[Attempt], policy: Policy, start: int, window: int) -> list[int]:
-    """Of releases in the window, to the release as many before as may come at once."""
+def release_gaps(attempts: list[Attempt], policy: ReferencePolicy, start: int, window: int) -> list[int]:
+    """The gaps between each release in the window and the one `burst` places earlier."""
     released = sorted(one.leased for one in attempts if one.leased is not None)
     found = []
     for place, moment in enumerate(released):
         if not start <= moment < start + window or place < policy.burst:
             continue
         before = released[place - policy.burst]
-        # Across midnight, only a gap that is too small is of interest.
-        if before // DAY == moment // DAY:
+        # Across midnight, only gaps shorter than the interval count.
+        if before // DAY_MS == moment // DAY_MS:
             found.append(moment - before)
-        elif policy.interval is not None and before // DAY == moment // DAY - 1:
-            midnight = moment // DAY * DAY
+        elif policy.interval is not None and before // DAY_MS == moment // DAY_MS - 1:
+            midnight = moment // DAY_MS * DAY_MS
             if before + policy.interval > midnight:
                 found.append(moment - before)
     return found
 
 
-def row(attempts: list[Attempt], policy: Policy, start: int, window: int) -> dict[str, Any] | None:
-    """One channel in one window; None if nothing happened, waited or ran."""
+def compute_row(
+    attempts: list[Attempt], policy: ReferencePolicy, start: int, window: int
+) -> dict[str, Any] | None:
+    """The figures of one channel in one window; None if nothing happened, waited or ran."""
     end = start + window
 
     def within(moment: int | None) -> bool:
@@ -100,7 +102,7 @@ def row(attempts: list[Attempt], policy: Policy, start: int, window: int) -> dic
         return None
     waits = [one.leased - one.due for one in released if one.leased is not None]
     runs = [one.ended - one.leased for one in ended if one.leased is not None]
-    apart = gaps(attempts, policy, start, window)
+    gaps = release_gaps(attempts, policy, start, window)
     peak = max([*concurrency, 1 if released else 0])
 
     def count(outcome: str) -> int:
@@ -126,8 +128,8 @@ def row(attempts: list[Attempt], policy: Policy, start: int, window: int) -> dic
         "concurrency_peak": peak,
         "max_concurrency": policy.max_concurrency,
         "is_over_cap": policy.max_concurrency is not None and peak > policy.max_concurrency,
-        "gap_min_ms": min(apart, default=None),
-        "gaps_too_small": sum(policy.interval is not None and gap < policy.interval for gap in apart),
+        "gap_min_ms": min(gaps, default=None),
+        "gaps_too_small": sum(policy.interval is not None and gap < policy.interval for gap in gaps),
         "release_interval_ms": policy.interval,
         "release_burst": policy.burst,
         "weight": policy.weight,
@@ -135,9 +137,9 @@ def row(attempts: list[Attempt], policy: Policy, start: int, window: int) -> dic
 
 
 def windows(
-    history: Iterable[Attempt], policies: Iterable[Policy], window: int
+    history: Iterable[Attempt], policies: Iterable[ReferencePolicy], window: int
 ) -> dict[tuple[str, int], dict[str, Any]]:
-    """All rows by channel and start; shares are of those that had something to do in the same window."""
+    """All rows by channel and start; shares are computed among the channels that had something to do."""
     history = list(history)
     known = {policy.channel: policy for policy in policies}
     first = min(min(one.due, one.ended) for one in history) // window * window
@@ -146,14 +148,14 @@ def windows(
     for start in range(first, last + 1, window):
         for channel in {one.channel for one in history}:
             own = [one for one in history if one.channel == channel]
-            found = row(own, known.get(channel, Policy(channel)), start, window)
+            found = compute_row(own, known.get(channel, ReferencePolicy(channel)), start, window)
             if found is not None:
                 rows[channel, start] = found
-        share({channel: found for (channel, at), found in rows.items() if at == start})
+        add_shares({channel: found for (channel, at), found in rows.items() if at == start})
     return rows
 
 
-def share(rows: dict[str, dict[str, Any]]) -> None:
+def add_shares(rows: dict[str, dict[str, Any]]) -> None:
     active = [row for row in rows.values() if row["releases"] or row["backlog_peak"]]
     releases = sum(row["releases"] for row in rows.values())
     weights = sum(row["weight"] for row in active)
