@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from benchmarks.charts import core, designs, peers, scale, simulation, spark
-from benchmarks.charts.pages import Made, filled
+from benchmarks.charts.pages import Output, fill_page
 from benchmarks.options import RESULTS
 
 ROOT = RESULTS.parents[1]
@@ -23,7 +23,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.charts", description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; fail if something would change")
     chosen = parser.parse_args(arguments)
-    changed = {path: text for path, text in everything(RESULTS, ROOT).items() if not is_written(path, text)}
+    changed = {path: text for path, text in all_files(RESULTS, ROOT).items() if not is_written(path, text)}
     for path, text in changed.items():
         print(f"{'would write' if chosen.check else 'writes'} {path.relative_to(ROOT)}")
         if not chosen.check:
@@ -31,29 +31,29 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if chosen.check and changed else 0
 
 
-def everything(results: Path, root: Path) -> dict[Path, str]:
+def all_files(results: Path, root: Path) -> dict[Path, str]:
     """Return what each file must say."""
-    made = Made()
+    made = Output()
     for maker in MAKERS:
-        made |= made_by(maker, results)
+        made |= run_maker(maker, results)
     files = {results / name: content for name, content in made.charts.items()}
     for name in PAGES:
         page = root / name
-        files[page] = filled(page, page.read_text(encoding="utf-8"), made, results)
+        files[page] = fill_page(page, page.read_text(encoding="utf-8"), made, results)
     return files
 
 
-def made_by(maker: ModuleType, results: Path) -> Made:
+def run_maker(maker: ModuleType, results: Path) -> Output:
     path = results / maker.FILE
     if not path.exists():
         absent = f"*No run on a quiet machine has been recorded yet; `{maker.COMMAND}` makes one.*"
-        return Made(parts=dict.fromkeys((*maker.PARTS, f"{path.stem}-measured"), absent))
+        return Output(parts=dict.fromkeys((*maker.PARTS, f"{path.stem}-measured"), absent))
     document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    made: Made = maker.make(document)
-    return made | Made(parts={f"{path.stem}-measured": circumstances(document, maker.COMMAND)})
+    made: Output = maker.make(document)
+    return made | Output(parts={f"{path.stem}-measured": measured_note(document, maker.COMMAND)})
 
 
-def circumstances(document: dict[str, Any], command: str) -> str:
+def measured_note(document: dict[str, Any], command: str) -> str:
     """Return one sentence about when, where and how; nothing measured is shown without."""
     if "machine" not in document:
         return f"`{command}`; seed {document['seed']}, the same on every machine."

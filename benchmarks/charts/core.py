@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from benchmarks.charts.pages import Made, table
+from benchmarks.charts.pages import Output, table
 
 FILE = "core.json"
 COMMAND = "make bench-core"
@@ -14,14 +14,14 @@ COST_HEADING = ["operation", "per message", "LonnyMQ", "bare", "channel-row"]
 HEADING = ["case", "against", "LonnyMQ", "the other", "ratio", "rounds", "aim"]
 
 
-def make(document: Json) -> Made:
+def make(document: Json) -> Output:
     ratios = [cells(row) for row in document["rows"] if row["case"] != COSTS]
     costs = cost_cells([row for row in document["rows"] if row["case"] == COSTS])
     parts = {
         "core-table": table(HEADING, ratios, numbers_from=2),
         "core-costs": table(COST_HEADING, costs, numbers_from=2),
     }
-    return Made(parts=parts)
+    return Output(parts=parts)
 
 
 def cost_cells(rows: list[Json]) -> list[list[str]]:

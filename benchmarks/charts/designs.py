@@ -5,7 +5,7 @@ from typing import Any
 from benchmarks.charts import bars, lines
 from benchmarks.charts.bars import Bar, BarChart
 from benchmarks.charts.lines import Line, LineChart
-from benchmarks.charts.pages import Made, image, table
+from benchmarks.charts.pages import Output, image, table
 from benchmarks.charts.units import count, milliseconds, short, size
 
 FILE = "designs.json"
@@ -22,20 +22,20 @@ OURS = "LonnyMQ"
 Json = dict[str, Any]
 
 
-def make(document: Json) -> Made:
-    made = Made(parts={"designs-flat": flat(document), "designs-plans": plans(document)})
+def make(document: Json) -> Output:
+    made = Output(parts={"designs-flat": flat(document), "designs-plans": plans(document)})
     made |= overview(document) | load(document) | crowd(document)
     parts = []
     for family, title in document["families"].items():
         members = [design for design in document["designs"] if family in design["families"]]
         if members:
             one = family_part(family, title, members)
-            made |= Made(charts=one.charts)
+            made |= Output(charts=one.charts)
             parts.append(one.parts[family])
-    return made | Made(parts={"designs-families": "\n\n".join(parts)})
+    return made | Output(parts={"designs-families": "\n\n".join(parts)})
 
 
-def overview(document: Json) -> Made:
+def overview(document: Json) -> Output:
     """All designs that pick one message; of ours, at each size the slowest of its cases."""
     designs = [design for design in document["designs"] if "recovery" not in design["families"]]
     ours = [design for design in designs if design["is_ours"]]
@@ -47,10 +47,12 @@ def overview(document: Json) -> Made:
         )
         drawn.append(Line(f"{OURS}, slowest of {len(ours)} cases", slowest, is_ours=True))
     title = "Time to pick the next message, each design in its worst case"
-    return Made({"designs.svg": pick_chart(title, drawn)}, {"designs-overview": image(title, "designs.svg")})
+    return Output(
+        {"designs.svg": pick_chart(title, drawn)}, {"designs-overview": image(title, "designs.svg")}
+    )
 
 
-def family_part(family: str, title: str, members: list[Json]) -> Made:
+def family_part(family: str, title: str, members: list[Json]) -> Output:
     verb = "give back or lease 100 messages" if family == "recovery" else "pick the next message"
     chart = pick_chart(
         f"{title}: time to {verb}",
@@ -76,7 +78,7 @@ def family_part(family: str, title: str, members: list[Json]) -> Made:
         )
     heading = ["design, and its worst case", *map(count, sizes), "pages per pick", "published", "run"]
     text = f"### {title}\n\n{image(title, f'designs-{family}.svg')}\n\n{table(heading, rows)}"
-    return Made({f"designs-{family}.svg": chart}, {family: text})
+    return Output({f"designs-{family}.svg": chart}, {family: text})
 
 
 def pick_chart(title: str, drawn: list[Line]) -> str:
@@ -106,7 +108,7 @@ def flat(document: Json) -> str:
     return table([OURS, "smallest", "largest", "ratio", "at most 1.5"], rows)
 
 
-def load(document: Json) -> Made:
+def load(document: Json) -> Output:
     """The rate of each million, and the space of a row, in the largest table."""
     rows = []
     for design in document["designs"]:
@@ -133,13 +135,13 @@ def load(document: Json) -> Made:
         "bytes per row",
     ]
     text = f"With the largest table of each. Published: 30,000 to 47,000 rows/s.\n\n{table(heading, rows)}"
-    return Made(parts={"designs-load": text})
+    return Output(parts={"designs-load": text})
 
 
-def crowd(document: Json) -> Made:
+def crowd(document: Json) -> Output:
     rows = document["crowd"]["rows"]
     if not rows:
-        return Made(parts={"designs-crowd": "Not measured in this run."})
+        return Output(parts={"designs-crowd": "Not measured in this run."})
     title = "8 producers and 8 consumers on one channel"
     chart = bars.render(
         BarChart(
@@ -159,7 +161,7 @@ def crowd(document: Json) -> Made:
         )
     )
     text = f"{image(title, 'designs-crowd.svg')}\n\nPublished elsewhere, {document['crowd']['published']}."
-    return Made({"designs-crowd.svg": chart}, {"designs-crowd": text})
+    return Output({"designs-crowd.svg": chart}, {"designs-crowd": text})
 
 
 def plans(document: Json) -> str:

@@ -66,7 +66,7 @@ def _draw(axes: Axes, chart: LineChart) -> None:
     to_parts = axes.transScale + axes.transLimits
     ends = [float(to_parts.transform(line.points[-1])[1]) for line in chart.lines]
     gap = GAP / (HEIGHT - plot.TOP - BOTTOM)
-    for line, place in zip(chart.lines, spread(ends, 0.0, 1.0, gap), strict=True):
+    for line, place in zip(chart.lines, spread_labels(ends, 0.0, 1.0, gap), strict=True):
         colour = plot.OURS if line.is_ours else next(colours)
         (drawn,) = axes.plot(
             *zip(*line.points, strict=True),
@@ -74,7 +74,7 @@ def _draw(axes: Axes, chart: LineChart) -> None:
             linewidth=2.6 if line.is_ours else 1.2,
             marker="o",
             markersize=5 if line.is_ours else 3.5,
-            # Ours on top.
+            # LonnyMQ on top.
             zorder=4 if line.is_ours else 3,
             clip_on=False,
         )
@@ -120,7 +120,7 @@ def _decades(values: Sequence[float]) -> list[float]:
     return [10.0**power for power in range(low, high + 1)]
 
 
-def spread(wanted: Sequence[float], low: float, high: float, gap: float = GAP) -> list[float]:
+def spread_labels(wanted: Sequence[float], low: float, high: float, gap: float = GAP) -> list[float]:
     """Return places near the wanted ones, in the same order, that are at least a gap apart."""
     order = sorted(range(len(wanted)), key=lambda number: wanted[number])
     # Without the gaps, the places must only not decrease; the nearest such ones are means of neighbours.

@@ -17,17 +17,17 @@ class UnknownPart(ValueError):
 
 
 @dataclass(frozen=True)
-class Made:
+class Output:
     """Charts by their file names, and parts of pages by theirs."""
 
     charts: dict[str, str] = field(default_factory=dict)
     parts: dict[str, str] = field(default_factory=dict)
 
-    def __or__(self, other: "Made") -> "Made":
-        return Made(self.charts | other.charts, self.parts | other.parts)
+    def __or__(self, other: "Output") -> "Output":
+        return Output(self.charts | other.charts, self.parts | other.parts)
 
 
-def filled(page: Path, text: str, made: Made, results: Path) -> str:
+def fill_page(page: Path, text: str, made: Output, results: Path) -> str:
     """Return the page's text with all its parts made anew."""
     folder = Path(os.path.relpath(results, page.parent)).as_posix()
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from benchmarks.charts import bars
 from benchmarks.charts.bars import Bar, BarChart
-from benchmarks.charts.pages import Made, image, table
+from benchmarks.charts.pages import Output, image, table
 from benchmarks.charts.units import short
 
 FILE = "peers.json"
@@ -15,9 +15,9 @@ OVERVIEW = ("drain", "held-snapshot")
 Json = dict[str, Any]
 
 
-def make(document: Json) -> Made:
+def make(document: Json) -> Output:
     titles = {peer["name"]: peer["title"] for peer in document["peers"]}
-    made = Made(
+    made = Output(
         parts={"peers-verdicts": verdicts(document, titles), "peers-settings": settings(document["peers"])}
     )
     texts = []
@@ -27,9 +27,9 @@ def make(document: Json) -> Made:
             for metric in scenario["metrics"]
             if (drawn := chart(scenario, metric, titles))
         }
-        made |= Made(charts=charts)
+        made |= Output(charts=charts)
         texts.append(scenario_text(scenario, titles))
-    return made | Made(parts={"peers-overview": overview(document), "peers-scenarios": "\n\n".join(texts)})
+    return made | Output(parts={"peers-overview": overview(document), "peers-scenarios": "\n\n".join(texts)})
 
 
 def overview(document: Json) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 from benchmarks.charts import lines
 from benchmarks.charts.lines import Line, LineChart
-from benchmarks.charts.pages import Made, image, table
+from benchmarks.charts.pages import Output, image, table
 from benchmarks.charts.units import count, short, size
 
 FILE = "scale.json"
@@ -12,22 +12,22 @@ COMMAND = "make bench-scale"
 PARTS = ("scale-message", "scale-connections", "scale-channels", "scale-history", "scale-limits")
 DAY_S = 86_400
 RATES = (100, 1_000, 10_000)
-# Of which a part is left for everything else that the server does.
+# Of which a part is left for all_files else that the server does.
 BUSY = 0.5
 CORES = (4, 16, 64)
 Json = dict[str, Any]
 
 
-def make(document: Json) -> Made:
-    made = Made(parts=dict.fromkeys(PARTS, "*Not part of the recorded run.*"))
+def make(document: Json) -> Output:
+    made = Output(parts=dict.fromkeys(PARTS, "*Not part of the recorded run.*"))
     if "message" in document:
-        made |= Made(parts={"scale-message": message(document), "scale-limits": limits(document)})
+        made |= Output(parts={"scale-message": message(document), "scale-limits": limits(document)})
     if "connections" in document:
         made |= connections(document)
     if "channels" in document:
         made |= channels(document)
     if "history" in document:
-        made |= Made(parts={"scale-history": history(document)})
+        made |= Output(parts={"scale-history": history(document)})
     return made
 
 
@@ -57,7 +57,7 @@ def limits(document: Json) -> str:
     return table(["half of the time of", *(f"{cores} cores" for cores in CORES)], rows)
 
 
-def connections(document: Json) -> Made:
+def connections(document: Json) -> Output:
     found = document["connections"]
     title = "Messages per second by connections"
     points = tuple((row["connections"], row["messages_per_s"]) for row in found)
@@ -71,12 +71,12 @@ def connections(document: Json) -> Made:
             is_y_from_zero=True,
         )
     )
-    return Made(
+    return Output(
         {"scale-connections.svg": chart}, {"scale-connections": image(title, "scale-connections.svg")}
     )
 
 
-def channels(document: Json) -> Made:
+def channels(document: Json) -> Output:
     found = document["channels"]
     title = "Messages per second by channels"
     rates = tuple((row["channels"], row["messages_per_s"]) for row in found)
@@ -111,7 +111,7 @@ def channels(document: Json) -> Made:
         "space of all channels",
     ]
     text = f"{image(title, 'scale-channels.svg')}\n\n{table(heading, rows, numbers_from=0)}"
-    return Made({"scale-channels.svg": chart}, {"scale-channels": text})
+    return Output({"scale-channels.svg": chart}, {"scale-channels": text})
 
 
 def history(document: Json) -> str:

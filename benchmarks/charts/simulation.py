@@ -4,7 +4,7 @@ from typing import Any
 
 from benchmarks.charts import lines
 from benchmarks.charts.lines import Line, LineChart
-from benchmarks.charts.pages import Made, image, table
+from benchmarks.charts.pages import Output, image, table
 from benchmarks.charts.units import milliseconds, seconds
 
 FILE = "simulation.json"
@@ -28,9 +28,9 @@ LEAST_S = 0.001
 Json = dict[str, Any]
 
 
-def make(document: Json) -> Made:
+def make(document: Json) -> Output:
     return (
-        Made(parts={"simulation-world": world(document)})
+        Output(parts={"simulation-world": world(document)})
         | tenants(document)
         | sizes(document)
         | weights(document)
@@ -51,7 +51,7 @@ def world(document: Json) -> str:
     )
 
 
-def tenants(document: Json) -> Made:
+def tenants(document: Json) -> Output:
     """How long a tenant's messages wait on average: the median tenant, and the unlucky ones."""
     names = [f"{100 - percent:g} %" if percent > 50 else "half" for percent in document["percentiles"]]
     drawn = [line(policy, policy["all"]) for policy in document["policies"] if policy["name"] != "weights"]
@@ -78,10 +78,10 @@ def tenants(document: Json) -> Made:
     ]
     shown = image(title, "simulation.svg")
     parts = {"simulation-chart": shown, "simulation-tenants": f"{shown}\n\n{table(heading, rows)}"}
-    return Made({"simulation.svg": chart}, parts)
+    return Output({"simulation.svg": chart}, parts)
 
 
-def sizes(document: Json) -> Made:
+def sizes(document: Json) -> Output:
     names = [group["name"] for group in document["groups"]]
     drawn = [
         line(policy, [group["p50"] for group in policy["groups"]])
@@ -92,10 +92,10 @@ def sizes(document: Json) -> Made:
     chart = wait_chart(
         title, "messages of the tenant", "mean wait, the median tenant of its size", names, drawn
     )
-    return Made({"simulation-sizes.svg": chart}, {"simulation-sizes": image(title, "simulation-sizes.svg")})
+    return Output({"simulation-sizes.svg": chart}, {"simulation-sizes": image(title, "simulation-sizes.svg")})
 
 
-def weights(document: Json) -> Made:
+def weights(document: Json) -> Output:
     policies = {policy["name"]: policy["groups"] for policy in document["policies"]}
     names = [
         group["name"]
@@ -118,7 +118,7 @@ def weights(document: Json) -> Made:
     chart = wait_chart(
         title, "messages of the tenant", "mean wait, the median tenant of its size", names, drawn
     )
-    return Made(
+    return Output(
         {"simulation-weights.svg": chart}, {"simulation-weights": image(title, "simulation-weights.svg")}
     )
 

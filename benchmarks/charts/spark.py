@@ -3,7 +3,7 @@
 from typing import Any
 
 from benchmarks.charts.core import HEADING, cells
-from benchmarks.charts.pages import Made, table
+from benchmarks.charts.pages import Output, table
 
 FILE = "spark.json"
 COMMAND = "make bench-spark"
@@ -12,6 +12,6 @@ PARTS = ("spark-table",)
 NOTED = [*HEADING, "note"]
 
 
-def make(document: dict[str, Any]) -> Made:
+def make(document: dict[str, Any]) -> Output:
     rows = [[*cells(row), row["note"]] for row in document["rows"]]
-    return Made(parts={"spark-table": table(NOTED, rows, numbers_from=2)})
+    return Output(parts={"spark-table": table(NOTED, rows, numbers_from=2)})

@@ -7,15 +7,15 @@ import signal
 import sys
 import time
 
-from benchmarks import merging, options, results
+from benchmarks import merge, options, results
 from benchmarks.peers import report, run, verdict
 from benchmarks.peers.adapters import OURS, PEERS
-from benchmarks.peers.merging import merged
+from benchmarks.peers.merge_results import merged
 from benchmarks.peers.peer import Peer, Service
-from benchmarks.peers.scenario import EFFORTS, Bench, Scenario
+from benchmarks.peers.scenario import EFFORTS, PeerHarness, Scenario
 from benchmarks.peers.scenarios import SCENARIOS
 from benchmarks.peers.services import Services
-from benchmarks.server import serve
+from benchmarks.server import run_server
 
 # What --quick measures if nothing is chosen.
 QUICK = ("enqueue-one", "enqueue-bulk", "drain", "latency", "fairness")
@@ -33,28 +33,30 @@ def main(arguments: list[str] | None = None) -> int:
     effort = EFFORTS[chosen.effort]
     effort = dataclasses.replace(effort, rounds=chosen.rounds or effort.rounds)
     with contextlib.ExitStack() as stack:
-        server = stack.enter_context(serve(chosen.dsn, chosen.server, is_warmed=chosen.effort != "smoke"))
+        server = stack.enter_context(
+            run_server(chosen.dsn, chosen.server, is_warmed=chosen.effort != "smoke")
+        )
         services = Services(server, stack)
         sql_before = results.sql_digest()
         environments, reasons = run.available(peers, services, progress)
         present = [peer for peer in peers if peer.name in environments]
-        bench = Bench(services, effort, environments)
+        harness = PeerHarness(services, effort, environments)
         minutes = run.expected_s(effort, scenarios, present) / 60
         progress(f"  about {minutes:.0f} minutes for {len(scenarios)} scenarios and {len(present)} peers")
         found, is_missed = [], False
         for scenario in scenarios:
-            outcomes = run.measured(bench, scenario, present, progress)
+            outcomes = run.measured(harness, scenario, present, progress)
             found.append(report.scenario_json(scenario, outcomes))
             verdicts = [verdict.judged(metric, outcomes) for metric in scenario.metrics]
             is_missed = is_missed or verdict.Verdict.MISSED in verdicts
             print(report.table(scenario, outcomes), flush=True)
         settings = {"effort": effort.name, "rounds": effort.rounds, "measures": dataclasses.asdict(effort)}
-        head = results.circumstances(server, sql_before, settings)
+        head = results.run_header(server, sql_before, settings)
         head["servers"] = services.versions()
     progress(f"  all took {time.monotonic() - began_at:.0f} s")
     content = head | report.document(peers, reasons, found)
     if not chosen.no_write:
-        print(f"written to {merging.write(chosen.output, content, merged if chosen.merge else None)}")
+        print(f"written to {merge.write_results(chosen.output, content, merged if chosen.merge else None)}")
     return 1 if chosen.strict and is_missed else 0
 
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 # Brought along, because peers need a newer one than distributions have.
 NODE = "node@22.23.3"
-PATIENCE_S = 600.0
+TIMEOUT_S = 600.0
 
 
 class NotInstallable(Exception):
@@ -88,9 +88,9 @@ def _make(folder: Path, runtime: Runtime, packages: Sequence[str]) -> None:
 
 def _run(command: Sequence[str], needs: str) -> None:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:
-        raise NotInstallable(f"{command[0]} took more than {PATIENCE_S:.0f} s; it {needs}") from None
+        raise NotInstallable(f"{command[0]} took more than {TIMEOUT_S:.0f} s; it {needs}") from None
     if done.returncode:
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()
         raise NotInstallable(f"{' | '.join(said[:3])[:400]}; it {needs}")

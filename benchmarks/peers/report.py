@@ -10,7 +10,7 @@ from benchmarks.peers.peer import Peer, Runtime
 from benchmarks.peers.run import Outcome, Outcomes, shown
 from benchmarks.peers.scenario import Metric, Sampled, Scenario
 from benchmarks.peers.verdict import Verdict, best_peer, judged, middle
-from benchmarks.results import moment, rounded
+from benchmarks.results import current_conditions, round_figure
 
 NOTE = (
     "Every peer does the same work, in turns with the others, each with its own best settings, in the same "
@@ -47,8 +47,8 @@ def scenario_json(scenario: Scenario, outcomes: Outcomes) -> Json:
         "name": scenario.name,
         "title": scenario.title,
         "rule": scenario.rule,
-        **dataclasses.asdict(moment()),
-        "took_s": {name: rounded(sum(outcome.took_s)) for name, outcome in outcomes.items()},
+        **dataclasses.asdict(current_conditions()),
+        "took_s": {name: round_figure(sum(outcome.took_s)) for name, outcome in outcomes.items()},
         "metrics": [metric_json(metric, outcomes) for metric in scenario.metrics],
     }
 
@@ -64,7 +64,7 @@ def metric_json(metric: Metric, outcomes: Outcomes) -> Json:
         "is_higher_better": metric.is_higher_better,
         "bound": metric.bound,
         "best_peer": best,
-        "ratio": rounded(ratio(ours, found.get(best or ""))),
+        "ratio": round_figure(ratio(ours, found.get(best or ""))),
         "verdict": judged(metric, outcomes),
         "results": [result_json(metric, name, outcome, found[name]) for name, outcome in outcomes.items()],
     }
@@ -74,8 +74,8 @@ def result_json(metric: Metric, name: str, outcome: Outcome, value: float | None
     remarks = [remark for figures in outcome.rounds if (remark := metric.remark(figures))]
     return {
         "peer": name,
-        "value": rounded(value),
-        "rounds": [rounded(figures.get(metric.key)) for figures in outcome.rounds],
+        "value": round_figure(value),
+        "rounds": [round_figure(figures.get(metric.key)) for figures in outcome.rounds],
         "samples": sum(len(figures.samples) for figures in outcome.rounds if isinstance(figures, Sampled)),
         "remark": remarks[0] if remarks else "",
         "absent": outcome.absent or ("" if value is not None else metric.missing),

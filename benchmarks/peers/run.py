@@ -4,11 +4,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from benchmarks.peers.deployment import ProgramFailed
 from benchmarks.peers.environment import Environment, NotInstallable, installed
 from benchmarks.peers.peer import Peer
-from benchmarks.peers.scenario import Bench, Effort, Figures, Scenario
+from benchmarks.peers.scenario import Effort, Figures, PeerHarness, Scenario
 from benchmarks.peers.services import Services
-from benchmarks.peers.stage import ProgramFailed
 
 Progress = Callable[[str], None]
 
@@ -43,9 +43,9 @@ def available(
     return environments, reasons
 
 
-def measured(bench: Bench, scenario: Scenario, peers: Sequence[Peer], progress: Progress) -> Outcomes:
+def measured(harness: PeerHarness, scenario: Scenario, peers: Sequence[Peer], progress: Progress) -> Outcomes:
     outcomes = {peer.name: Outcome(absent=lacking(scenario, peer)) for peer in peers}
-    rounds = scenario.rounds(bench.effort)
+    rounds = scenario.rounds(harness.effort)
     for number in range(rounds):
         for peer in peers:
             outcome = outcomes[peer.name]
@@ -53,7 +53,7 @@ def measured(bench: Bench, scenario: Scenario, peers: Sequence[Peer], progress: 
                 continue
             began_at = time.monotonic()
             try:
-                figures = scenario.measure(bench, peer)
+                figures = scenario.measure(harness, peer)
             except ProgramFailed as error:
                 outcome.absent = f"failed: {str(error).strip().splitlines()[-1][:300]}"
                 progress(f"  {scenario.name} {peer.name} failed: {error}")

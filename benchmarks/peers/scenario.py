@@ -4,11 +4,11 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from benchmarks.peers.deployment import Stage, staged
 from benchmarks.peers.environment import Environment
 from benchmarks.peers.peer import Feature, Peer
 from benchmarks.peers.programs.kit import Policy
 from benchmarks.peers.services import Place, Services
-from benchmarks.peers.stage import Stage, staged
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Metric:
     title: str
     unit: str
     is_higher_better: bool
-    # Ours to the best peer's: at least, or at most if lower is better. None: shown, not judged.
+    # LonnyMQ to the best peer's: at least, or at most if lower is better. None: shown, not judged.
     bound: float | None = 1.0
     # What to say where a peer that was measured has no figure.
     missing: str = "not in the time"
@@ -154,7 +154,7 @@ class Scenario:
     name: str
     title: str
     metrics: tuple[Metric, ...]
-    measure: Callable[["Bench", Peer], Figures]
+    measure: Callable[["PeerHarness", Peer], Figures]
     # How it is judged, for the reader of its table.
     rule: str
     # Without these a peer has nothing to be measured.
@@ -168,7 +168,7 @@ class Scenario:
 
 
 @dataclass(frozen=True)
-class Bench:
+class PeerHarness:
     """What a scenario measures with."""
 
     services: Services
@@ -187,10 +187,10 @@ class Bench:
 
 __all__ = [
     "EFFORTS",
-    "Bench",
     "Effort",
     "Figures",
     "Metric",
+    "PeerHarness",
     "Place",
     "Policy",
     "Sampled",

@@ -14,12 +14,12 @@ from pathlib import Path
 
 from psycopg.conninfo import conninfo_to_dict
 
-from benchmarks import costs
-from benchmarks.costs import Costs
+from benchmarks import server_costs
 from benchmarks.peers import cpu
 from benchmarks.peers.environment import NotInstallable
 from benchmarks.peers.peer import Service
 from benchmarks.server import Server
+from benchmarks.server_costs import Costs
 
 START_S = 60.0
 # As libpq, asyncpg and node-postgres read them.
@@ -55,7 +55,7 @@ class Services:
     def place(self, service: Service) -> Iterator[Place]:
         if service is Service.POSTGRESQL:
             with self.server.database() as dsn:
-                yield Place(postgresql_variables(dsn), lambda: costs.read(dsn), dsn)
+                yield Place(postgresql_variables(dsn), lambda: server_costs.read(dsn), dsn)
             return
         url, pid = self.broker(service)
         os.killpg(pid, signal.SIGCONT)

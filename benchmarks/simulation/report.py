@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from benchmarks.results import rounded
-from benchmarks.simulation.play import Waits
+from benchmarks.results import round_figure
 from benchmarks.simulation.rules import SECOND
+from benchmarks.simulation.simulate import Waits
 from benchmarks.simulation.traffic import Traffic
 
 # A tenant belongs to the first group that is large enough for it.
@@ -13,7 +13,7 @@ PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 
 
 def document(traffic: Traffic, results: dict[str, tuple[str, Waits]]) -> dict[str, object]:
-    groups = grouped(traffic)
+    groups = group_tenants(traffic)
     return {
         "seed": traffic.world.seed,
         "world": dataclasses.asdict(traffic.world),
@@ -39,11 +39,11 @@ def policy(
     return {
         "name": name,
         "title": title,
-        "all": [rounded(percentile(everybody, percent)) for percent in PERCENTILES],
+        "all": [round_figure(percentile(everybody, percent)) for percent in PERCENTILES],
         "groups": [group(traffic, waits, name, tenants) for name, tenants in groups.items()],
         "most_in_flight": max(waits.most_in_flight),
-        "all_done_after_s": rounded(waits.ended_at / SECOND),
-        "idle_share": rounded(waits.idle_share),
+        "all_done_after_s": round_figure(waits.ended_at / SECOND),
+        "idle_share": round_figure(waits.idle_share),
     }
 
 
@@ -54,14 +54,14 @@ def group(traffic: Traffic, waits: Waits, name: str, tenants: list[int]) -> dict
     paying = means(waits, [tenant for tenant in tenants if tenant in traffic.paying])
     return {
         "name": name,
-        "p50": rounded(percentile(usual, 50)),
-        "p99": rounded(percentile(usual, 99)),
-        "p50_slow": rounded(percentile(slow, 50)),
-        "p50_paying": rounded(percentile(paying, 50)),
+        "p50": round_figure(percentile(usual, 50)),
+        "p99": round_figure(percentile(usual, 99)),
+        "p50_slow": round_figure(percentile(slow, 50)),
+        "p50_paying": round_figure(percentile(paying, 50)),
     }
 
 
-def grouped(traffic: Traffic) -> dict[str, list[int]]:
+def group_tenants(traffic: Traffic) -> dict[str, list[int]]:
     """Return the tenants that had messages, by how many."""
     groups: dict[str, list[int]] = {name: [] for name in GROUPS}
     for tenant, count in enumerate(traffic.messages_of):

@@ -11,7 +11,7 @@ SECOND = 1_000_000
 
 
 @dataclass(frozen=True)
-class Policy:
+class SimulatedPolicy:
     """What a channel is allowed; as in the queue, None is no limit."""
 
     weight: int = 1
@@ -47,7 +47,7 @@ class Turn:
     """One ready channel's part in a reply."""
 
     tenant: int
-    policy: Policy
+    policy: SimulatedPolicy
     # Since when it has been waiting.
     due_at: int
     # How many it could have, by what waits and by its policy.
@@ -61,7 +61,7 @@ class Turn:
     is_cut: bool = False
 
 
-def share(limit: int, turns: Sequence[Turn]) -> None:
+def share_reply(limit: int, turns: Sequence[Turn]) -> None:
     """Give a reply's messages to those that are ready, in the order of waiting.
 
     Whole rounds by weight for everybody that wants more, then a turn each of what is left.

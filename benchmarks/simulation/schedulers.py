@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from benchmarks.simulation.rules import Policy, Turn, share
+from benchmarks.simulation.rules import SimulatedPolicy, Turn, share_reply
 
 Release = tuple[int, int]
 
@@ -40,9 +40,9 @@ class Fifo:
 
 
 class Rotation:
-    """Turns, least recently served first, each with its share, within caps and rates."""
+    """Turns, least recently served first, each with its share_reply, within caps and rates."""
 
-    def __init__(self, tenants: int, policy_of: Callable[[int], Policy]) -> None:
+    def __init__(self, tenants: int, policy_of: Callable[[int], SimulatedPolicy]) -> None:
         self.policy_of = policy_of
         self.waiting: dict[int, deque[int]] = {}
         self.last_at = array("q", bytes(8 * tenants))
@@ -70,7 +70,7 @@ class Rotation:
 
     def dequeue(self, limit: int, now: int) -> list[Release]:
         ready = self.due(limit, now)
-        share(limit, ready)
+        share_reply(limit, ready)
         released: list[Release] = []
         for place, turn in enumerate(ready, start=1):
             # Everybody keeps his place, those that got some of the rest behind the others.
@@ -126,10 +126,12 @@ class Rotation:
         return cap is not None and self.in_flight[tenant] >= cap
 
 
-def same_for_all(policy: Policy) -> Callable[[int], Policy]:
+def same_policy(policy: SimulatedPolicy) -> Callable[[int], SimulatedPolicy]:
     return lambda tenant: policy
 
 
-def some_of(tenants: Iterable[int], policy: Policy, others: Policy) -> Callable[[int], Policy]:
+def policy_for_some(
+    tenants: Iterable[int], policy: SimulatedPolicy, others: SimulatedPolicy
+) -> Callable[[int], SimulatedPolicy]:
     chosen = frozenset(tenants)
     return lambda tenant: policy if tenant in chosen else others

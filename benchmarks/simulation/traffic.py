@@ -8,7 +8,7 @@ from benchmarks.simulation.rules import SECOND
 
 
 @dataclass(frozen=True)
-class World:
+class Parameters:
     """The size of the simulated world; the default has a million tenants."""
 
     seed: int = 7
@@ -37,7 +37,7 @@ class World:
 class Traffic:
     """All messages in the order of their coming, and what is known of tenants."""
 
-    world: World
+    world: Parameters
     at: "array[int]"
     tenant: "array[int]"
     messages_of: "array[int]"
@@ -45,7 +45,7 @@ class Traffic:
     paying: frozenset[int]
 
 
-def make(world: World) -> Traffic:
+def make_traffic(world: Parameters) -> Traffic:
     chance = random.Random(world.seed)
     messages_of = array("l", bytes(array("l").itemsize * world.tenants))
     coming: list[tuple[int, int]] = []

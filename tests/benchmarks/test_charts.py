@@ -13,7 +13,7 @@ from benchmarks.charts import __main__ as maker
 from benchmarks.charts import bars, lines, pages, units
 from benchmarks.charts.bars import Bar, BarChart
 from benchmarks.charts.lines import Line, LineChart
-from benchmarks.charts.pages import Made, UnknownPart
+from benchmarks.charts.pages import Output, UnknownPart
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -89,7 +89,7 @@ def bar_length(root: ElementTree.Element, place: int) -> float:
     "wanted", [[10.0, 11.0, 12.0], [0.0, 100.0, 50.0], [100.0] * 5, [0.0, 0.0, 99.0, 100.0, 100.0]]
 )
 def test_names_keep_their_order_and_do_not_touch(wanted: list[float]) -> None:
-    places = lines.spread(wanted, 0.0, 100.0, gap=15.0)
+    places = lines.spread_labels(wanted, 0.0, 100.0, gap=15.0)
     ordered = [places[number] for number in sorted(range(len(wanted)), key=lambda one: wanted[one])]
     assert all(later - earlier >= 15.0 - 1e-9 for earlier, later in pairwise(ordered))
 
@@ -110,23 +110,23 @@ def test_counts_are_short(value: float, written: str) -> None:
 def test_what_stands_between_marks_is_made_anew_and_the_rest_is_left(tmp_path: Path) -> None:
     page, results = tmp_path / "docs" / "page.md", tmp_path / "results"
     text = "before\n<!-- made by make bench-charts: a-part -->\nold\n<!-- end -->\nafter\n"
-    made = Made(parts={"a-part": pages.image("t", "c.svg")})
+    made = Output(parts={"a-part": pages.image("t", "c.svg")})
 
-    once = pages.filled(page, text, made, results)
+    once = pages.fill_page(page, text, made, results)
 
     assert once == text.replace("old", "\n![t](../results/c.svg)\n")
-    assert pages.filled(page, once, made, results) == once
+    assert pages.fill_page(page, once, made, results) == once
 
 
 def test_a_part_that_nobody_makes_is_refused(tmp_path: Path) -> None:
     text = "<!-- made by make bench-charts: unknown -->\n<!-- end -->"
     with pytest.raises(UnknownPart, match="unknown"):
-        pages.filled(tmp_path / "page.md", text, Made(), tmp_path)
+        pages.fill_page(tmp_path / "page.md", text, Output(), tmp_path)
 
 
 @pytest.mark.parametrize("module", maker.MAKERS, ids=lambda module: module.FILE)
 def test_without_results_a_page_says_how_to_get_them(module: ModuleType, tmp_path: Path) -> None:
-    made = maker.made_by(module, tmp_path)
+    made = maker.run_maker(module, tmp_path)
     assert set(module.PARTS) <= made.parts.keys()
     assert all(module.COMMAND in part for part in made.parts.values())
     assert not made.charts
@@ -140,6 +140,6 @@ def test_a_busy_machine_is_not_kept_secret() -> None:
         "settings": {"effort": "quick", "fsync": "on", "payload_bytes": 100},
         "note": "",
     }
-    assert "load 9.0" in maker.circumstances(document, "make it")
+    assert "load 9.0" in maker.measured_note(document, "make it")
     document = json.loads(json.dumps(document).replace("9.0", "0.5"))
-    assert "load" not in maker.circumstances(document, "make it")
+    assert "load" not in maker.measured_note(document, "make it")

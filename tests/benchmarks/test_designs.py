@@ -7,15 +7,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks.bench import Bench, Moment
 from benchmarks.charts import designs as charts
 from benchmarks.contenders import ChannelRow
 from benchmarks.designs import __main__ as runner
-from benchmarks.designs import crowd, report
+from benchmarks.designs import contention, report
 from benchmarks.designs.design import FAMILIES, BadDesign, Design, catalogue, read, split
 from benchmarks.designs.measure import EFFORTS, Effort, Measurement, measure
-from benchmarks.designs.plan import Plan
+from benchmarks.designs.pick_plan import PickPlan
 from benchmarks.designs.report import Series
+from benchmarks.harness import Harness, RunConditions
 
 DESIGNS = catalogue()
 # A turn of each of 1,000 channels, half of the rest worked, and something left to pick.
@@ -24,8 +24,8 @@ EFFORT = Effort("smoke", (ROWS,), 1, 0.01, most_picks=2, least_picks=1)
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=lambda design: design.name)
-def test_a_design_is_loaded_worsened_and_picked_from(small_bench: Bench, design: Design) -> None:
-    measurement = measure(small_bench.server, design, ROWS, EFFORT, small_bench.progress)
+def test_a_design_is_loaded_worsened_and_picked_from(small_harness: Harness, design: Design) -> None:
+    measurement = measure(small_harness.server, design, ROWS, EFFORT, small_harness.progress)
 
     assert measurement.rows == ROWS
     assert measurement.pick_ms
@@ -55,7 +55,16 @@ def test_a_run_writes_results_that_charts_and_tables_can_be_made_of(server: Any,
     assert runner.main(["--smoke", "--dsn", server.dsn, "--output", str(path), *chosen]) == 0
 
     written = json.loads(path.read_text())
-    assert {"machine", "versions", "date", "settings", "note", "designs", "flat", "crowd"} <= written.keys()
+    assert {
+        "machine",
+        "versions",
+        "date",
+        "settings",
+        "note",
+        "designs",
+        "flat",
+        "contention",
+    } <= written.keys()
     assert [design["name"] for design in written["designs"]] == ["flag_partial", "lonnymq_priority"]
     for design in written["designs"]:
         assert [size["rows"] for size in design["sizes"]] == list(EFFORTS["smoke"].sizes)
@@ -76,18 +85,18 @@ def test_a_run_writes_results_that_charts_and_tables_can_be_made_of(server: Any,
 
 
 def test_a_crowd_of_producers_and_consumers_is_counted(
-    small_bench: Bench, monkeypatch: pytest.MonkeyPatch
+    small_harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crowd, "PRODUCERS", 2)
-    created, completed = crowd.measure(small_bench, ChannelRow(), 1)
+    monkeypatch.setattr(contention, "PRODUCERS", 2)
+    created, completed = contention.measure(small_harness, ChannelRow(), 1)
     assert created > 0
     assert completed > 0
 
 
 def measured(rows: int, pick_ms: float) -> Measurement:
-    plan = Plan(4, ("Index Scan (1 row, 4 pages)",))
+    plan = PickPlan(4, ("Index Scan (1 row, 4 pages)",))
     return Measurement(
-        rows, (pick_ms,), (1.0,), 1, 1, plan, Moment("2030-01-01T00:00:00", 0.1), {"load": 1.0}
+        rows, (pick_ms,), (1.0,), 1, 1, plan, RunConditions("2030-01-01T00:00:00", 0.1), {"load": 1.0}
     )
 
 

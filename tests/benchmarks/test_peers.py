@@ -12,22 +12,22 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks.charts import peers as charts
-from benchmarks.merging import NotAlike
+from benchmarks.merge import NotComparable
 from benchmarks.peers import __main__ as command
 from benchmarks.peers import report, run
 from benchmarks.peers.adapters import OURS, PEERS
+from benchmarks.peers.deployment import ProgramFailed
 from benchmarks.peers.environment import NotInstallable
-from benchmarks.peers.merging import merged
-from benchmarks.peers.meter import Event, Meter, rate
+from benchmarks.peers.merge_results import merged
 from benchmarks.peers.peer import Feature, Service
 from benchmarks.peers.programs import kit
+from benchmarks.peers.progress import Event, Meter, rate
 from benchmarks.peers.run import Outcome
-from benchmarks.peers.scenario import EFFORTS, Bench, Figures, Metric, Sampled, Scenario
+from benchmarks.peers.scenario import EFFORTS, Figures, Metric, PeerHarness, Sampled, Scenario
 from benchmarks.peers.scenarios import SCENARIOS
 from benchmarks.peers.scenarios.concurrency_cap import running
 from benchmarks.peers.scenarios.rate_limit import precision
 from benchmarks.peers.services import Services
-from benchmarks.peers.stage import ProgramFailed
 from benchmarks.server import Server
 
 FASTER = Metric("rate", "a rate", "messages/s", True)
@@ -45,17 +45,17 @@ def services(server: Any) -> Iterator[Services]:
 
 
 @pytest.fixture
-def bench(services: Services) -> Bench:
+def harness(services: Services) -> PeerHarness:
     environments, reasons = run.available([OURS], services, silent)
     assert not reasons
-    return Bench(services, EFFORTS["smoke"], environments)
+    return PeerHarness(services, EFFORTS["smoke"], environments)
 
 
 @pytest.mark.parametrize("name", ["latency", "fairness"])
-def test_our_own_adapter_plays_a_scenario(bench: Bench, name: str) -> None:
+def test_our_own_adapter_plays_a_scenario(harness: PeerHarness, name: str) -> None:
     [scenario] = [scenario for scenario in SCENARIOS if scenario.name == name]
 
-    outcomes = run.measured(bench, scenario, [OURS], silent)
+    outcomes = run.measured(harness, scenario, [OURS], silent)
 
     [figures] = outcomes[OURS.name].rounds
     assert figures.keys() == {metric.key for metric in scenario.metrics}
@@ -64,17 +64,17 @@ def test_our_own_adapter_plays_a_scenario(bench: Bench, name: str) -> None:
         assert 100 <= (figures["handled"] or 0) <= 120
 
 
-def test_what_a_killed_worker_had_runs_again(bench: Bench) -> None:
+def test_what_a_killed_worker_had_runs_again(harness: PeerHarness) -> None:
     [scenario] = [scenario for scenario in SCENARIOS if scenario.name == "killed-worker"]
 
-    figures = scenario.measure(bench, OURS)
+    figures = scenario.measure(harness, OURS)
 
     assert figures["lost"] == 0
     assert figures["again"] is not None
 
 
-def test_a_worker_that_does_not_start_is_told_of_with_its_log(bench: Bench) -> None:
-    with bench.stage(OURS) as stage, pytest.raises(ProgramFailed, match=r"did not start(.|\n)*prefetch"):
+def test_a_worker_that_does_not_start_is_told_of_with_its_log(harness: PeerHarness) -> None:
+    with harness.stage(OURS) as stage, pytest.raises(ProgramFailed, match=r"did not start(.|\n)*prefetch"):
         with stage.crew(1, batch=-1):
             pass
 
@@ -105,15 +105,15 @@ def test_a_peer_that_cannot_be_installed_is_skipped_with_the_reason(
     assert reasons == {"pgqueuer": "no such thing here"}
 
 
-def test_a_peer_without_the_feature_is_not_measured(bench: Bench) -> None:
-    def never(bench: Bench, peer: Any) -> dict[str, float]:
+def test_a_peer_without_the_feature_is_not_measured(harness: PeerHarness) -> None:
+    def never(harness: PeerHarness, peer: Any) -> dict[str, float]:
         raise AssertionError("measured all the same")
 
     scenario = Scenario("one", "one", (FASTER,), never, "by the rate", needs=frozenset({Feature.SNAPSHOT}))
     [peer] = [peer for peer in PEERS if peer.service is Service.REDIS]
 
     assert (
-        run.measured(bench, scenario, [peer], silent)[peer.name].absent
+        run.measured(harness, scenario, [peer], silent)[peer.name].absent
         == "no such feature: lives in PostgreSQL"
     )
 
@@ -255,15 +255,15 @@ def test_runs_are_merged_only_if_they_are_alike() -> None:
 
     together = merged(former, document("same", "enqueue-one", "drain"))
     assert [one["name"] for one in together["scenarios"]] == ["enqueue-one", "drain", "latency"]
-    with pytest.raises(NotAlike, match="sql"):
+    with pytest.raises(NotComparable, match="sql"):
         merged(former, document("changed", "drain"))
     former["scenarios"][0]["took_s"] = {"chancy": 1.0}
-    with pytest.raises(NotAlike, match="chancy"):
+    with pytest.raises(NotComparable, match="chancy"):
         merged(former, document("same", "drain"))
 
 
 def test_results_become_charts_and_tables() -> None:
-    scenario = Scenario("drain", "Drain", (FASTER, SOONER), lambda bench, peer: {}, "by both")
+    scenario = Scenario("drain", "Drain", (FASTER, SOONER), lambda harness, peer: {}, "by both")
     outcomes = {
         OURS.name: Outcome([{"rate": 100.0, "wait": 1.0}, {"rate": 120.0, "wait": 2.0}]),
         "pgqueuer": Outcome([{"rate": 50.0, "wait": None}]),

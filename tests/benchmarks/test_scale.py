@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import costs
+from benchmarks import server_costs
 from benchmarks.charts import scale as charts
 from benchmarks.scale import __main__ as runner
 from benchmarks.scale import effort, message
@@ -48,10 +48,10 @@ def test_what_was_not_measured_is_said_to_be_missing() -> None:
     assert all("Not part" in part for part in charts.make({}).parts.values())
 
 
-@pytest.mark.skipif(not costs.PROC.is_dir(), reason="needs /proc")
+@pytest.mark.skipif(not server_costs.PROC.is_dir(), reason="needs /proc")
 def test_the_time_of_a_process_includes_that_of_children_that_ended() -> None:
-    own = costs.stat(os.getpid())
+    own = server_costs.stat(os.getpid())
     assert own is not None
     assert own.parent == os.getppid()
     assert own.own_s > 0
-    assert costs.stat(2**22 + 1) is None
+    assert server_costs.stat(2**22 + 1) is None

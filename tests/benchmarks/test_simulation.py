@@ -16,22 +16,22 @@ from psycopg.types.json import Jsonb
 
 from benchmarks.charts import simulation as charts
 from benchmarks.simulation import __main__ as runner
-from benchmarks.simulation.play import play
-from benchmarks.simulation.rules import SECOND, Policy, Turn, share
-from benchmarks.simulation.schedulers import Fifo, Rotation, same_for_all
-from benchmarks.simulation.traffic import Traffic, World, make
+from benchmarks.simulation.rules import SECOND, SimulatedPolicy, Turn, share_reply
+from benchmarks.simulation.schedulers import Fifo, Rotation, same_policy
+from benchmarks.simulation.simulate import simulate
+from benchmarks.simulation.traffic import Parameters, Traffic, make_traffic
 from lonnymq import NewMessage, Queue
 
-SMALL = World(tenants=5_000, duration_s=30, slots=20, largest=3_000, burst_from=20, slow_tenants=1)
+SMALL = Parameters(tenants=5_000, duration_s=30, slots=20, largest=3_000, burst_from=20, slow_tenants=1)
 
 
 @pytest.fixture(scope="session")
 def traffic() -> Traffic:
-    return make(SMALL)
+    return make_traffic(SMALL)
 
 
 def test_the_same_seed_makes_the_same_traffic_and_another_another(traffic: Traffic) -> None:
-    again, other = make(SMALL), make(World(**{**vars(SMALL), "seed": 8}))
+    again, other = make_traffic(SMALL), make_traffic(Parameters(**{**vars(SMALL), "seed": 8}))
     assert (again.at, again.tenant, again.slow, again.paying) == (
         traffic.at,
         traffic.tenant,
@@ -48,22 +48,25 @@ def test_a_few_tenants_have_most_of_the_load(traffic: Traffic) -> None:
 
 def test_every_message_is_released_once_under_every_policy(traffic: Traffic) -> None:
     for title, scheduler in runner.POLICIES.values():
-        assert play(traffic, scheduler(traffic)).released == traffic.messages_of, title
+        assert simulate(traffic, scheduler(traffic)).released == traffic.messages_of, title
 
 
 def test_small_tenants_wait_less_by_turns_than_in_one_line(traffic: Traffic) -> None:
-    in_line, by_turns = play(traffic, Fifo()), play(traffic, Rotation(SMALL.tenants, same_for_all(Policy())))
+    in_line, by_turns = (
+        simulate(traffic, Fifo()),
+        simulate(traffic, Rotation(SMALL.tenants, same_policy(SimulatedPolicy()))),
+    )
     small = [tenant for tenant, count in enumerate(traffic.messages_of) if count == 1]
     assert sum(map(by_turns.mean, small)) < sum(map(in_line.mean, small)) / 5
 
 
 def test_a_cap_is_never_exceeded(traffic: Traffic) -> None:
-    waits = play(traffic, Rotation(SMALL.tenants, same_for_all(Policy(max_concurrency=3))))
+    waits = simulate(traffic, Rotation(SMALL.tenants, same_policy(SimulatedPolicy(max_concurrency=3))))
     assert max(waits.most_in_flight) == 3
 
 
 def test_a_rate_limit_spaces_releases() -> None:
-    queue = Rotation(1, same_for_all(Policy(release_interval_ms=100, release_burst=2)))
+    queue = Rotation(1, same_policy(SimulatedPolicy(release_interval_ms=100, release_burst=2)))
     for _ in range(10):
         queue.create(0, 0)
     released_at = [now for now in range(0, SECOND, 10_000) for _ in queue.dequeue(5, now)]
@@ -84,15 +87,15 @@ def test_a_share_is_whole_rounds_by_weight_and_then_a_turn_each(
     limit: int, weights: list[int], wants: list[int], given: list[int]
 ) -> None:
     turns = [
-        Turn(tenant, Policy(weight=weight), 0, want)
+        Turn(tenant, SimulatedPolicy(weight=weight), 0, want)
         for tenant, (weight, want) in enumerate(zip(weights, wants, strict=True))
     ]
-    share(limit, turns)
+    share_reply(limit, turns)
     assert [turn.given for turn in turns] == given
 
 
 def test_a_turn_that_the_reply_cuts_goes_on_in_the_next_one() -> None:
-    queue = Rotation(2, same_for_all(Policy(weight=3)))
+    queue = Rotation(2, same_policy(SimulatedPolicy(weight=3)))
     for tenant in (0, 1):
         for _ in range(10):
             queue.create(tenant, tenant)
@@ -107,9 +110,16 @@ def test_the_real_queue_releases_as_much_of_each_tenant_in_each_reply(
     """The rules are written twice, in SQL and in the simulation: they must not part."""
     chance = random.Random(seed)
     # So long that no second release comes due within the test.
-    limited = Policy(release_interval_ms=3_600_000, release_burst=4), Policy(release_interval_ms=3_600_000)
-    weighted = Policy(weight=2), Policy(weight=5), Policy(weight=3, max_concurrency=7)
-    kinds = [Policy(), Policy(max_concurrency=2), *(limited if seed % 2 else weighted)]
+    limited = (
+        SimulatedPolicy(release_interval_ms=3_600_000, release_burst=4),
+        SimulatedPolicy(release_interval_ms=3_600_000),
+    )
+    weighted = (
+        SimulatedPolicy(weight=2),
+        SimulatedPolicy(weight=5),
+        SimulatedPolicy(weight=3, max_concurrency=7),
+    )
+    kinds = [SimulatedPolicy(), SimulatedPolicy(max_concurrency=2), *(limited if seed % 2 else weighted)]
     policies = [chance.choice(kinds) for _ in range(8)]
     simulated = Rotation(len(policies), lambda tenant: policies[tenant])
     # One tenant after the other, so that both have the same order to begin with.
@@ -145,7 +155,7 @@ def session(connect: Callable[..., Any]) -> Any:
 def turns(draw: st.DrawFn) -> list[Turn]:
     ready = []
     for tenant in range(draw(st.integers(1, 6))):
-        policy = Policy(
+        policy = SimulatedPolicy(
             weight=draw(st.sampled_from([1, 2, 5])),
             release_interval_ms=draw(st.sampled_from([None, None, 10])),
         )
@@ -169,7 +179,7 @@ def test_the_simulation_shares_as_turn_share_does(session: Any, limit: int, read
         [limit, len(ready), sum(weights), wants, weights, takens, intervals, dues],
     )
     shares, served_at, taken = shared.fetchone()
-    share(limit, ready)
+    share_reply(limit, ready)
     assert [turn.given for turn in ready] == shares
     if sum(weights) != limit or len(ready) != limit:
         # In the short cut of one message each nobody's turn is cut, and what it had is not asked for.
@@ -194,7 +204,7 @@ def test_the_simulation_knows_the_room_that_turn_assess_finds(
     behind_us: int,
 ) -> None:
     now = 10 * SECOND
-    policy = Policy(max_concurrency=cap, release_interval_ms=interval_ms, release_burst=burst)
+    policy = SimulatedPolicy(max_concurrency=cap, release_interval_ms=interval_ms, release_burst=burst)
     # The last release is now: nothing is further ahead than a burst after it.
     release_at = min(now + behind_us, now + burst * policy.interval)
     found = session.execute(

@@ -5,27 +5,27 @@ shorter one, which is in its favour; how long it got is shown.
 """
 
 from benchmarks.peers.peer import Peer
-from benchmarks.peers.scenario import Bench, Effort, Figures, Metric, Scenario
+from benchmarks.peers.scenario import Effort, Figures, Metric, PeerHarness, Scenario
 
 PROCESSES = 2
 # So many times the short one are drained of the long one: its first moments are not its rate.
 BEGUN = 10
 
 
-def measure(bench: Bench, peer: Peer) -> Figures:
-    short_count, long_count = bench.effort.backlogs
-    short, _ = drained(bench, peer, short_count, bench.effort.fill_s)
-    long, filled = drained(bench, peer, long_count, bench.effort.long_fill_s)
+def measure(harness: PeerHarness, peer: Peer) -> Figures:
+    short_count, long_count = harness.effort.backlogs
+    short, _ = drained(harness, peer, short_count, harness.effort.fill_s)
+    long, filled = drained(harness, peer, long_count, harness.effort.long_fill_s)
     ratio = long / short if short else None
     return {"short": short, "long": long, "ratio": ratio, "filled": float(filled), "asked": float(long_count)}
 
 
-def drained(bench: Bench, peer: Peer, backlog: int, fill_s: float) -> tuple[float, int]:
+def drained(harness: PeerHarness, peer: Peer, backlog: int, fill_s: float) -> tuple[float, int]:
     """Return the rate, and how long the queue was: the shorter is drained, the longer only begun."""
-    with bench.stage(peer) as stage:
+    with harness.stage(peer) as stage:
         filled = stage.enqueue(backlog, window_s=fill_s).count
         with stage.crew(PROCESSES) as crew:
-            crew.wait(min(filled, BEGUN * bench.effort.backlogs[0]), bench.effort.window_s)
+            crew.wait(min(filled, BEGUN * harness.effort.backlogs[0]), harness.effort.window_s)
             return crew.meter.rate(), filled
 
 

@@ -8,9 +8,9 @@ such feature here.
 
 from collections.abc import Iterable
 
-from benchmarks.peers.meter import FROM, UNTIL, Event
 from benchmarks.peers.peer import Feature, Peer
-from benchmarks.peers.scenario import Bench, Figures, Metric, Policy, Scenario
+from benchmarks.peers.progress import FROM, UNTIL, Event
+from benchmarks.peers.scenario import Figures, Metric, PeerHarness, Policy, Scenario
 
 TENANT = "capped"
 CAP = 3
@@ -18,13 +18,13 @@ PROCESSES = 8
 SLEEP_MS = 20
 
 
-def measure(bench: Bench, peer: Peer) -> Figures:
+def measure(harness: PeerHarness, peer: Peer) -> Figures:
     # As many as a perfect queue would do in the time.
-    count = int(bench.effort.limited_s * 1000 / SLEEP_MS * CAP)
-    with bench.stage(peer, {TENANT: Policy(max_concurrency=CAP)}) as stage:
+    count = int(harness.effort.limited_s * 1000 / SLEEP_MS * CAP)
+    with harness.stage(peer, {TENANT: Policy(max_concurrency=CAP)}) as stage:
         stage.enqueue([(TENANT, count)], sleep_ms=SLEEP_MS)
         with stage.crew(PROCESSES, is_traced=True) as crew:
-            crew.wait(count, 2 * bench.effort.limited_s)
+            crew.wait(count, 2 * harness.effort.limited_s)
             events = list(crew.meter.events)
     most, average = running(events)
     return {

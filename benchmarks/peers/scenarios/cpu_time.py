@@ -1,20 +1,20 @@
 """The CPU time of a message's life: its producer's, its worker's and its server's."""
 
 from benchmarks.peers.peer import Peer
-from benchmarks.peers.scenario import Bench, Figures, Metric, Scenario
+from benchmarks.peers.scenario import Figures, Metric, PeerHarness, Scenario
 
 MILLION = 1_000_000
 
 
-def measure(bench: Bench, peer: Peer) -> Figures:
-    count = bench.effort.costed
-    with bench.stage(peer) as stage:
+def measure(harness: PeerHarness, peer: Peer) -> Figures:
+    count = harness.effort.costed
+    with harness.stage(peer) as stage:
         before = stage.place.spent()
         sent = stage.enqueue(count)
         with stage.crew(1) as crew:
             # Starting an interpreter is no part of a message's life.
             started_cpu_s = crew.cpu_s()
-            is_done = crew.wait(count, 10 * bench.effort.window_s)
+            is_done = crew.wait(count, 10 * harness.effort.window_s)
             worker_cpu_s = crew.cpu_s() - started_cpu_s
             handled = crew.meter.total
         server = stage.place.spent() - before

@@ -1,21 +1,21 @@
 """No-op messages, handled end to end by real worker processes."""
 
 from benchmarks.peers.peer import Peer
-from benchmarks.peers.scenario import Bench, Figures, Metric, Scenario
+from benchmarks.peers.scenario import Figures, Metric, PeerHarness, Scenario
 
 PROCESSES = (1, 4)
 
 
-def measure(bench: Bench, peer: Peer) -> Figures:
-    return {f"processes-{processes}": drained(bench, peer, processes) for processes in PROCESSES}
+def measure(harness: PeerHarness, peer: Peer) -> Figures:
+    return {f"processes-{processes}": drained(harness, peer, processes) for processes in PROCESSES}
 
 
-def drained(bench: Bench, peer: Peer, processes: int) -> float:
-    with bench.stage(peer) as stage:
+def drained(harness: PeerHarness, peer: Peer, processes: int) -> float:
+    with harness.stage(peer) as stage:
         # Who is slow to fill has fewer, which is no disadvantage.
-        count = stage.enqueue(bench.effort.drained, window_s=bench.effort.fill_s).count
+        count = stage.enqueue(harness.effort.drained, window_s=harness.effort.fill_s).count
         with stage.crew(processes) as crew:
-            crew.wait(count, bench.effort.window_s)
+            crew.wait(count, harness.effort.window_s)
             return crew.meter.rate()
 
 

@@ -1,12 +1,12 @@
 """Many messages at once, by whatever the peer has for that; a slow one is stopped, and its rate stands."""
 
 from benchmarks.peers.peer import Peer
-from benchmarks.peers.scenario import Bench, Figures, Metric, Scenario
+from benchmarks.peers.scenario import Figures, Metric, PeerHarness, Scenario
 
 
-def measure(bench: Bench, peer: Peer) -> Figures:
-    with bench.stage(peer) as stage:
-        return {"rate": stage.enqueue(bench.effort.bulk, window_s=bench.effort.fill_s).per_s}
+def measure(harness: PeerHarness, peer: Peer) -> Figures:
+    with harness.stage(peer) as stage:
+        return {"rate": stage.enqueue(harness.effort.bulk, window_s=harness.effort.fill_s).per_s}
 
 
 SCENARIO = Scenario(

@@ -1,12 +1,12 @@
 """One message after the other, each durable before the next."""
 
 from benchmarks.peers.peer import Peer
-from benchmarks.peers.scenario import Bench, Figures, Metric, Scenario
+from benchmarks.peers.scenario import Figures, Metric, PeerHarness, Scenario
 
 
-def measure(bench: Bench, peer: Peer) -> Figures:
-    with bench.stage(peer) as stage:
-        return {"rate": stage.enqueue(bench.effort.one_by_one, how="one").per_s}
+def measure(harness: PeerHarness, peer: Peer) -> Figures:
+    with harness.stage(peer) as stage:
+        return {"rate": stage.enqueue(harness.effort.one_by_one, how="one").per_s}
 
 
 SCENARIO = Scenario(

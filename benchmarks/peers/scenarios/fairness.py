@@ -6,7 +6,7 @@ below it, found in short runs and not searched to the end. Who is not fair has n
 """
 
 from benchmarks.peers.peer import Feature, Peer
-from benchmarks.peers.scenario import Bench, Figures, Metric, Policy, Scenario
+from benchmarks.peers.scenario import Figures, Metric, PeerHarness, Policy, Scenario
 
 SMALL = {f"small{number}": 10 for number in range(10)}
 BIG = "big"
@@ -15,13 +15,13 @@ IDEAL = sum(SMALL.values()) + max(SMALL.values())
 FAIR = 3 * IDEAL
 
 
-def measure(bench: Bench, peer: Peer) -> Figures:
-    groups = [(BIG, bench.effort.big_tenant), *SMALL.items()]
+def measure(harness: PeerHarness, peer: Peer) -> Figures:
+    groups = [(BIG, harness.effort.big_tenant), *SMALL.items()]
     total = sum(count for _, count in groups)
-    with bench.stage(peer, {tenant: Policy() for tenant, _ in groups}) as stage:
+    with harness.stage(peer, {tenant: Policy() for tenant, _ in groups}) as stage:
         stage.enqueue(groups)
         with stage.crew(1, is_traced=True) as crew:
-            crew.wait(total, 2 * bench.effort.window_s)
+            crew.wait(total, 2 * harness.effort.window_s)
             begun = crew.meter.begun()
             rate = crew.meter.rate()
     small = [number for number, event in enumerate(begun, 1) if event.tenant != BIG]

@@ -7,21 +7,21 @@ is in its favour; how many it had is said beside its figures.
 
 from benchmarks.cases.held_snapshot import snapshot
 from benchmarks.peers.peer import Feature, Peer
-from benchmarks.peers.scenario import Bench, Figures, Metric, Scenario, Stage
+from benchmarks.peers.scenario import Figures, Metric, PeerHarness, Scenario, Stage
 
 BATCH = 100
 
 
-def measure(bench: Bench, peer: Peer) -> Figures:
-    before = bench.effort.before
-    with bench.stage(peer) as stage:
-        fresh = drained(bench, stage)
-    with bench.stage(peer) as stage, snapshot(stage.place.dsn):
-        filled = stage.enqueue(before, window_s=4 * bench.effort.fill_s).count
+def measure(harness: PeerHarness, peer: Peer) -> Figures:
+    before = harness.effort.before
+    with harness.stage(peer) as stage:
+        fresh = drained(harness, stage)
+    with harness.stage(peer) as stage, snapshot(stage.place.dsn):
+        filled = stage.enqueue(before, window_s=4 * harness.effort.fill_s).count
         with stage.crew(2, batch=BATCH) as crew:
-            crew.wait(filled, 3 * bench.effort.window_s)
+            crew.wait(filled, 3 * harness.effort.window_s)
             gone = crew.meter.total
-        held = drained(bench, stage)
+        held = drained(harness, stage)
     ratio = held / fresh if fresh else None
     return {"held": held, "ratio": ratio, "gone": float(gone), "asked": float(before)}
 
@@ -32,10 +32,10 @@ def fewer(figures: Figures) -> str:
     return f"after {gone:,.0f}" if gone < asked else ""
 
 
-def drained(bench: Bench, stage: Stage) -> float:
-    count = stage.enqueue(bench.effort.drained // 2, window_s=bench.effort.fill_s).count
+def drained(harness: PeerHarness, stage: Stage) -> float:
+    count = stage.enqueue(harness.effort.drained // 2, window_s=harness.effort.fill_s).count
     with stage.crew(1, batch=BATCH) as crew:
-        crew.wait(count, bench.effort.window_s)
+        crew.wait(count, harness.effort.window_s)
         return crew.meter.rate()
 
 

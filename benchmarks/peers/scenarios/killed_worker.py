@@ -12,10 +12,10 @@ Where nobody but a person notices a dead worker there is no such feature.
 import time
 from collections.abc import Iterable
 
-from benchmarks.peers.meter import Event
+from benchmarks.peers.deployment import LOOK_S, Crew
 from benchmarks.peers.peer import Feature, Peer
-from benchmarks.peers.scenario import Bench, Effort, Figures, Metric, Scenario
-from benchmarks.peers.stage import LOOK_S, Crew
+from benchmarks.peers.progress import Event
+from benchmarks.peers.scenario import Effort, Figures, Metric, PeerHarness, Scenario
 
 COUNT = 300
 SLEEP_MS = 200
@@ -24,14 +24,14 @@ LEASE_S = 2
 BATCH = 10
 
 
-def measure(bench: Bench, peer: Peer) -> Figures:
-    with bench.stage(peer, lease_s=LEASE_S) as stage:
+def measure(harness: PeerHarness, peer: Peer) -> Figures:
+    with harness.stage(peer, lease_s=LEASE_S) as stage:
         stage.enqueue(COUNT, sleep_ms=SLEEP_MS, is_uneven=True)
         with stage.crew(2, batch=BATCH, is_traced=True, is_apart=True) as crew:
             crew.wait(COUNT // 10)
             crew.kill(somebody_busy(crew))
             killed_at = time.monotonic()
-            are_all_done = crew.wait_until(lambda: len(ended(crew)) == COUNT, bench.effort.recovery_s)
+            are_all_done = crew.wait_until(lambda: len(ended(crew)) == COUNT, harness.effort.recovery_s)
             events = list(crew.meter.events)
     ends = [event.tag for event in events if event.is_end]
     again_s = last_repeat_s(events, killed_at) if are_all_done else None

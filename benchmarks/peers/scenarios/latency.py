@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from functools import partial
 
 from benchmarks.peers.peer import Peer
-from benchmarks.peers.scenario import Bench, Figures, Metric, Sampled, Scenario
+from benchmarks.peers.scenario import Figures, Metric, PeerHarness, Sampled, Scenario
 
 PER_S = 50.0
 WARM_UP = 25
 PERCENTILES = (50, 95, 99)
 
 
-def measure(bench: Bench, peer: Peer) -> Figures:
-    count = bench.effort.latencies
-    with bench.stage(peer) as stage, stage.crew(1, is_traced=True) as crew:
+def measure(harness: PeerHarness, peer: Peer) -> Figures:
+    count = harness.effort.latencies
+    with harness.stage(peer) as stage, stage.crew(1, is_traced=True) as crew:
         stage.enqueue(WARM_UP, how="paced", per_s=PER_S)
         crew.wait(WARM_UP)
         stage.enqueue(count, how="paced", per_s=PER_S)

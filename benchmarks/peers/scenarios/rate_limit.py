@@ -10,7 +10,7 @@ processes start.
 from itertools import pairwise
 
 from benchmarks.peers.peer import Feature, Peer
-from benchmarks.peers.scenario import Bench, Figures, Metric, Policy, Scenario
+from benchmarks.peers.scenario import Figures, Metric, PeerHarness, Policy, Scenario
 
 TENANT = "limited"
 PER_S = 20
@@ -21,10 +21,10 @@ FAR_OFF = 25.0
 START_S = 2.0
 
 
-def measure(bench: Bench, peer: Peer) -> Figures:
-    window_s = bench.effort.limited_s
+def measure(harness: PeerHarness, peer: Peer) -> Figures:
+    window_s = harness.effort.limited_s
     count = int(3 * PER_S * (START_S + window_s))
-    with bench.stage(peer, {TENANT: Policy(per_s=PER_S)}) as stage:
+    with harness.stage(peer, {TENANT: Policy(per_s=PER_S)}) as stage:
         stage.enqueue([(TENANT, count)])
         with stage.crew(PROCESSES, is_traced=True) as crew:
             crew.wait(count, START_S + window_s + 0.5)

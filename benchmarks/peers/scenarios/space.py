@@ -7,12 +7,12 @@ away is gone a second later, by autovacuum. What the disk had to hold right afte
 import psycopg
 
 from benchmarks.peers.peer import Feature, Peer
-from benchmarks.peers.scenario import Bench, Figures, Metric, Scenario
+from benchmarks.peers.scenario import Figures, Metric, PeerHarness, Scenario
 
 
-def measure(bench: Bench, peer: Peer) -> Figures:
-    count = bench.effort.costed
-    with bench.stage(peer) as stage:
+def measure(harness: PeerHarness, peer: Peer) -> Figures:
+    count = harness.effort.costed
+    with harness.stage(peer) as stage:
         # Once before, too: its own maps of all tables are no message's.
         vacuum(stage.place.dsn)
         before = stage.place.spent()
@@ -25,7 +25,7 @@ def measure(bench: Bench, peer: Peer) -> Figures:
             "loaded": loaded.disk_bytes / count,
         }
         with stage.crew(1) as crew:
-            if not crew.wait(count, 10 * bench.effort.window_s):
+            if not crew.wait(count, 10 * harness.effort.window_s):
                 return {"wal": None, **disk}
         worked = stage.place.spent() - rested
     return {"wal": (loaded.wal_bytes + worked.wal_bytes) / count, **disk}

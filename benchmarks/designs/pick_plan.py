@@ -1,4 +1,4 @@
-"""The plans of a pick's statements, short enough to be read."""
+"""Explains the statements of a pick, in a form short enough to read."""
 
 import contextlib
 import json
@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-NESTED = {
+AUTO_EXPLAIN_SETTINGS = {
     "client_min_messages": "notice",
     "auto_explain.log_min_duration": "0",
     "auto_explain.log_analyze": "on",
@@ -22,85 +22,85 @@ Node = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What one pick did: the pages it touched, which no load on the machine can change, and its nodes."""
+class PickPlan:
+    """What a pick did: the pages it touched, which do not depend on the load, and its plan nodes."""
 
     pages: int
     lines: tuple[str, ...]
 
 
-def explained(connection: psycopg.Connection[Any], statements: list[str]) -> Plan:
-    """Run the statements, and return what they did; inside functions, too, where auto_explain exists."""
+def explain(connection: psycopg.Connection[Any], statements: list[str]) -> PickPlan:
+    """Run the statements and return what they did; inside functions too, if auto_explain is available."""
     pages, lines = 0, []
     nested: list[str] = []
 
-    def remember(notice: psycopg.errors.Diagnostic) -> None:
+    def collect(notice: psycopg.errors.Diagnostic) -> None:
         nested.append(notice.message_primary or "")
 
-    with logged_inside(connection), connection.transaction():
-        connection.add_notice_handler(remember)
+    with log_nested_plans(connection), connection.transaction():
+        connection.add_notice_handler(collect)
         for statement in statements:
             nested.clear()
             explain = f"explain (analyze, buffers, timing off, format json) {statement}"
             row = connection.execute(explain.encode(), prepare=False).fetchone()
             assert row is not None
-            root = row[0][0]["Plan"]
+            root = row[0][0]["PickPlan"]
             pages += pages_of(root)
             is_function = any(node["Node Type"] == "Function Scan" for _, node in nodes(root))
-            lines += (function_lines(nested) if is_function else []) or lines_of(root)
-        connection.remove_notice_handler(remember)
-    return Plan(pages, tuple(lines))
+            lines += (function_lines(nested) if is_function else []) or plan_lines(root)
+        connection.remove_notice_handler(collect)
+    return PickPlan(pages, tuple(lines))
 
 
 @contextlib.contextmanager
-def logged_inside(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """Have the plans of statements inside functions sent as notices, where that is to be had."""
+def log_nested_plans(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Have the plans of statements inside functions sent as notices, if the server can do that."""
     try:
         connection.execute("load 'auto_explain'")
     except psycopg.Error:
         yield  # not every server has it, and not every role may load it
         return
-    for name, value in NESTED.items():
+    for name, value in AUTO_EXPLAIN_SETTINGS.items():
         connection.execute("select set_config(%s, %s, false)", (name, value))
     yield
     connection.execute("select set_config('auto_explain.log_min_duration', '-1', false)")
 
 
 def function_lines(messages: list[str]) -> list[str]:
-    """Return the plans that were logged while functions ran, but for those that touched no table."""
+    """Return the plans that were logged while functions ran, except those that touched no table."""
     lines: list[str] = []
     for message in messages:
         document = message[message.find("{") :]
         try:
-            root = json.loads(document)["Plan"]
+            root = json.loads(document)["PickPlan"]
         except (ValueError, KeyError):
             continue
         if any("Relation Name" in node and node["Node Type"] != "ModifyTable" for _, node in nodes(root)):
-            lines += lines_of(root)
+            lines += plan_lines(root)
     return lines
 
 
-def lines_of(root: Node) -> list[str]:
-    return ["  " * depth + line_of(node) for depth, node in nodes(root)]
+def plan_lines(root: Node) -> list[str]:
+    return ["  " * depth + node_line(node) for depth, node in nodes(root)]
 
 
-def line_of(node: Node) -> str:
-    """Return a node as its kind, what it reads, and what that cost."""
+def node_line(node: Node) -> str:
+    """Describe a plan node: its type, what it reads, and how much."""
     kind = node["Node Type"]
     if kind == "ModifyTable":
         kind = node.get("Operation", kind)
-    words = [kind]
+    description = [kind]
     if "Index Name" in node:
-        words.append(f"using {node['Index Name']}")
+        description.append(f"using {node['Index Name']}")
     if "Relation Name" in node:
-        words.append(f"on {node['Relation Name']}")
+        description.append(f"on {node['Relation Name']}")
     rows = round(node.get("Actual Rows", 0) * node.get("Actual Loops", 1))
     facts = [f"{rows:,} rows" if rows != 1 else "1 row"]
     removed = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
     if removed:
         facts.append(f"{round(removed * node.get('Actual Loops', 1)):,} removed")
     facts.append(f"{pages_of(node):,} pages")
-    return f"{' '.join(words)} ({', '.join(facts)})"
+    return f"{' '.join(description)} ({', '.join(facts)})"
 
 
 def nodes(root: Node, depth: int = 0) -> Iterator[tuple[int, Node]]:

@@ -1,4 +1,4 @@
-"""Installs LonnyMQ's schema, as its users do."""
+"""Installs LonnyMQ's schema in the way its users do."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import psycopg
 
 import lonnymq
 
-# What is installed, wherever this interpreter has the package from.
+# The SQL files that are installed, wherever this interpreter has the package from.
 SQL = Path(lonnymq.__file__).resolve().parent / "sql"
 
 

@@ -1,4 +1,4 @@
-"""Where the server's time goes, for `--profile`."""
+"""Reports where the server spends its time, for `--profile`."""
 
 import psycopg
 
@@ -11,16 +11,16 @@ STATEMENTS = """
     where d.datname = current_database() and s.calls > 20 order by total_exec_time desc limit 24"""
 
 
-def report(dsn: str, name: str) -> str:
+def profile_report(dsn: str, name: str) -> str:
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("create extension if not exists pg_stat_statements")
-        connection.execute("select pg_sleep(1.1)")  # sessions that ended report within a second
-        lines = [f"  profile of {name}: function, calls, µs per call, of which its own"]
+        connection.execute("select pg_sleep(1.1)")  # ended sessions report their statistics within a second
+        lines = [f"  profile of {name}: function, calls, µs per call, of which in the function itself"]
         for function, calls, total, own in connection.execute(FUNCTIONS):
             lines.append(
                 f"    {function:44} {calls:9,} {total / calls * 1000:11,.1f} {own / calls * 1000:11,.1f}"
             )
-        lines.append("  statement (inner ones indented): calls, rows per call, µs per call")
+        lines.append("  statement (nested ones indented): calls, rows per call, µs per call")
         for calls, rows, total, is_top, query in connection.execute(STATEMENTS):
             indent = "" if is_top else "  "
             lines.append(

@@ -1,4 +1,4 @@
-"""LonnyMQ itself, called as any driver may call it: plain SQL functions."""
+"""LonnyMQ, called through its SQL functions, as any driver could."""
 
 import uuid
 from collections.abc import Sequence
@@ -8,15 +8,15 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from benchmarks.contenders.contender import LEASE_MS, PAYLOAD, Lease, Wire, array
-from benchmarks.contenders.ours_install import install_schema
+from benchmarks.contenders.install_lonnymq import install_schema
 
-FILL_AT_ONCE = 1_000_000
+FILL_BATCH = 1_000_000
 
 
 @dataclass(frozen=True)
-class Ours:
+class LonnyMQ:
     name: str = "lonnymq"
-    # For channel_set, of every channel that is filled or prepared.
+    # The policy of every channel that is filled or prepared.
     policy: dict[str, int] = field(default_factory=dict)
     history: str = "off"
 
@@ -27,7 +27,7 @@ class Ours:
             connection.execute("select lonnymq.queue_set(%s)", (Jsonb({"history": self.history}),))
 
     def prepare(self, dsn: str, channels: Sequence[str]) -> None:
-        """Give the channels their policy."""
+        """Set the policy of the channels."""
         with psycopg.connect(dsn, autocommit=True) as connection:
             for channel in channels:
                 connection.execute("select lonnymq.channel_set(%s, %s)", (channel, Jsonb(self.policy)))
@@ -36,15 +36,15 @@ class Ours:
         if self.policy:
             self.prepare(dsn, channels)
         with psycopg.connect(dsn, autocommit=True) as connection:
-            for done in range(0, messages, FILL_AT_ONCE):
-                publish(connection, channels, min(FILL_AT_ONCE, messages - done))
+            for done in range(0, messages, FILL_BATCH):
+                publish(connection, channels, min(FILL_BATCH, messages - done))
             connection.execute("vacuum analyze lonnymq.message, lonnymq.wake, lonnymq.stage")
 
-    def session(self, dsn: str) -> "OursSession":
-        return OursSession(dsn)
+    def session(self, dsn: str) -> "LonnyMQSession":
+        return LonnyMQSession(dsn)
 
 
-class OursSession:
+class LonnyMQSession:
     def __init__(self, dsn: str) -> None:
         self.wire = Wire(dsn)
         self.is_busy = False
@@ -71,13 +71,13 @@ class OursSession:
         return rows
 
     def complete(self, leases: list[Lease]) -> None:
-        """Asks for exceptions only, as DELETE says no more than a count."""
-        exceptions = self.wire.rows(
+        """Fetch only unexpected outcomes, because the DELETE of other designs returns only a count."""
+        unexpected = self.wire.rows(
             """select message_id, outcome from lonnymq.message_complete(%s::bigint[], %s::bigint[])
             where outcome <> 'completed'""",
             (array([lease[0] for lease in leases]), array([lease[1] for lease in leases])),
         )
-        assert not exceptions, exceptions[:3]
+        assert not unexpected, unexpected[:3]
 
     def backend_pids(self) -> set[int]:
         return {self.wire.pid}

@@ -1,4 +1,4 @@
-"""What work costs the server: CPU time of all its processes, bytes of WAL, bytes on disk."""
+"""Reads what the server has spent: CPU time of all its processes, bytes of WAL, bytes on disk."""
 
 import os
 from collections.abc import Iterator
@@ -13,9 +13,9 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class Costs:
-    """Read before and after; the difference is what it cost."""
+    """The totals at one time; the difference of two is what the work in between cost."""
 
-    # None if the server's processes are not to be seen from here.
+    # None if the server's processes are not visible on this machine.
     cpu_s: float | None
     wal_bytes: int
     disk_bytes: int
@@ -36,7 +36,7 @@ def read(dsn: str) -> Costs:
 
 
 def server_cpu_s(backend_pid: int) -> float | None:
-    """Return the CPU seconds of the postmaster and all its children, those that ended included."""
+    """Return the CPU seconds of the postmaster and all its children, including those that ended."""
     backend = stat(backend_pid)
     if backend is None:
         return None
@@ -51,7 +51,7 @@ def server_cpu_s(backend_pid: int) -> float | None:
 class Process:
     parent: int
     own_s: float
-    # Of its children that have ended.
+    # CPU seconds of its children that have ended.
     ended_s: float
 
 
@@ -66,7 +66,7 @@ def stat(pid: int) -> Process | None:
         text = (PROC / str(pid) / "stat").read_text()
     except OSError:
         return None
-    # The name, in parentheses, may hold anything; the state follows it.
+    # The name, in parentheses, may contain anything; the state follows it.
     fields: list[Any] = text.rpartition(")")[2].split()
     tick = os.sysconf("SC_CLK_TCK")
     own, ended = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])

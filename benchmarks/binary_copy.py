@@ -1,4 +1,4 @@
-"""Binary COPY of rows that were built beforehand, so that the server is measured and not Python."""
+"""Binary COPY of rows built in advance, so that the server is measured, not Python."""
 
 import struct
 import uuid

@@ -1,4 +1,4 @@
-"""How a case measures: fresh databases, interleaved rounds, medians, rows."""
+"""Measures the cases: fresh databases, interleaved rounds, medians, and rows of the results."""
 
 import contextlib
 import statistics
@@ -7,24 +7,24 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.contenders.contender import Contender
-from benchmarks.profile import report
 from benchmarks.server import Server
+from benchmarks.server_profile import profile_report
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How long and how much; ratios are the same, noise is not."""
+    """How long and how much to measure; a longer run has the same ratios and less noise."""
 
     name: str
     rounds: int
     window_s: float
-    # Messages that wait before a drain: enough for its window.
+    # Messages waiting before a drain, enough for its window.
     backlog: int
-    # Messages before the measurement under a held snapshot.
-    before: int
+    # Messages processed under a held snapshot before the measurement.
+    messages_before: int
     large_backlogs: tuple[int, ...]
     bulk: int
-    # Of which 1,000 are active.
+    # Channels, of which 1,000 are active.
     channels: int
     wakeups: int
     drained_for_memory: int
@@ -42,20 +42,20 @@ EFFORTS = {
 }
 
 
-class Figure(float):
-    """A median that remembers its rounds."""
+class Median(float):
+    """The median of several rounds; keeps the rounds."""
 
     rounds: tuple[float, ...]
 
-    def __new__(cls, rounds: Sequence[float]) -> "Figure":
+    def __new__(cls, rounds: Sequence[float]) -> "Median":
         figure = super().__new__(cls, statistics.median(rounds))
         figure.rounds = tuple(rounds)
         return figure
 
 
 @dataclass(frozen=True)
-class Moment:
-    """When something was measured, and how busy the machine was at the end of it."""
+class RunConditions:
+    """The time of a measurement, and the machine's load at its end."""
 
     date: str
     load: float
@@ -63,7 +63,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Row:
-    """One figure; the bound is on the ratio, or on the value where there is no reference."""
+    """A row of the results; the bound applies to the ratio or, without a reference, to the value."""
 
     case: str
     title: str
@@ -74,7 +74,7 @@ class Row:
     at_least: float | None = None
     at_most: float | None = None
     note: str = ""
-    measured: Moment | None = None
+    measured: RunConditions | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -86,59 +86,59 @@ class Row:
 
     @property
     def ratios(self) -> tuple[float, ...]:
-        """Round by round: what was measured in the same minute."""
-        if isinstance(self.value, Figure) and isinstance(self.reference, Figure):
+        """The ratio of each round, whose two values were measured within minutes of each other."""
+        if isinstance(self.value, Median) and isinstance(self.reference, Median):
             pairs = zip(self.value.rounds, self.reference.rounds, strict=True)
             return tuple(value / reference for value, reference in pairs if reference)
         return ()
 
     @property
     def is_certain(self) -> bool:
-        """Whether three rounds or more agree; otherwise noise may have decided."""
+        """Whether at least three rounds agree; otherwise noise may have decided."""
         if self.reference is None:
             return True
         return len(self.ratios) >= 3 and {self._is_within(ratio) for ratio in self.ratios} == {self.holds}
 
-    def _is_within(self, judged: float | None) -> bool:
-        if judged is None:
+    def _is_within(self, figure: float | None) -> bool:
+        if figure is None:
             return False
-        return (self.at_least is None or judged >= self.at_least) and (
-            self.at_most is None or judged <= self.at_most
+        return (self.at_least is None or figure >= self.at_least) and (
+            self.at_most is None or figure <= self.at_most
         )
 
 
 @dataclass
-class Bench:
-    """What a case gets to measure with."""
+class Harness:
+    """What a case measures with."""
 
     server: Server
     effort: Effort
     progress: Callable[[str], None] = field(default=lambda line: print(line, file=sys.stderr, flush=True))
 
     @contextlib.contextmanager
-    def installed(self, contender: Contender) -> Iterator[str]:
-        """A fresh database with this contender in it."""
+    def install(self, contender: Contender) -> Iterator[str]:
+        """Create a fresh database, and install this contender in it."""
         with self.server.database() as dsn:
             contender.install(dsn)
             yield dsn
             if self.server.is_profiled:
-                self.progress(report(dsn, contender.name))
+                self.progress(profile_report(dsn, contender.name))
 
-    def interleaved(self, case: str, measurements: dict[str, Callable[[], float]]) -> dict[str, Figure]:
-        """The median of each, taken in turns, because the machine's mood changes."""
-        figures: dict[str, list[float]] = {name: [] for name in measurements}
+    def measure_in_turns(self, case: str, measurements: dict[str, Callable[[], float]]) -> dict[str, Median]:
+        """Measure all in turns, round by round, because the machine's speed varies; return the medians."""
+        values: dict[str, list[float]] = {name: [] for name in measurements}
         for number in range(self.effort.rounds):
             for name, measure in measurements.items():
-                figure = measure()
-                figures[name].append(figure)
-                self.progress(f"  {case} {number + 1}/{self.effort.rounds} {name}: {figure:,.0f}")
-        return {name: Figure(values) for name, values in figures.items()}
+                value = measure()
+                values[name].append(value)
+                self.progress(f"  {case} {number + 1}/{self.effort.rounds} {name}: {value:,.0f}")
+        return {name: Median(rounds) for name, rounds in values.items()}
 
 
 @dataclass(frozen=True)
 class Case:
-    """A row of the results' table, or a few that are measured together."""
+    """One row of the results, or several that are measured together."""
 
     name: str
     title: str
-    run: Callable[[Bench], list[Row]]
+    run: Callable[[Harness], list[Row]]

@@ -24,7 +24,7 @@ class Waits:
         return self.total[tenant] / self.released[tenant]
 
 
-def play(traffic: Traffic, scheduler: Scheduler) -> Waits:
+def simulate(traffic: Traffic, scheduler: Scheduler) -> Waits:
     world = traffic.world
     step, tenants = world.step_ms * 1000, world.tenants
     work, slow_work = world.work_ms // world.step_ms, world.slow_work_ms // world.step_ms

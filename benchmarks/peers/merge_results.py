@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from benchmarks import merging
-from benchmarks.merging import EFFORT, MACHINE, SQL, NotAlike
+from benchmarks import merge
+from benchmarks.merge import EFFORT, MACHINE, SQL, NotComparable
 from benchmarks.peers.adapters import PEERS
 from benchmarks.peers.scenarios import SCENARIOS
 
@@ -12,22 +12,24 @@ Json = dict[str, Any]
 
 def merged(former: Json, later: Json) -> Json:
     """Return the later run with those scenarios of the former that it has not measured again."""
-    merging.check(former, later, (*MACHINE, SQL, EFFORT))
+    merge.check_comparable(former, later, (*MACHINE, SQL, EFFORT))
     check_settings(former, later)
     names = [scenario.name for scenario in SCENARIOS], [peer.name for peer in PEERS]
     return later | {
-        part: merging.replaced(former[part], later[part], "name", order)
+        part: merge.replace_rows(former[part], later[part], "name", order)
         for part, order in zip(("scenarios", "peers"), names, strict=True)
     }
 
 
 def check_settings(former: Json, later: Json) -> None:
-    """Raise NotAlike if a peer was set up in another way, or would be lost from a scenario."""
+    """Raise NotComparable if a peer was set up in another way, or would be lost from a scenario."""
     before = {one["name"]: set(one.get("took_s", {})) for one in former["scenarios"]}
     for scenario in later["scenarios"]:
         if lost := before.get(scenario["name"], set()) - scenario.get("took_s", {}).keys():
-            raise NotAlike(f"{scenario['name']} was not measured with {', '.join(sorted(lost))} this time")
+            raise NotComparable(
+                f"{scenario['name']} was not measured with {', '.join(sorted(lost))} this time"
+            )
     settings = {one["name"]: (one["packages"], one["settings"]) for one in former["peers"]}
     for peer in later["peers"]:
         if settings.get(peer["name"], now := (peer["packages"], peer["settings"])) != now:
-            raise NotAlike(f"{peer['name']} was set up in another way")
+            raise NotComparable(f"{peer['name']} was set up in another way")

@@ -1,4 +1,4 @@
-"""Runs a job in several processes that start at the same moment."""
+"""Runs jobs in several processes that start their work at the same time."""
 
 import functools
 import multiprocessing
@@ -11,39 +11,39 @@ from multiprocessing.synchronize import Barrier
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
-# A job warms up, then calls the gate, which opens when everybody is there, then works.
-Gate = Callable[[], None]
+# A job warms up, calls this to wait until all jobs are ready, and then works.
+StartBarrier = Callable[[], None]
 
-PATIENCE_S = 900.0
+TIMEOUT_S = 900.0
 context = multiprocessing.get_context("forkserver")
 context.set_forkserver_preload(["benchmarks.contenders"])
 
 
-def run(jobs: list[Callable[[Gate], Result]]) -> list[Result]:
-    """Each job in a process of its own; jobs are picklable, such as partials of a module's functions."""
+def run(jobs: list[Callable[[StartBarrier], Result]]) -> list[Result]:
+    """Run each job in its own process; jobs must be picklable, such as partials of module functions."""
     barrier = context.Barrier(len(jobs))
     results: multiprocessing.Queue[tuple[int, Any, str | None]] = context.Queue()
     processes = [
         context.Process(target=_work, args=(number, job, barrier, results), daemon=True)
         for number, job in enumerate(jobs)
     ]
-    # What was written before, such as the messages that wait, must not be written while the clock runs.
+    # Earlier writes, such as the waiting messages, must not be flushed during the measurement.
     os.sync()
     for process in processes:
         process.start()
     try:
-        return _gathered(results, processes)
+        return _collect_results(results, processes)
     finally:
         for process in processes:
             process.terminate()
             process.join()
 
 
-def _gathered(
+def _collect_results(
     results: "multiprocessing.Queue[tuple[int, Any, str | None]]", processes: Sequence[BaseProcess]
 ) -> list[Any]:
-    gathered: dict[int, Any] = {}
-    while len(gathered) < len(processes):
+    collected: dict[int, Any] = {}
+    while len(collected) < len(processes):
         try:
             number, result, failure = results.get(timeout=5.0)
         except queue.Empty:
@@ -53,22 +53,22 @@ def _gathered(
             continue
         if failure is not None:
             raise RuntimeError(f"a worker process failed:\n{failure}")
-        gathered[number] = result
-    return [gathered[number] for number in range(len(processes))]
+        collected[number] = result
+    return [collected[number] for number in range(len(processes))]
 
 
 def _work(
     number: int,
-    job: Callable[[Gate], object],
+    job: Callable[[StartBarrier], object],
     barrier: Barrier,
     results: "multiprocessing.Queue[tuple[int, Any, str | None]]",
 ) -> None:
     try:
         results.put((number, job(functools.partial(_wait, barrier)), None))
-    except BaseException:  # noqa: BLE001 - whatever it is, the parent must hear of it
+    except BaseException:  # noqa: BLE001 - the parent must learn of every error
         barrier.abort()
         results.put((number, None, traceback.format_exc()))
 
 
 def _wait(barrier: Barrier) -> None:
-    barrier.wait(PATIENCE_S)
+    barrier.wait(TIMEOUT_S)

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from benchmarks.peers import cpu
 from benchmarks.peers.environment import Environment
-from benchmarks.peers.meter import Meter
 from benchmarks.peers.peer import Peer
 from benchmarks.peers.programs.kit import ORDER, Order, Policy
+from benchmarks.peers.progress import Meter
 from benchmarks.peers.services import Place
 
 START_S = 90.0

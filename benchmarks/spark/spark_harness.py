@@ -1,4 +1,4 @@
-"""What the cases stand on: a session, a server, sizes, and rows."""
+"""What the Spark cases measure with: a session, a server, sizes, and rows."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from psycopg import conninfo
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from benchmarks.bench import Bench, Figure
+from benchmarks.harness import Harness, Median
 from benchmarks.server import SETTINGS, Server
 from lonnymq import Queue
 from lonnymq.embedded import embedded
@@ -21,9 +21,9 @@ JAR = Path("/usr/share/java/postgresql.jar")
 CHANNELS = 1_000
 PARTITIONS = 4
 
-Measured = dict[str, Callable[[], float]]
+Measurements = dict[str, Callable[[], float]]
 
-# Transactions of 1,000 attempts, as workers that acknowledge in groups would make them.
+# Transactions of 1,000 attempts, like those of workers that acknowledge in batches.
 FILL = """
 do $$
 begin
@@ -43,11 +43,11 @@ $$
 
 @dataclass(frozen=True)
 class Size:
-    """How many messages and attempts; the analysis also takes ten times as many."""
+    """How many messages or attempts; the analysis also uses ten times as many."""
 
     rows: int
-    # Analysed once for a warm JVM, before it is measured.
-    warm: int
+    # Attempts to analyse before the measurement, to warm up the JVM.
+    warm_up_rows: int
 
 
 SIZES = {
@@ -59,35 +59,35 @@ SIZES = {
 
 
 @dataclass(frozen=True)
-class Ground:
-    bench: Bench
+class SparkHarness:
+    core: Harness
     spark: SparkSession
     directory: Path
     size: Size
     jdbc: Path | None
 
     def messages(self) -> DataFrame:
-        """Rows of 100 bytes in many channels, made by Spark as they are written."""
+        """Messages of 100 bytes in many channels, which Spark generates while it writes them."""
         number = f.col("id").cast("string")
         return self.spark.range(0, self.size.rows, 1, PARTITIONS).select(
             f.concat(f.lit("channel-"), (f.col("id") % CHANNELS).cast("string")).alias("channel"),
             f.rpad(f.concat(f.lit('{"id": '), number), 100, " ").cast("binary").alias("content"),
         )
 
-    def interleaved(self, case: str, measured: Measured) -> dict[str, Figure]:
-        """Each once for a warm JVM and warm Python workers, uncounted; then in turns."""
-        for name, measure in measured.items():
-            self.bench.progress(f"  {case} warm-up {name}: {measure():,.0f}")
-        return self.bench.interleaved(case, measured)
+    def measure_in_turns(self, case: str, measurements: Measurements) -> dict[str, Median]:
+        """Measure each once to warm up the JVM and Python workers, then all in turns."""
+        for name, measure in measurements.items():
+            self.core.progress(f"  {case} warm-up {name}: {measure():,.0f}")
+        return self.core.measure_in_turns(case, measurements)
 
     @contextlib.contextmanager
-    def queue(self, rows_of_history: int = 0) -> Iterator[str]:
-        """A fresh queue, with so much history."""
-        with self.bench.server.database() as dsn:
+    def queue(self, history_rows: int = 0) -> Iterator[str]:
+        """Create a fresh queue with this many rows of history."""
+        with self.core.server.database() as dsn:
             with Queue(dsn) as queue:
                 queue.install()
-            if rows_of_history:
-                self.fill_history(dsn, rows_of_history)
+            if history_rows:
+                self.fill_history(dsn, history_rows)
             yield dsn
 
     def fill_history(self, dsn: str, rows: int) -> None:
@@ -97,17 +97,17 @@ class Ground:
             connection.execute("vacuum analyze lonnymq.history")
 
     def jdbc_url(self, dsn: str) -> str:
-        """The same place in the words of JDBC."""
+        """Convert a connection string to a JDBC URL."""
         parts = conninfo.conninfo_to_dict(dsn)
-        words = {name: parts[name] for name in ("user", "password") if parts.get(name)}
-        query = urlencode({**words, "reWriteBatchedInserts": "true"})
-        place = f"{parts.get('host', '127.0.0.1')}:{parts.get('port', 5432)}"
-        return f"jdbc:postgresql://{place}/{parts['dbname']}?{query}"
+        credentials = {name: parts[name] for name in ("user", "password") if parts.get(name)}
+        query = urlencode({**credentials, "reWriteBatchedInserts": "true"})
+        address = f"{parts.get('host', '127.0.0.1')}:{parts.get('port', 5432)}"
+        return f"jdbc:postgresql://{address}/{parts['dbname']}?{query}"
 
 
 @contextlib.contextmanager
-def serve(dsn: str | None, binaries: str) -> Iterator[Server]:
-    """An existing server, or a private one that listens on loopback: JDBC knows no sockets."""
+def run_server(dsn: str | None, binaries: str) -> Iterator[Server]:
+    """Use an existing server, or start a private one on loopback, because JDBC cannot use Unix sockets."""
     if dsn is not None:
         yield Server(dsn)
         return
@@ -120,7 +120,7 @@ def jdbc_jar() -> Path | None:
 
 
 @contextlib.contextmanager
-def session(jar: Path | None) -> Iterator[SparkSession]:
+def spark_session(jar: Path | None) -> Iterator[SparkSession]:
     use_java()
     builder = SparkSession.builder.master("local[2]").appName("lonnymq benchmark")
     settings = {
