@@ -1,4 +1,4 @@
-"""What results/designs.json shows: a chart and a table per family, and ours flat among them."""
+"""Charts and tables from results/designs.json: for each family of designs, and for LonnyMQ."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ PARTS = (
     "designs-overview",
     "designs-flat",
     "designs-families",
-    "designs-crowd",
+    "designs-contention",
     "designs-load",
     "designs-plans",
 )
@@ -23,27 +23,27 @@ Json = dict[str, Any]
 
 
 def make(document: Json) -> Output:
-    made = Output(parts={"designs-flat": flat(document), "designs-plans": plans(document)})
-    made |= overview(document) | load(document) | crowd(document)
+    output = Output(parts={"designs-flat": flat(document), "designs-plans": plans(document)})
+    output |= overview(document) | load(document) | contention(document)
     parts = []
     for family, title in document["families"].items():
         members = [design for design in document["designs"] if family in design["families"]]
         if members:
             one = family_part(family, title, members)
-            made |= Output(charts=one.charts)
+            output |= Output(charts=one.charts)
             parts.append(one.parts[family])
-    return made | Output(parts={"designs-families": "\n\n".join(parts)})
+    return output | Output(parts={"designs-families": "\n\n".join(parts)})
 
 
 def overview(document: Json) -> Output:
-    """All designs that pick one message; of ours, at each size the slowest of its cases."""
+    """All designs that pick one message; for LonnyMQ, the slowest of its cases at each size."""
     designs = [design for design in document["designs"] if "recovery" not in design["families"]]
     ours = [design for design in designs if design["is_ours"]]
     drawn = [Line(label(design), points(design)) for design in designs if not design["is_ours"]]
     if ours:
-        every = [point for design in ours for point in points(design)]
+        all_points = [point for design in ours for point in points(design)]
         slowest = tuple(
-            (size, max(y for x, y in every if x == size)) for size in sorted({x for x, _ in every})
+            (size, max(y for x, y in all_points if x == size)) for size in sorted({x for x, _ in all_points})
         )
         drawn.append(Line(f"{OURS}, slowest of {len(ours)} cases", slowest, is_ours=True))
     title = "Time to pick the next message, each design in its worst case"
@@ -76,7 +76,7 @@ def family_part(family: str, title: str, members: list[Json]) -> Output:
                 runs(design),
             ]
         )
-    heading = ["design, and its worst case", *map(count, sizes), "pages per pick", "published", "run"]
+    heading = ["design and its worst case", *map(count, sizes), "pages per pick", "published", "run"]
     text = f"### {title}\n\n{image(title, f'designs-{family}.svg')}\n\n{table(heading, rows)}"
     return Output({f"designs-{family}.svg": chart}, {family: text})
 
@@ -109,7 +109,7 @@ def flat(document: Json) -> str:
 
 
 def load(document: Json) -> Output:
-    """The rate of each million, and the space of a row, in the largest table."""
+    """The loading rate and the space per row of the largest table."""
     rows = []
     for design in document["designs"]:
         last = design["sizes"][-1]
@@ -134,19 +134,21 @@ def load(document: Json) -> Output:
         "indexes",
         "bytes per row",
     ]
-    text = f"With the largest table of each. Published: 30,000 to 47,000 rows/s.\n\n{table(heading, rows)}"
+    text = (
+        f"For the largest table of each design. Published: 30,000 to 47,000 rows/s.\n\n{table(heading, rows)}"
+    )
     return Output(parts={"designs-load": text})
 
 
-def crowd(document: Json) -> Output:
-    rows = document["crowd"]["rows"]
+def contention(document: Json) -> Output:
+    rows = document["contention"]["rows"]
     if not rows:
-        return Output(parts={"designs-crowd": "Not measured in this run."})
+        return Output(parts={"designs-contention": "Not measured in this run."})
     title = "8 producers and 8 consumers on one channel"
     chart = bars.render(
         BarChart(
             title,
-            "messages completed per second, thin lines show the spread of the rounds; higher is better",
+            "messages completed per second; thin lines show the spread of the rounds; higher is better",
             tuple(
                 Bar(
                     f"{OURS if row['design'] == 'lonnymq' else row['design']}, batches of {row['batch']}",
@@ -160,8 +162,8 @@ def crowd(document: Json) -> Output:
             ),
         )
     )
-    text = f"{image(title, 'designs-crowd.svg')}\n\nPublished elsewhere, {document['crowd']['published']}."
-    return Output({"designs-crowd.svg": chart}, {"designs-crowd": text})
+    text = f"{image(title, 'designs-contention.svg')}\n\nPublished: {document['contention']['published']}."
+    return Output({"designs-contention.svg": chart}, {"designs-contention": text})
 
 
 def plans(document: Json) -> str:
@@ -174,7 +176,7 @@ def plans(document: Json) -> str:
 
 
 def runs(design: Json) -> str:
-    """Return of what run each size is, those of a run together; older files say it in their head only."""
+    """Return the run that measured each size; older files record it only in the head."""
     found: dict[str, list[str]] = {}
     for one in design["sizes"]:
         if "date" in one:

@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 def make(document: Json) -> Output:
     titles = {peer["name"]: peer["title"] for peer in document["peers"]}
-    made = Output(
+    output = Output(
         parts={"peers-verdicts": verdicts(document, titles), "peers-settings": settings(document["peers"])}
     )
     texts = []
@@ -27,9 +27,11 @@ def make(document: Json) -> Output:
             for metric in scenario["metrics"]
             if (drawn := chart(scenario, metric, titles))
         }
-        made |= Output(charts=charts)
+        output |= Output(charts=charts)
         texts.append(scenario_text(scenario, titles))
-    return made | Output(parts={"peers-overview": overview(document), "peers-scenarios": "\n\n".join(texts)})
+    return output | Output(
+        parts={"peers-overview": overview(document), "peers-scenarios": "\n\n".join(texts)}
+    )
 
 
 def overview(document: Json) -> str:

@@ -1,4 +1,4 @@
-"""One peer in a fresh place: its programs, started, told, listened to and stopped."""
+"""Deploys a peer for one measurement, and runs its programs: installation, producers and workers."""
 
 import contextlib
 import dataclasses
@@ -16,26 +16,26 @@ from pathlib import Path
 from benchmarks.peers import cpu
 from benchmarks.peers.environment import Environment
 from benchmarks.peers.peer import Peer
-from benchmarks.peers.programs.kit import ORDER, Order, Policy
-from benchmarks.peers.progress import Meter
-from benchmarks.peers.services import Place
+from benchmarks.peers.programs.kit import COMMAND_VARIABLE, Command, TenantLimits
+from benchmarks.peers.progress import ProgressReader
+from benchmarks.peers.services import Endpoint
 
-START_S = 90.0
-STOP_S = 10.0
-ENQUEUE_S = 1_800.0
-# Nothing for so long: it is stuck.
-SILENCE_S = 20.0
-LOOK_S = 0.02
-EVERYBODY = "everybody"
+START_TIMEOUT_S = 90.0
+STOP_TIMEOUT_S = 10.0
+ENQUEUE_TIMEOUT_S = 1_800.0
+# Without progress for this long, a peer is considered stuck.
+STUCK_AFTER_S = 20.0
+POLL_S = 0.02
+SINGLE_TENANT = "single"
 
 
 class ProgramFailed(RuntimeError):
-    """A peer's program ended, or did not start; the message has the end of its log."""
+    """A peer's program failed or did not start; the message contains the end of its log."""
 
 
 @dataclass(frozen=True)
-class Sent:
-    """How many a program has enqueued, how long it took, and how much of the CPU."""
+class EnqueueResult:
+    """How many messages a program has enqueued, in what time, and with how much CPU time."""
 
     count: int
     took_s: float
@@ -46,36 +46,36 @@ class Sent:
         return self.count / self.took_s
 
 
-class Crew:
-    """Worker processes, and what they say."""
+class WorkerProcesses:
+    """Worker processes, and the progress that they report."""
 
-    def __init__(self, meter: Meter, log: Path) -> None:
-        self.meter = meter
+    def __init__(self, progress: ProgressReader, log: Path) -> None:
+        self.progress = progress
         self.log = log
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def cpu_s(self) -> float:
-        """Return the CPU seconds of all processes until now."""
+        """Return the CPU seconds that all processes have used so far."""
         return sum(cpu.of_group(process.pid) for process in self.processes)
 
     def kill(self, pid: int) -> None:
-        """Kill a process, as the kernel does when memory is short, with all that were started with it."""
+        """Kill a process with its process group, with SIGKILL like the kernel's out-of-memory killer."""
         [process] = [one for one in self.processes if one.pid == os.getpgid(pid)]
         self.processes.remove(process)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
-    def wait(self, count: int, window_s: float = float("inf"), silence_s: float = SILENCE_S) -> bool:
-        """Wait for so many messages, in all; False: time is over."""
-        is_done = self.meter.wait(count, silence_s, window_s)
+    def wait(self, count: int, window_s: float = float("inf"), stuck_after_s: float = STUCK_AFTER_S) -> bool:
+        """Wait until this many messages in total were handled; return False on a timeout."""
+        is_done = self.progress.wait(count, stuck_after_s, window_s)
         self._check()
         return is_done
 
     def wait_until(self, is_enough: Callable[[], bool], window_s: float) -> bool:
-        """Wait until that is so; False: time is over."""
+        """Wait until `is_enough()`; return False on a timeout."""
         ends_at = time.monotonic() + window_s
         while not (found := is_enough()) and time.monotonic() < ends_at:
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
         self._check()
         return found
 
@@ -87,115 +87,118 @@ class Crew:
     def stop(self) -> None:
         for process in self.processes:
             _signal(process, signal.SIGTERM)
-        ends_at = time.monotonic() + STOP_S
+        ends_at = time.monotonic() + STOP_TIMEOUT_S
         for process in self.processes:
             if process.stdin is not None:
                 process.stdin.close()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.1, ends_at - time.monotonic()))
-            # Also what it has left behind.
+            # Also kill the processes that it left behind.
             _signal(process, signal.SIGKILL)
             process.wait()
 
 
 @dataclass(frozen=True)
-class Stage:
-    """Where a scenario plays."""
+class Deployment:
+    """A peer installed at an endpoint, for one measurement."""
 
     peer: Peer
     environment: Environment
-    place: Place
+    endpoint: Endpoint
     folder: Path
-    tenants: dict[str, Policy]
-    # Unlike any before.
-    name: str
-    # Where a worker will be killed; some peers store it with each message.
+    tenants: dict[str, TenantLimits]
+    # A unique name, for servers that several deployments share.
+    namespace: str
+    # Given if a worker will be killed; some peers store it with each message.
     lease_s: int | None
 
-    def run(self, order: Order) -> str:
-        """Run the program to its end, and return what it printed last."""
+    def run(self, command: Command) -> str:
+        """Run the peer's program to its end, and return its last line of output."""
         done = subprocess.run(
-            self.environment.command,
-            env=self._environ(order),
+            self.environment.argv,
+            env=self._environ(command),
             cwd=self.folder,
             capture_output=True,
             text=True,
-            timeout=ENQUEUE_S,
+            timeout=ENQUEUE_TIMEOUT_S,
             check=False,
         )
         if done.returncode:
-            raise ProgramFailed(f"{self.peer.name}, {order.do}: {done.stderr[-1_500:]}")
+            raise ProgramFailed(f"{self.peer.name}, {command.action}: {done.stderr[-1_500:]}")
         return done.stdout.strip().rpartition("\n")[2]
 
     def enqueue(
         self,
         groups: Sequence[tuple[str, int]] | int,
-        how: str = "bulk",
+        mode: str = "bulk",
         per_s: float = 0.0,
         sleep_ms: int = 0,
         is_uneven: bool = False,
         window_s: float | None = None,
-    ) -> Sent:
-        """Have so many messages of each tenant enqueued, in that order; in bulk, while there is time."""
+    ) -> EnqueueResult:
+        """Enqueue a number of messages per tenant, in order; in bulk mode for at most `window_s` seconds."""
         if isinstance(groups, int):
-            groups = [(EVERYBODY, groups)]
-        order = self.order(
+            groups = [(SINGLE_TENANT, groups)]
+        command = self.command(
             "enqueue",
             groups=list(groups),
-            how=how,
+            mode=mode,
             per_s=per_s,
             sleep_ms=sleep_ms,
             is_uneven=is_uneven,
             window_s=window_s,
         )
-        return Sent(**json.loads(self.run(order)))
+        return EnqueueResult(**json.loads(self.run(command)))
 
     @contextlib.contextmanager
-    def crew(
+    def workers(
         self,
         processes: int,
         *,
         batch: int | None = None,
         is_traced: bool = False,
-        is_apart: bool = False,
-    ) -> Iterator[Crew]:
-        """So many worker processes, which have been told to go; apart: each can be killed for itself."""
-        meter = Meter(self.folder / f"meter-{uuid.uuid4().hex[:8]}")
-        crew = Crew(meter, self.folder / "workers.log")
-        starts = 1 if self.peer.has_pool and not is_apart else processes
-        order = self.order(
+        can_be_killed: bool = False,
+    ) -> Iterator[WorkerProcesses]:
+        """Start worker processes; with `can_be_killed`, each can be killed without the others."""
+        progress = ProgressReader(self.folder / f"progress-{uuid.uuid4().hex[:8]}")
+        workers = WorkerProcesses(progress, self.folder / "workers.log")
+        starts = 1 if self.peer.has_pool and not can_be_killed else processes
+        command = self.command(
             "work",
             processes=processes // starts,
             batch=batch,
             is_traced=is_traced,
-            meter=str(meter.path),
+            progress_pipe=str(progress.path),
         )
         try:
-            with crew.log.open("ab") as log:
-                crew.processes.extend(self._start(order, log.fileno()) for _ in range(starts))
-            self._let_go(crew, starts)
-            yield crew
+            with workers.log.open("ab") as log:
+                workers.processes.extend(self._start(command, log.fileno()) for _ in range(starts))
+            self._let_go(workers, starts)
+            yield workers
         finally:
-            crew.stop()
-            meter.close()
+            workers.stop()
+            progress.close()
 
-    def _let_go(self, crew: Crew, starts: int) -> None:
-        ends_at = time.monotonic() + START_S
-        while len(crew.meter.ready) < starts:
-            if any(process.poll() is not None for process in crew.processes):
-                raise ProgramFailed(f"a worker of {self.peer.name} did not start: {tail(crew.log)}")
+    def _let_go(self, workers: WorkerProcesses, starts: int) -> None:
+        """Wait until all workers are ready, then let them start working."""
+        ends_at = time.monotonic() + START_TIMEOUT_S
+        while len(workers.progress.ready) < starts:
+            if any(process.poll() is not None for process in workers.processes):
+                raise ProgramFailed(f"a worker of {self.peer.name} did not start: {tail(workers.log)}")
             if time.monotonic() > ends_at:
-                raise ProgramFailed(f"workers of {self.peer.name} took more than {START_S:.0f} s to start")
+                raise ProgramFailed(
+                    f"workers of {self.peer.name} took more than {START_TIMEOUT_S:.0f} s to start"
+                )
             time.sleep(0.01)
-        for process in crew.processes:
+        for process in workers.processes:
             assert process.stdin is not None
             process.stdin.write(b"go\n")
             process.stdin.close()
 
-    def _start(self, order: Order, log: int) -> subprocess.Popen[bytes]:
+    def _start(self, command: Command, log: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            self.environment.command,
-            env=self._environ(order),
+            self.environment.argv,
+            env=self._environ(command),
             cwd=self.folder,
             stdin=subprocess.PIPE,
             stdout=log,
@@ -203,24 +206,42 @@ class Stage:
             start_new_session=True,
         )
 
-    def order(self, do: str, **words: object) -> Order:
-        return Order(do=do, place=self.name, tenants=self.tenants, lease_s=self.lease_s, **words)  # type: ignore[arg-type]
+    def command(self, action: str, **fields: object) -> Command:
+        return Command(
+            action=action,
+            namespace=self.namespace,
+            tenants=self.tenants,
+            lease_s=self.lease_s,
+            **fields,  # type: ignore[arg-type]
+        )
 
-    def _environ(self, order: Order) -> dict[str, str]:
-        told = {ORDER: json.dumps(dataclasses.asdict(order))}
-        return {**os.environ, **self.environment.variables, **self.place.variables, **told}
+    def _environ(self, command: Command) -> dict[str, str]:
+        encoded = {COMMAND_VARIABLE: json.dumps(dataclasses.asdict(command))}
+        return {**os.environ, **self.environment.variables, **self.endpoint.variables, **encoded}
 
 
 @contextlib.contextmanager
-def staged(
-    peer: Peer, environment: Environment, place: Place, tenants: dict[str, Policy], lease_s: int | None
-) -> Iterator[Stage]:
-    """A fresh place for one measurement, with the peer installed in it."""
+def deploy(
+    peer: Peer,
+    environment: Environment,
+    endpoint: Endpoint,
+    tenants: dict[str, TenantLimits],
+    lease_s: int | None,
+) -> Iterator[Deployment]:
+    """Install a peer at an endpoint, for one measurement."""
     with tempfile.TemporaryDirectory(prefix="lonnymq-peers-") as folder:
-        name = f"p{uuid.uuid4().hex[:12]}"
-        stage = Stage(peer, environment, place, Path(folder), tenants or {EVERYBODY: Policy()}, name, lease_s)
-        stage.run(stage.order("install"))
-        yield stage
+        namespace = f"p{uuid.uuid4().hex[:12]}"
+        deployment = Deployment(
+            peer,
+            environment,
+            endpoint,
+            Path(folder),
+            tenants or {SINGLE_TENANT: TenantLimits()},
+            namespace,
+            lease_s,
+        )
+        deployment.run(deployment.command("install"))
+        yield deployment
 
 
 def tail(log: Path) -> str:

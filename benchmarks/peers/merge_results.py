@@ -1,4 +1,4 @@
-"""What of a former run beside the peers can stay, when some scenarios were measured again."""
+"""Merges a run of the peers into an earlier one, by scenario."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ from benchmarks.peers.scenarios import SCENARIOS
 Json = dict[str, Any]
 
 
-def merged(former: Json, later: Json) -> Json:
-    """Return the later run with those scenarios of the former that it has not measured again."""
+def merge_results(former: Json, later: Json) -> Json:
+    """Return the later run, plus the scenarios and peers that only the former run has."""
     merge.check_comparable(former, later, (*MACHINE, SQL, EFFORT))
     check_settings(former, later)
     names = [scenario.name for scenario in SCENARIOS], [peer.name for peer in PEERS]
@@ -22,14 +22,14 @@ def merged(former: Json, later: Json) -> Json:
 
 
 def check_settings(former: Json, later: Json) -> None:
-    """Raise NotComparable if a peer was set up in another way, or would be lost from a scenario."""
+    """Raise NotComparable if a peer has other settings, or would be lost from a scenario."""
     before = {one["name"]: set(one.get("took_s", {})) for one in former["scenarios"]}
     for scenario in later["scenarios"]:
-        if lost := before.get(scenario["name"], set()) - scenario.get("took_s", {}).keys():
+        if missing := before.get(scenario["name"], set()) - scenario.get("took_s", {}).keys():
             raise NotComparable(
-                f"{scenario['name']} was not measured with {', '.join(sorted(lost))} this time"
+                f"{scenario['name']} was not measured with {', '.join(sorted(missing))} this time"
             )
     settings = {one["name"]: (one["packages"], one["settings"]) for one in former["peers"]}
     for peer in later["peers"]:
         if settings.get(peer["name"], now := (peer["packages"], peer["settings"])) != now:
-            raise NotComparable(f"{peer['name']} was set up in another way")
+            raise NotComparable(f"{peer['name']} has other settings")

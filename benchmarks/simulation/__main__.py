@@ -1,4 +1,4 @@
-"""Waiting times of a million tenants: FIFO, turns, and turns with weights, caps and rate limits."""
+"""Simulates the waiting times of a million tenants: FIFO, turns, and turns with limits."""
 
 import argparse
 import sys
@@ -18,26 +18,28 @@ WEIGHT = 10
 CAP = 10
 INTERVAL_MS, BURST = 50, 20
 POLICIES: dict[str, tuple[str, Callable[[Traffic], Scheduler]]] = {
-    "fifo": ("one line for everybody", lambda traffic: Fifo()),
+    "fifo": ("one FIFO queue for all tenants", lambda traffic: Fifo()),
     "turns": (
         "tenants take turns",
-        lambda traffic: Rotation(traffic.world.tenants, same_policy(SimulatedPolicy())),
+        lambda traffic: Rotation(traffic.parameters.tenants, same_policy(SimulatedPolicy())),
     ),
     "weights": (
-        f"turns; one tenant in 100 pays for weight {WEIGHT}",
+        f"turns; one tenant in 100 has weight {WEIGHT}",
         lambda traffic: Rotation(
-            traffic.world.tenants,
+            traffic.parameters.tenants,
             policy_for_some(traffic.paying, SimulatedPolicy(weight=WEIGHT), SimulatedPolicy()),
         ),
     ),
     "caps": (
-        f"turns; at most {CAP} messages of a tenant at a time",
-        lambda traffic: Rotation(traffic.world.tenants, same_policy(SimulatedPolicy(max_concurrency=CAP))),
+        f"turns; at most {CAP} messages per tenant at a time",
+        lambda traffic: Rotation(
+            traffic.parameters.tenants, same_policy(SimulatedPolicy(max_concurrency=CAP))
+        ),
     ),
     "rates": (
-        f"turns; at most {1000 // INTERVAL_MS} messages of a tenant per second, {BURST} at once",
+        f"turns; at most {1000 // INTERVAL_MS} messages per tenant and second, in bursts of up to {BURST}",
         lambda traffic: Rotation(
-            traffic.world.tenants,
+            traffic.parameters.tenants,
             same_policy(SimulatedPolicy(release_interval_ms=INTERVAL_MS, release_burst=BURST)),
         ),
     ),
@@ -47,12 +49,14 @@ POLICIES: dict[str, tuple[str, Callable[[Traffic], Scheduler]]] = {
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulation", description=__doc__)
     parser.add_argument("--seed", type=int, default=Parameters().seed)
-    parser.add_argument("--tenants", type=int, default=Parameters().tenants, help="slots shrink with them")
+    parser.add_argument(
+        "--tenants", type=int, default=Parameters().tenants, help="slots are scaled with them"
+    )
     parser.add_argument("--output", type=Path, default=RESULTS / "simulation.json", metavar="PATH")
     chosen = parser.parse_args(arguments)
-    traffic = make_traffic(world(chosen.seed, chosen.tenants))
+    traffic = make_traffic(scale_parameters(chosen.seed, chosen.tenants))
     print(
-        f"{len(traffic.at):,} messages of {traffic.world.tenants:,} tenants in {traffic.world.duration_s} s"
+        f"{len(traffic.at):,} messages of {traffic.parameters.tenants:,} tenants in {traffic.parameters.duration_s} s"
     )
     found: dict[str, tuple[str, Waits]] = {}
     for name, (title, scheduler) in POLICIES.items():
@@ -63,15 +67,15 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def world(seed: int, tenants: int) -> Parameters:
-    """Return a world of that size with the same load per slot."""
-    whole = Parameters(seed=seed)
-    share_reply = tenants / whole.tenants
+def scale_parameters(seed: int, tenants: int) -> Parameters:
+    """Return the parameters for this many tenants, with the same load per slot."""
+    default = Parameters(seed=seed)
+    scale = tenants / default.tenants
     return Parameters(
         seed=seed,
         tenants=tenants,
-        slots=max(20, round(whole.slots * share_reply)),
-        largest=max(200, round(whole.largest * share_reply)),
+        slots=max(20, round(default.slots * scale)),
+        largest=max(200, round(default.largest * scale)),
     )
 
 

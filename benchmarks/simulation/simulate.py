@@ -1,4 +1,4 @@
-"""Plays traffic against a scheduler: a fleet with so many slots asks for messages at every step."""
+"""Simulates traffic with a scheduler: at every step, workers ask for messages for their free slots."""
 
 from array import array
 from collections import defaultdict
@@ -10,14 +10,14 @@ from benchmarks.simulation.traffic import Traffic
 
 @dataclass(frozen=True)
 class Waits:
-    """How long each tenant's messages waited, in microseconds; and how full the fleet was."""
+    """How long each tenant's messages waited, in microseconds, and how busy the workers were."""
 
     total: "array[int]"
     longest: "array[int]"
     released: "array[int]"
     most_in_flight: "array[int]"
     ended_at: int
-    # Of the time that slots were free while something waited: what a policy leaves unused on purpose.
+    # The share of slot time that was free while messages waited: what a policy leaves unused on purpose.
     idle_share: float
 
     def mean(self, tenant: int) -> float:
@@ -25,13 +25,13 @@ class Waits:
 
 
 def simulate(traffic: Traffic, scheduler: Scheduler) -> Waits:
-    world = traffic.world
-    step, tenants = world.step_ms * 1000, world.tenants
-    work, slow_work = world.work_ms // world.step_ms, world.slow_work_ms // world.step_ms
+    parameters = traffic.parameters
+    step, tenants = parameters.step_ms * 1000, parameters.tenants
+    work, slow_work = parameters.work_ms // parameters.step_ms, parameters.slow_work_ms // parameters.step_ms
     total, longest = array("q", bytes(8 * tenants)), array("q", bytes(8 * tenants))
     released, in_flight, most = (array("l", bytes(array("l").itemsize * tenants)) for _ in range(3))
     ending: dict[int, list[int]] = defaultdict(list)
-    free, came, left, idle, now = world.slots, 0, len(traffic.at), 0, 0
+    free, arrived, left, idle, now = parameters.slots, 0, len(traffic.at), 0, 0
     number = 0
     while left > 0:
         number += 1
@@ -41,11 +41,11 @@ def simulate(traffic: Traffic, scheduler: Scheduler) -> Waits:
             scheduler.complete(tenant)
             in_flight[tenant] -= 1
         free += len(done)
-        while came < len(traffic.at) and traffic.at[came] <= now:
-            scheduler.create(traffic.tenant[came], traffic.at[came])
-            came += 1
-        given = scheduler.dequeue(free, now) if free else []
-        for tenant, at in given:
+        while arrived < len(traffic.at) and traffic.at[arrived] <= now:
+            scheduler.create(traffic.tenant[arrived], traffic.at[arrived])
+            arrived += 1
+        released_now = scheduler.dequeue(free, now) if free else []
+        for tenant, at in released_now:
             wait = now - at
             total[tenant] += wait
             released[tenant] += 1
@@ -55,8 +55,8 @@ def simulate(traffic: Traffic, scheduler: Scheduler) -> Waits:
             if in_flight[tenant] > most[tenant]:
                 most[tenant] = in_flight[tenant]
             ending[number + (slow_work if tenant in traffic.slow else work)].append(tenant)
-        free -= len(given)
-        left -= len(given)
-        if left > len(traffic.at) - came:
+        free -= len(released_now)
+        left -= len(released_now)
+        if left > len(traffic.at) - arrived:
             idle += free
-    return Waits(total, longest, released, most, now, idle / (number * world.slots))
+    return Waits(total, longest, released, most, now, idle / (number * parameters.slots))

@@ -21,7 +21,7 @@ from benchmarks.peers.environment import NotInstallable
 from benchmarks.peers.merge_results import merged
 from benchmarks.peers.peer import Feature, Service
 from benchmarks.peers.programs import kit
-from benchmarks.peers.progress import Event, Meter, rate
+from benchmarks.peers.progress import Event, ProgressReader, rate
 from benchmarks.peers.run import Outcome
 from benchmarks.peers.scenario import EFFORTS, Figures, Metric, PeerHarness, Sampled, Scenario
 from benchmarks.peers.scenarios import SCENARIOS
@@ -74,8 +74,11 @@ def test_what_a_killed_worker_had_runs_again(harness: PeerHarness) -> None:
 
 
 def test_a_worker_that_does_not_start_is_told_of_with_its_log(harness: PeerHarness) -> None:
-    with harness.stage(OURS) as stage, pytest.raises(ProgramFailed, match=r"did not start(.|\n)*prefetch"):
-        with stage.crew(1, batch=-1):
+    with (
+        harness.deploy(OURS) as deployment,
+        pytest.raises(ProgramFailed, match=r"did not start(.|\n)*prefetch"),
+    ):
+        with deployment.workers(1, batch=-1):
             pass
 
 
@@ -125,9 +128,9 @@ def test_a_rate_leaves_out_the_first_tenth_and_the_last() -> None:
 
 
 def test_a_program_with_threads_counts_every_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    meter = Meter(tmp_path / "meter")
-    told = kit.Order(do="work", meter=str(meter.path))
-    monkeypatch.setenv(kit.ORDER, json.dumps(dataclasses.asdict(told)))
+    meter = ProgressReader(tmp_path / "meter")
+    told = kit.Command(do="work", meter=str(meter.path))
+    monkeypatch.setenv(kit.COMMAND, json.dumps(dataclasses.asdict(told)))
     monkeypatch.setattr(kit, "_meters", {})
     together = threading.Barrier(8)
 
@@ -142,20 +145,20 @@ def test_a_program_with_threads_counts_every_message(tmp_path: Path, monkeypatch
     for thread in threads:
         thread.join()
 
-    assert meter.wait(80_000, silence_s=30.0)
+    assert meter.wait(80_000, stuck_after_s=30.0)
     assert meter.total == 80_000
 
 
 def test_the_meter_adds_up_what_processes_say(tmp_path: Path) -> None:
-    meter = Meter(tmp_path / "meter")
+    meter = ProgressReader(tmp_path / "meter")
     with meter.path.open("w") as pipe:
         for pid, count in [(1, 5), (2, 7), (1, 9)]:
             print(json.dumps({"pid": pid, "at": 10**9 * count, "count": count}), file=pipe)
         print(json.dumps({"pid": 3, "events": [[10**9, "small/1", 0], [2 * 10**9, "small/1", 1]]}), file=pipe)
-    assert meter.wait(17, silence_s=30.0)
+    assert meter.wait(17, stuck_after_s=30.0)
     meter.close()
     assert meter.total == 17
-    assert [event.tenant for event in meter.begun()] == ["small"]
+    assert [event.tenant for event in meter.beginnings()] == ["small"]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from benchmarks.peers.peer import Feature, Peer, Runtime, Service
 PEER = Peer(
     name="lonnymq",
     title="LonnyMQ",
-    runtime=Runtime.HERE,
+    runtime=Runtime.THIS_PYTHON,
     program="lonnymq",
     packages=(),
     service=Service.POSTGRESQL,
