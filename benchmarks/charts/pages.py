@@ -34,7 +34,7 @@ def fill_page(page: Path, text: str, output: Output, results: Path) -> str:
     def replace(match: re.Match[str]) -> str:
         if match["name"] not in output.parts:
             raise UnknownPart(
-                f"{page.name} has a mark for unknown part {match['name']}; parts are {', '.join(output.parts)}"
+                f"{page.name} marks unknown part {match['name']}: parts are {', '.join(output.parts)}"
             )
         content = output.parts[match["name"]].replace(RESULTS, folder).strip()
         return f"{match['begin']}\n{content}\n\n{match['end']}"

@@ -37,5 +37,5 @@ def short(value: float) -> str:
     if value == 0:
         return "0"
     digits = max(0, 1 - math.floor(math.log10(abs(value))))
-    round_figure = f"{value:,.{digits}f}"
-    return round_figure.rstrip("0").rstrip(".") if "." in round_figure else round_figure
+    rounded = f"{value:,.{digits}f}"
+    return rounded.rstrip("0").rstrip(".") if "." in rounded else rounded

@@ -44,7 +44,7 @@ def flat_rows(designs: list[Json]) -> list[Row]:
             rows.append(
                 Row(
                     case=design["name"],
-                    title=f"{design['case']}: pick at {large['rows']:,} rows, compared with {small['rows']:,}",
+                    title=f"{design['case']}: pick at {large['rows']:,} rows compared with {small['rows']:,}",
                     against=f"{small['rows']:,} rows",
                     unit="ms",
                     value=Median([next(large_rounds) for _ in small["pick_ms_rounds"]]),

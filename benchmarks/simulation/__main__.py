@@ -56,7 +56,8 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     traffic = make_traffic(scale_parameters(chosen.seed, chosen.tenants))
     print(
-        f"{len(traffic.at):,} messages of {traffic.parameters.tenants:,} tenants in {traffic.parameters.duration_s} s"
+        f"{len(traffic.at):,} messages of {traffic.parameters.tenants:,} tenants"
+        f" in {traffic.parameters.duration_s} s"
     )
     found: dict[str, tuple[str, Waits]] = {}
     for name, (title, scheduler) in POLICIES.items():

@@ -1,4 +1,4 @@
-"""A measuring harness on the tests' server, so small that it proves nothing but that all_files runs."""
+"""A benchmark harness on the tests' server, so small that it only shows that everything runs."""
 
 import dataclasses
 from typing import Any

@@ -11,7 +11,7 @@ PEER = Peer(
     service=Service.POSTGRESQL,
     features=frozenset({Feature.TENANTS, Feature.RATE_LIMIT, Feature.CAP, Feature.RECOVERY}),
     settings=(
-        "Worker with default settings; copy_in for bulk; a channel per tenant; "
-        "leases of 2 s where a worker is killed."
+        "Worker with default settings; copy_in for bulk; a channel per tenant. In the scenario with a killed "
+        "worker: leases of 2 s."
     ),
 )

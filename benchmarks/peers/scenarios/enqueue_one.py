@@ -14,6 +14,6 @@ SCENARIO = Scenario(
     "Enqueue one by one, one producer",
     (Metric("rate", "enqueue one by one", "messages/s", True, bound=0.8),),
     measure,
-    rule="By the rate; at least 0.8 of the best, since a message must be on disk before workers are notified.",
+    rule="By the rate; at least 0.8 of the best, as a message must be on disk before workers are notified.",
     duration_s=lambda effort: effort.start_s,
 )
