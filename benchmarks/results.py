@@ -125,10 +125,10 @@ def row_json(row: Row) -> dict[str, object]:
     }
 
 
-def round_figure(format_figure: float | None) -> float | None:
-    if format_figure is None:
+def round_figure(value: float | None) -> float | None:
+    if value is None:
         return None
-    return round(format_figure) if abs(format_figure) >= 100 else round(format_figure, 3)
+    return round(value) if abs(value) >= 100 else round(value, 3)
 
 
 def cpu() -> str:

@@ -1,4 +1,4 @@
-"""What results/spark.json shows: one table of ratios."""
+"""The table from results/spark.json: one row per ratio."""
 
 from typing import Any
 

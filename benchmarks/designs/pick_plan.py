@@ -44,7 +44,7 @@ def explain(connection: psycopg.Connection[Any], statements: list[str]) -> PickP
             explain = f"explain (analyze, buffers, timing off, format json) {statement}"
             row = connection.execute(explain.encode(), prepare=False).fetchone()
             assert row is not None
-            root = row[0][0]["PickPlan"]
+            root = row[0][0]["Plan"]
             pages += pages_of(root)
             is_function = any(node["Node Type"] == "Function Scan" for _, node in nodes(root))
             lines += (function_lines(nested) if is_function else []) or plan_lines(root)
@@ -72,7 +72,7 @@ def function_lines(messages: list[str]) -> list[str]:
     for message in messages:
         document = message[message.find("{") :]
         try:
-            root = json.loads(document)["PickPlan"]
+            root = json.loads(document)["Plan"]
         except (ValueError, KeyError):
             continue
         if any("Relation Name" in node and node["Node Type"] != "ModifyTable" for _, node in nodes(root)):

@@ -45,7 +45,7 @@ SCENARIO = Scenario(
     (
         Metric("held", "drain under a held snapshot", "messages/s", True, remark=fewer_before),
         Metric("ratio", "ratio to the drain without a snapshot", "", True, bound=None, remark=fewer_before),
-        Metric("gone", "messages processed before", "messages", True, bound=None),
+        Metric("gone", "processed before", "messages", True, bound=None),
     ),
     measure,
     rule=(

@@ -81,8 +81,8 @@ SCENARIO = Scenario(
     (
         Metric("again", "time until its last message ran again", "s", False),
         Metric("beyond", "of that, beyond the configured silence", "s", False, bound=None),
-        Metric("lost", "messages not run in time", "messages", False),
-        Metric("twice", "messages run to their end twice", "messages", False),
+        Metric("lost", "not run in time", "messages", False),
+        Metric("twice", "run to their end twice", "messages", False),
     ),
     measure,
     rule=(

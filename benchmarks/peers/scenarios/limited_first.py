@@ -15,13 +15,13 @@ def measure(harness: PeerHarness, peer: Peer) -> Figures:
     with harness.deploy(peer, tenants) as deployment:
         deployment.enqueue([(LIMITED, WAITING), *OTHERS.items()])
         with deployment.workers(1, is_traced=True) as workers:
-            workers.wait_until(lambda: len(begun_others(workers)) == others, 2 * harness.effort.limited_s)
-            begun, others_s = workers.progress.beginnings(), begun_others(workers)
+            workers.wait_until(lambda: len(others_began_at(workers)) == others, 2 * harness.effort.limited_s)
+            begun, others_s = workers.progress.beginnings(), others_began_at(workers)
     took_s = others_s[-1] - begun[0].at_s if len(others_s) == others else None
     return {"share": 100.0 * len(others_s) / others, "took": took_s}
 
 
-def begun_others(workers: WorkerProcesses) -> list[float]:
+def others_began_at(workers: WorkerProcesses) -> list[float]:
     """Return the times at which messages of the other tenants began, in order."""
     return [event.at_s for event in workers.progress.beginnings() if event.tenant != LIMITED]
 

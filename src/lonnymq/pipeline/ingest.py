@@ -184,7 +184,7 @@ def _add_parts(rows: DataFrame, mapping: Mapping) -> DataFrame:
 
 
 def _json_column(rows: DataFrame, name: str) -> Column:
-    """A column as JSON can hold it: bytes as Base64, as everywhere in Spark."""
+    """Return a column in a form that JSON can represent: binary values as base64, as elsewhere in Spark."""
     return f.col(f"`{name}`").alias(name)
 
 

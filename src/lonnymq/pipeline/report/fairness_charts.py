@@ -169,7 +169,7 @@ def noisiest_over_time(summary: Summary) -> str:
         ]
     content += draw.time_axis(across, bottom + 24, bottom + 2)
     keys = draw.legend(
-        [("series1", f"share of {blamed.channel}"), ("series0", "longest wait of others (95th percentile)")]
+        [("series1", f"share of {blamed.channel}"), ("series0", "longest wait of others (p95)")]
     )
     return keys + draw.chart(
         WIDTH, bottom + 34, "The noisiest tenant, and the waiting time of others", content

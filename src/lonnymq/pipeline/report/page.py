@@ -167,7 +167,7 @@ def _limits(summary: Summary) -> str:
     text = (
         "No cap and no rate limit was exceeded."
         if not broken
-        else f"{_strong(f'{broken} limits were exceeded')}: their bars extend beyond the mark."
+        else f"{_strong(f'Limits exceeded: {broken}')}. Their bars extend beyond the mark."
     )
     charts = [
         tag("div", tag("h3", escape(heading)), chart)
@@ -186,9 +186,9 @@ def _noisy_neighbour(summary: Summary) -> str:
             "There was none: no tenant waited while another received more than its share.",
         )
     text = (
-        "Tenants that received more than their share while others waited. A bar is the others' waiting time"
-        " multiplied by the excess: what it cost them. Waiting because of an own limit does not count, nor"
-        " does the waiting of tenants that received more than their share themselves."
+        "Tenants that received more than their share while others waited. A bar is the others' waiting time "
+        "multiplied by the excess: what it cost them. Waiting because of the tenant's own limit does not "
+        "count, nor does the waiting of tenants that received more than their share themselves."
     )
     return _section("noisy", "The noisy neighbour", text, blame, fairness_charts.noisiest_over_time(summary))
 
