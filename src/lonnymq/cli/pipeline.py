@@ -239,7 +239,9 @@ def report(
         from lonnymq.pipeline import steps
 
         window_s = int(window.total_seconds())
-        written = steps.report(spark, _lake(lake, lake_format), output, window_s=window_s, on_progress=progress)
+        written = steps.report(
+            spark, _lake(lake, lake_format), output, window_s=window_s, on_progress=progress
+        )
     if as_json:
         print_json({"report": str(written)})
     else:
