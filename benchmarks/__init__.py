@@ -1,1 +1,1 @@
-"""Measures what is claimed: `python -m benchmarks.core`."""
+"""Benchmarks of the queue; `make help` lists the commands."""

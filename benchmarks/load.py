@@ -1,4 +1,4 @@
-"""The loads that cases are made of: what one worker or producer process does."""
+"""The loads that cases consist of: what one worker or producer process does."""
 
 import random
 import time
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice
 
-from benchmarks import fleet
+from benchmarks import parallel
 from benchmarks.contenders.contender import Contender, Session
-from benchmarks.fleet import Gate
+from benchmarks.parallel import StartBarrier
 
 WARM_UP_CALLS = 20
-# Nothing for so long: it is empty, and not merely held by others.
+# Without a message for this long, the queue is empty rather than locked by others.
 EMPTY_AFTER_S = 0.5
-# How often a cycle asks for messages that others may hold or have taken.
-TRIES = 50
+# How often a cycle retries a dequeue that finds its messages locked or taken by others.
+DEQUEUE_TRIES = 50
 
 
 @dataclass(frozen=True)
 class Tally:
-    """What one process did between the opening of the gate and its last message."""
+    """What one process did between the common start and its last message."""
 
     messages: int
     began_at: float
@@ -29,7 +29,7 @@ class Tally:
 
 
 def rate(tallies: Sequence[Tally]) -> float:
-    """Messages per second, all processes together."""
+    """Messages per second of all processes together."""
     messages = sum(tally.messages for tally in tallies)
     if messages == 0:
         return 0.0
@@ -37,18 +37,18 @@ def rate(tallies: Sequence[Tally]) -> float:
     return messages / (ended_at - min(tally.began_at for tally in tallies))
 
 
-def drained(contender: Contender, dsn: str, workers: int, batch: int, window_s: float) -> float:
-    """The rate at which that many workers dequeue and complete what waits."""
-    return rate(fleet.run([partial(drain, contender, dsn, batch, window_s)] * workers))
+def measure_drain(contender: Contender, dsn: str, workers: int, batch: int, window_s: float) -> float:
+    """Return the rate at which this many workers dequeue and complete waiting messages."""
+    return rate(parallel.run([partial(drain, contender, dsn, batch, window_s)] * workers))
 
 
-def drain(contender: Contender, dsn: str, batch: int, window_s: float, gate: Gate) -> Tally:
+def drain(contender: Contender, dsn: str, batch: int, window_s: float, start: StartBarrier) -> Tally:
     session = contender.session(dsn)
     for _ in range(WARM_UP_CALLS):
         leases = session.dequeue(batch)
         if leases:
             session.complete(leases)
-    gate()
+    start()
     began_at = ended_at = time.monotonic()
     messages = empty_calls = 0
     while (now := time.monotonic()) < began_at + window_s and now < ended_at + EMPTY_AFTER_S:
@@ -64,7 +64,7 @@ def drain(contender: Contender, dsn: str, batch: int, window_s: float, gate: Gat
     return Tally(messages, began_at, ended_at, empty_calls)
 
 
-def cycled(
+def measure_cycles(
     contender: Contender,
     dsn: str,
     channels: Sequence[str],
@@ -73,19 +73,25 @@ def cycled(
     before: int = 0,
     workers: int = 1,
 ) -> float:
-    """The rate at which connections create, dequeue and complete, each after so many messages before."""
+    """Return the rate at which connections create, dequeue and complete, after `before` messages each."""
     job = partial(cycle_messages, contender, dsn, list(channels), batch, window_s, before)
-    return rate(fleet.run([job] * workers))
+    return rate(parallel.run([job] * workers))
 
 
 def cycle_messages(
-    contender: Contender, dsn: str, channels: list[str], batch: int, window_s: float, before: int, gate: Gate
+    contender: Contender,
+    dsn: str,
+    channels: list[str],
+    batch: int,
+    window_s: float,
+    before: int,
+    start: StartBarrier,
 ) -> Tally:
     session = contender.session(dsn)
     names = cycle(channels)
     for _ in range(WARM_UP_CALLS):
         _one_cycle(session, list(islice(names, batch)), batch)
-    gate()
+    start()
     done = 0
     while done < before:
         done += _one_cycle(session, list(islice(names, batch)), batch)
@@ -103,7 +109,7 @@ def _one_cycle(session: Session, channels: list[str], batch: int) -> int:
         session.create(channels[0])
     else:
         session.create_many(channels)
-    for _ in range(TRIES):
+    for _ in range(DEQUEUE_TRIES):
         leases = session.dequeue(batch)
         if leases:
             session.complete(leases)
@@ -112,16 +118,16 @@ def _one_cycle(session: Session, channels: list[str], batch: int) -> int:
     return 0
 
 
-def created(contender: Contender, dsn: str, producers: int, channel: str, window_s: float) -> float:
-    """The rate at which that many producers create one message after the other."""
-    return rate(fleet.run([partial(create, contender, dsn, channel, window_s)] * producers))
+def measure_creates(contender: Contender, dsn: str, producers: int, channel: str, window_s: float) -> float:
+    """Return the rate at which this many producers create messages one by one."""
+    return rate(parallel.run([partial(create, contender, dsn, channel, window_s)] * producers))
 
 
-def create(contender: Contender, dsn: str, channel: str, window_s: float, gate: Gate) -> Tally:
+def create(contender: Contender, dsn: str, channel: str, window_s: float, start: StartBarrier) -> Tally:
     session = contender.session(dsn)
     for _ in range(WARM_UP_CALLS):
         session.create(channel)
-    gate()
+    start()
     began_at = ended_at = time.monotonic()
     messages = 0
     while ended_at < began_at + window_s:

@@ -1,4 +1,4 @@
-"""The figures as a table on the terminal and as results/core.json."""
+"""Formats results as a table for the terminal and as JSON for results/*.json."""
 
 import dataclasses
 import datetime
@@ -10,12 +10,12 @@ from pathlib import Path
 
 import psycopg
 
-from benchmarks.bench import Bench, Moment, Row
 from benchmarks.contenders.contender import PAYLOAD
-from benchmarks.contenders.ours_install import SQL
+from benchmarks.contenders.install_lonnymq import SQL
+from benchmarks.harness import Harness, Row, RunConditions
 from benchmarks.server import Server
 
-# Of others, before anything is measured: afterwards it is our own.
+# The machine's load before the benchmark adds its own.
 LOAD = os.getloadavg()[0]
 COLUMNS = ("case", 28), ("against", 12), ("value", -12), ("reference", -12), ("ratio", -8), ("bound", -8)
 HEADING = (
@@ -23,20 +23,20 @@ HEADING = (
     + "  holds     rounds"
 )
 NOTE = (
-    "Read them as ratios. create and complete with synchronous_commit on; dequeue with it off for every "
-    "contender: ours by p_is_durable => false, the others on a connection of their own that has it off."
+    "Read the figures as ratios. Create and complete run with synchronous_commit on, dequeue with it off: "
+    "LonnyMQ by p_is_durable => false, the others on a second connection."
 )
 
 
-def line(row: Row) -> str:
-    reference = figure(row.reference) if row.reference is not None else "-"
+def format_row(row: Row) -> str:
+    reference = format_figure(row.reference) if row.reference is not None else "-"
     ratio = f"{row.ratio:.2f}" if row.ratio is not None else "-"
     bound = _bound(row)
-    verdict = ("yes" if row.holds else "NO") + ("" if row.is_certain else ", noisy")
-    holds = verdict if bound else ""
+    answer = ("yes" if row.holds else "NO") + ("" if row.is_certain else ", noisy")
+    holds = answer if bound else ""
     spread = f"{min(row.ratios):.2f} to {max(row.ratios):.2f}" if len(row.ratios) > 1 else ""
     return (
-        f"{row.case:28} {row.against or '-':12} {figure(row.value):>12} {reference:>12} {ratio:>8} "
+        f"{row.case:28} {row.against or '-':12} {format_figure(row.value):>12} {reference:>12} {ratio:>8} "
         f"{bound:>8}  {holds:9} {spread:12} {row.note}"
     ).rstrip()
 
@@ -47,7 +47,7 @@ def _bound(row: Row) -> str:
     return "" if row.at_most is None else f"≤ {row.at_most:g}"
 
 
-def figure(value: float) -> str:
+def format_figure(value: float) -> str:
     return f"{value:,.2f}" if 0 < abs(value) < 10 else f"{value:,.0f}"
 
 
@@ -58,32 +58,32 @@ def save(path: Path, content: dict[str, object]) -> Path:
 
 
 def sql_digest() -> str:
-    """Of the SQL that is measured: it is read at each installation, and somebody may be editing it."""
+    """Return a digest of the measured SQL, which is read at each installation and may be edited meanwhile."""
     digest = hashlib.sha256()
     for file in sorted(SQL.rglob("*.sql")):
         digest.update(file.relative_to(SQL).as_posix().encode() + file.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def document(rows: list[Row], bench: Bench, sql_before: str) -> dict[str, object]:
-    effort = {"effort": bench.effort.name, "rounds": bench.effort.rounds}
+def document(rows: list[Row], harness: Harness, sql_before: str) -> dict[str, object]:
+    effort = {"effort": harness.effort.name, "rounds": harness.effort.rounds}
     return {
-        **circumstances(bench.server, sql_before, effort),
+        **run_header(harness.server, sql_before, effort),
         "note": NOTE,
-        "rows": [as_json(row) for row in rows],
+        "rows": [row_json(row) for row in rows],
     }
 
 
-def moment() -> Moment:
-    return Moment(now(), round(os.getloadavg()[0], 2))
+def current_conditions() -> RunConditions:
+    return RunConditions(now(), round(os.getloadavg()[0], 2))
 
 
 def now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
-def circumstances(server: Server, sql_before: str, effort: dict[str, object]) -> dict[str, object]:
-    """Return when, where and with what it was measured: the head of every results file."""
+def run_header(server: Server, sql_before: str, effort: dict[str, object]) -> dict[str, object]:
+    """Return when, where and with what a run measured: the head of every results file."""
     settings = server.settings()
     return {
         "date": now(),
@@ -104,7 +104,7 @@ def circumstances(server: Server, sql_before: str, effort: dict[str, object]) ->
     }
 
 
-def as_json(row: Row) -> dict[str, object]:
+def row_json(row: Row) -> dict[str, object]:
     bounds = {"at_least": row.at_least, "at_most": row.at_most}
     bound = {name: value for name, value in bounds.items() if value is not None}
     measured = {} if row.measured is None else dataclasses.asdict(row.measured)
@@ -112,23 +112,23 @@ def as_json(row: Row) -> dict[str, object]:
         "case": row.case,
         "title": row.title,
         "against": row.against,
-        "value": rounded(row.value),
-        "reference": rounded(row.reference),
-        "ratio": rounded(row.ratio),
+        "value": round_figure(row.value),
+        "reference": round_figure(row.reference),
+        "ratio": round_figure(row.ratio),
         **bound,
         "holds": row.holds,
         "is_certain": row.is_certain,
-        "rounds": [rounded(ratio) for ratio in row.ratios],
+        "rounds": [round_figure(ratio) for ratio in row.ratios],
         "unit": row.unit,
         "note": row.note,
         **measured,
     }
 
 
-def rounded(figure: float | None) -> float | None:
-    if figure is None:
+def round_figure(value: float | None) -> float | None:
+    if value is None:
         return None
-    return round(figure) if abs(figure) >= 100 else round(figure, 3)
+    return round(value) if abs(value) >= 100 else round(value, 3)
 
 
 def cpu() -> str:

@@ -1,4 +1,4 @@
-"""The PostgreSQL that is measured: the one place that knows how to start it."""
+"""Starts the PostgreSQL that is measured."""
 
 import contextlib
 import uuid
@@ -16,12 +16,12 @@ SETTINGS = {
     "min_wal_size": "4GB",
     "checkpoint_timeout": "30min",
     "synchronous_commit": "on",
-    # A benchmark shorter than two vacuum rounds proves nothing.
+    # A benchmark should be longer than two vacuum rounds.
     "autovacuum": "on",
     "autovacuum_naptime": "1s",
     "max_connections": "120",
 }
-PROFILE = {
+PROFILE_SETTINGS = {
     "track_functions": "all",
     "shared_preload_libraries": "pg_stat_statements",
     "pg_stat_statements.track": "all",
@@ -30,7 +30,7 @@ PROFILE = {
 
 @dataclass
 class Server:
-    """Gives out fresh databases, so that no measurement meets the dead rows of another."""
+    """Provides fresh databases, so that no measurement is affected by the dead rows of another."""
 
     dsn: str
     is_profiled: bool = False
@@ -39,7 +39,7 @@ class Server:
     def database(self) -> Iterator[str]:
         name = f"lonnymq_bench_{uuid.uuid4().hex[:12]}"
         with psycopg.connect(self.dsn, autocommit=True) as connection:
-            # What was dirty before is not written during the measurement.
+            # Pages that are already dirty must not be written during the measurement.
             connection.execute("checkpoint")
             connection.execute(f"create database {name}".encode())
         try:
@@ -57,22 +57,22 @@ class Server:
 
 
 @contextlib.contextmanager
-def serve(
+def run_server(
     dsn: str | None, binaries: str, is_profiled: bool = False, is_warmed: bool = True
 ) -> Iterator[Server]:
-    """An existing server, or a private one with the settings above."""
+    """Use an existing server, or start a private one with the settings above."""
     if dsn is not None:
         yield Server(dsn, is_profiled)
         return
-    settings = SETTINGS | (PROFILE if is_profiled else {})
+    settings = SETTINGS | (PROFILE_SETTINGS if is_profiled else {})
     with embedded(binaries=binaries, settings=settings, fsync=True) as server:
         if is_warmed:
-            make_wal_files(server.dsn)
+            create_wal_files(server.dsn)
         yield Server(server.dsn, is_profiled)
 
 
-def make_wal_files(dsn: str, count: int = 100) -> None:
-    """Has WAL files to recycle, as any server that has run for a while: making one takes long."""
+def create_wal_files(dsn: str, count: int = 100) -> None:
+    """Create WAL files that can be recycled, as on any server that has run for a while: new ones are slow."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         for _ in range(count):
             connection.execute("select pg_logical_emit_message(false, 'lonnymq', 'x'), pg_switch_wal()")

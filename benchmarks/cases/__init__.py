@@ -1,6 +1,5 @@
 """The cases, in the order of the results' table; one file each."""
 
-from benchmarks.bench import Case
 from benchmarks.cases import (
     bulk_create,
     costs,
@@ -12,12 +11,13 @@ from benchmarks.cases import (
     history,
     idle_channels,
     large_backlog,
-    open_creator,
+    open_transaction,
     single_message,
     wake_up,
     worker_drain,
     worker_memory,
 )
+from benchmarks.harness import Case
 
 CASES: list[Case] = [
     drain_one_channel.CASE,
@@ -28,7 +28,7 @@ CASES: list[Case] = [
     bulk_create.CASE,
     *held_snapshot.CASES,
     large_backlog.CASE,
-    open_creator.CASE,
+    open_transaction.CASE,
     fairness.CASE,
     history.CASE,
     wake_up.CASE,

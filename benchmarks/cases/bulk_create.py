@@ -1,4 +1,4 @@
-"""A million messages at once: COPY to the stage and publish, against COPY straight into the bare table."""
+"""A million messages at once: COPY to the stage and publish, compared with COPY into the bare table."""
 
 import time
 import uuid
@@ -6,38 +6,38 @@ from functools import partial
 
 import psycopg
 
-from benchmarks.bench import Bench, Case, Row
-from benchmarks.contenders import Bare, Ours
-from benchmarks.copying import bare_blocks, copy_in, stage_blocks
+from benchmarks.binary_copy import bare_blocks, copy_in, stage_blocks
+from benchmarks.contenders import Bare, LonnyMQ
+from benchmarks.harness import Case, Harness, Row
 from benchmarks.load import channel_names
 from lonnymq.client.staging import copy_statement
 
-TITLE = "bulk create of 1M messages in 1,000 channels (COPY path, visible and fair at the end)"
+TITLE = "bulk create of 1M messages in 1,000 channels by COPY, until visible and in fair order"
 NAME = "bulk-create"
 CHANNELS = channel_names(1_000)
 COPY_BARE = b"copy bare.message (content) from stdin (format binary)"
 COPY_STAGE = copy_statement("lonnymq")
 
 
-def run(bench: Bench) -> list[Row]:
-    rates = bench.interleaved(
-        NAME, {"lonnymq": partial(measure_ours, bench), "bare": partial(measure_bare, bench)}
+def run(harness: Harness) -> list[Row]:
+    rates = harness.measure_in_turns(
+        NAME, {"lonnymq": partial(measure_lonnymq, harness), "bare": partial(measure_bare, harness)}
     )
     return [Row(NAME, TITLE, "bare", "messages/s", rates["lonnymq"], rates["bare"], at_least=0.5)]
 
 
-def measure_bare(bench: Bench) -> float:
-    blocks = bare_blocks(bench.effort.bulk)
-    with bench.installed(Bare()) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+def measure_bare(harness: Harness) -> float:
+    blocks = bare_blocks(harness.effort.bulk)
+    with harness.install(Bare()) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
         began_at = time.monotonic()
         copy_in(connection, COPY_BARE, blocks)
-        return bench.effort.bulk / (time.monotonic() - began_at)
+        return harness.effort.bulk / (time.monotonic() - began_at)
 
 
-def measure_ours(bench: Bench) -> float:
-    messages, publication, part = bench.effort.bulk, str(uuid.uuid4()), uuid.uuid4()
+def measure_lonnymq(harness: Harness) -> float:
+    messages, publication, part = harness.effort.bulk, str(uuid.uuid4()), uuid.uuid4()
     blocks = stage_blocks(messages, CHANNELS, publication, part)
-    with bench.installed(Ours()) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+    with harness.install(LonnyMQ()) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
         began_at = time.monotonic()
         copy_in(connection, COPY_STAGE, blocks)
         connection.execute(
@@ -53,7 +53,7 @@ def check_visible_and_fair(
 ) -> None:
     row = connection.execute("select count(*) from lonnymq.message").fetchone()
     assert row == (messages,), row
-    session = Ours().session(dsn)
+    session = LonnyMQ().session(dsn)
     served = {lease[2] for lease in session.dequeue(100)}
     assert len(served) == 100, f"100 messages came from {len(served)} channels"
     session.close()

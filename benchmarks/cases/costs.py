@@ -1,6 +1,6 @@
-"""What bounds the rates: CPU time of the backend and bytes of WAL per message, one operation at a time.
+"""The costs that limit the rates: CPU time of the backend and bytes of WAL per message, by operation.
 
-One connection, nobody else: unlike a rate these hardly depend on what else the machine does.
+Measured on a single connection. Unlike rates, these figures hardly depend on the machine's load.
 """
 
 import statistics
@@ -10,23 +10,23 @@ from pathlib import Path
 
 import psycopg
 
-from benchmarks.bench import Bench, Case, Row
-from benchmarks.contenders import Bare, ChannelRow, Ours
+from benchmarks.contenders import Bare, ChannelRow, LonnyMQ
 from benchmarks.contenders.contender import Contender, Lease, Session
+from benchmarks.harness import Case, Harness, Row
 from benchmarks.load import channel_names
 
 NAME = "costs"
 TITLE = "CPU of the backend and WAL, per message and operation"
 CPU, WAL = "µs of CPU", "bytes of WAL"
-# Calls before plans are cached and pages are warm, and calls of which each figure is the median.
-WARM_UP, CALLS = 20, 200
-# Calls between two looks at the log: its position is asked for over the same server.
-CALLS_PER_PART = 20
+# Calls until plans and pages are cached, and measured calls; their median is the figure.
+WARM_UP_CALLS, MEASURED_CALLS = 20, 200
+# Calls between two readings of the WAL position, which are queries on the same server.
+CALLS_PER_READING = 20
 
 
 @dataclass(frozen=True)
 class PerMessage:
-    """What an operation cost, of one message."""
+    """What an operation costs per message."""
 
     cpu_us: float
     wal_bytes: float
@@ -37,54 +37,56 @@ class PerMessage:
 
 @dataclass(frozen=True)
 class Shape:
-    """Messages in so many channels, leased and ended so many at a time."""
+    """How many messages are leased and completed at a time, and in how many channels they are."""
 
     batch: int
     channels: int
 
     @property
     def title(self) -> str:
-        where = "one channel" if self.channels == 1 else f"{self.channels:,} channels"
-        return f"batch {self.batch}, {where}"
+        channels = "one channel" if self.channels == 1 else f"{self.channels:,} channels"
+        return f"batch {self.batch}, {channels}"
 
 
 SHAPES = (Shape(100, 1), Shape(100, 1_000), Shape(1, 1))
 
 
-def run(bench: Bench) -> list[Row]:
-    ours, bare, row = (measure(bench, contender) for contender in (Ours(), Bare(), ChannelRow()))
+def run(harness: Harness) -> list[Row]:
+    lonnymq, bare, channel_row = (
+        measure(harness, contender) for contender in (LonnyMQ(), Bare(), ChannelRow())
+    )
     return [
         Row(NAME, operation, against, unit, value, reference, note=f"{unit}: {operation}")
         for unit in (CPU, WAL)
-        for operation in ours
-        for against, other in (("bare", bare), ("channel-row", row))
-        for value, reference in [(ours[operation].of(unit), other[operation].of(unit))]
+        for operation in lonnymq
+        for against, other in (("bare", bare), ("channel-row", channel_row))
+        for value, reference in [(lonnymq[operation].of(unit), other[operation].of(unit))]
     ]
 
 
-def measure(bench: Bench, contender: Contender) -> dict[str, PerMessage]:
+def measure(harness: Harness, contender: Contender) -> dict[str, PerMessage]:
     found: dict[str, PerMessage] = {}
-    calls = CALLS if bench.effort.name != "smoke" else CALLS_PER_PART
+    calls = MEASURED_CALLS if harness.effort.name != "smoke" else CALLS_PER_READING
     for shape in SHAPES:
-        with bench.installed(contender) as dsn:
+        with harness.install(contender) as dsn:
             names = channel_names(shape.channels)
-            contender.fill(dsn, names, (WARM_UP + calls) * shape.batch)
+            contender.fill(dsn, names, (WARM_UP_CALLS + calls) * shape.batch)
             with psycopg.connect(dsn, autocommit=True) as observer:
                 meter = Meter(observer, contender.session(dsn))
                 found |= shape_costs(meter, shape, names, calls)
                 meter.session.close()
-        bench.progress(f"  {NAME} {contender.name}, {shape.title}")
+        harness.progress(f"  {NAME} {contender.name}, {shape.title}")
     return found
 
 
 def shape_costs(meter: "Meter", shape: Shape, names: Sequence[str], calls: int) -> dict[str, PerMessage]:
     session, found = meter.session, {}
     if shape.batch == 1:
-        found["create, one at a time"] = meter.costs(lambda: session.create(names[0]), WARM_UP, calls)
+        found["create, one at a time"] = meter.costs(lambda: session.create(names[0]), WARM_UP_CALLS, calls)
     leased: list[list[Lease]] = []
 
     def dequeue() -> int:
-        # The classic design hands out one message per call.
+        # The channel-row design leases one message per call.
         leased.append([])
         while len(leased[-1]) < shape.batch:
             got = session.dequeue(shape.batch - len(leased[-1]))
@@ -96,36 +98,36 @@ def shape_costs(meter: "Meter", shape: Shape, names: Sequence[str], calls: int) 
         session.complete(leased.pop(0))
         return shape.batch
 
-    found[f"dequeue, {shape.title}"] = meter.costs(dequeue, WARM_UP, calls)
-    found[f"complete, {shape.title}"] = meter.costs(complete, WARM_UP, calls)
+    found[f"dequeue, {shape.title}"] = meter.costs(dequeue, WARM_UP_CALLS, calls)
+    found[f"complete, {shape.title}"] = meter.costs(complete, WARM_UP_CALLS, calls)
     return found
 
 
 class Meter:
-    """Reads what a session's backends have used, and how far the log is."""
+    """Reads the CPU time of a session's backends and the WAL position."""
 
     def __init__(self, observer: "psycopg.Connection[tuple[object, ...]]", session: Session) -> None:
         self.session = session
         self._observer = observer
 
     def costs(self, operation: Callable[[], int | None], warm_up: int, calls: int) -> PerMessage:
-        """The median of parts of so many calls; an operation returns how many messages it had."""
+        """Return the median costs per message; `operation` returns how many messages it handled."""
         for _ in range(warm_up):
             operation()
-        parts = [self._part(operation) for _ in range(calls // CALLS_PER_PART)]
+        readings = [self._read(operation) for _ in range(calls // CALLS_PER_READING)]
         return PerMessage(
-            statistics.median(part.cpu_us for part in parts),
-            statistics.median(part.wal_bytes for part in parts),
+            statistics.median(reading.cpu_us for reading in readings),
+            statistics.median(reading.wal_bytes for reading in readings),
         )
 
-    def _part(self, operation: Callable[[], int | None]) -> PerMessage:
+    def _read(self, operation: Callable[[], int | None]) -> PerMessage:
         wal_before, cpu_before = self._wal_bytes(), self._cpu_us()
-        messages = sum(operation() or 1 for _ in range(CALLS_PER_PART))
+        messages = sum(operation() or 1 for _ in range(CALLS_PER_READING))
         cpu_us, wal_bytes = self._cpu_us() - cpu_before, self._wal_bytes() - wal_before
         return PerMessage(cpu_us / messages, wal_bytes / messages)
 
     def _cpu_us(self) -> float:
-        """To the nanosecond; of every thread a backend has, which is one."""
+        """Return the CPU time of the main thread of each backend, its only one."""
         return sum(
             int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1000
             for pid in self.session.backend_pids()

@@ -1,20 +1,20 @@
-"""Sixteen producers that create one message per call, all in the same channel."""
+"""Sixteen producers create one message per call, all in the same channel."""
 
 from functools import partial
 
-from benchmarks.bench import Bench, Case, Row
-from benchmarks.contenders import Bare, ChannelRow, Ours
+from benchmarks.contenders import Bare, ChannelRow, LonnyMQ
 from benchmarks.contenders.contender import Contender
-from benchmarks.load import created
+from benchmarks.harness import Case, Harness, Row
+from benchmarks.load import measure_creates
 
 TITLE = "create one by one, 16 connections, one channel"
 NAME = "create-one-by-one"
 
 
-def run(bench: Bench) -> list[Row]:
-    contenders: list[Contender] = [Ours(), Bare(), ChannelRow()]
-    rates = bench.interleaved(
-        NAME, {contender.name: partial(measure, bench, contender) for contender in contenders}
+def run(harness: Harness) -> list[Row]:
+    contenders: list[Contender] = [LonnyMQ(), Bare(), ChannelRow()]
+    rates = harness.measure_in_turns(
+        NAME, {contender.name: partial(measure, harness, contender) for contender in contenders}
     )
     return [
         Row(NAME, TITLE, against, "messages/s", rates["lonnymq"], rates[against], at_least=bound)
@@ -22,9 +22,11 @@ def run(bench: Bench) -> list[Row]:
     ]
 
 
-def measure(bench: Bench, contender: Contender) -> float:
-    with bench.installed(contender) as dsn:
-        return created(contender, dsn, producers=16, channel="tenant", window_s=bench.effort.window_s)
+def measure(harness: Harness, contender: Contender) -> float:
+    with harness.install(contender) as dsn:
+        return measure_creates(
+            contender, dsn, producers=16, channel="tenant", window_s=harness.effort.window_s
+        )
 
 
 CASE = Case(NAME, TITLE, run)

@@ -1,28 +1,28 @@
-"""A tenant with 10,000 messages waiting, then ten with 10 each: how long do the small ones wait?"""
+"""How long ten tenants with 10 messages each wait behind a tenant with 10,000 messages."""
 
 import time
 from functools import partial
 
-from benchmarks import fleet
-from benchmarks.bench import Bench, Case, Row
-from benchmarks.contenders import Bare, Ours
+from benchmarks import parallel
+from benchmarks.contenders import Bare, LonnyMQ
 from benchmarks.contenders.contender import Contender, Session
-from benchmarks.fleet import Gate
+from benchmarks.harness import Case, Harness, Row
 from benchmarks.load import Tally, rate
+from benchmarks.parallel import StartBarrier
 
-TITLE = "messages handled until the slowest of ten small tenants is done, batch {}"
-RATE_TITLE = "the rate at which all of them are handled, batch 100, one connection"
+TITLE = "messages handled until all ten small tenants are done, batch {}"
+RATE_TITLE = "drain of all tenants, batch 100, one connection"
 NAME = "fairness"
 BATCHES = (1, 10, 50, 100, 500)
 BIG, SMALL = 10_000, 10
 SMALL_CHANNELS = [f"small-{number}" for number in range(10)]
 
 
-def run(bench: Bench) -> list[Row]:
-    rows = [counted(bench, batch) for batch in BATCHES]
-    contenders: list[Contender] = [Ours(), Bare()]
-    rates = bench.interleaved(
-        NAME, {contender.name: partial(measure, bench, contender) for contender in contenders}
+def run(harness: Harness) -> list[Row]:
+    rows = [count_handled(harness, batch) for batch in BATCHES]
+    contenders: list[Contender] = [LonnyMQ(), Bare()]
+    rates = harness.measure_in_turns(
+        NAME, {contender.name: partial(measure, harness, contender) for contender in contenders}
     )
     return [
         *rows,
@@ -30,9 +30,9 @@ def run(bench: Bench) -> list[Row]:
     ]
 
 
-def counted(bench: Bench, batch: int) -> Row:
-    contender = Ours()
-    with bench.installed(contender) as dsn:
+def count_handled(harness: Harness, batch: int) -> Row:
+    contender = LonnyMQ()
+    with harness.install(contender) as dsn:
         session = contender.session(dsn)
         enqueue(session)
         handled = handled_until_done(session, batch)
@@ -61,17 +61,17 @@ def handled_until_done(session: Session, batch: int) -> int:
     raise AssertionError(f"the queue was empty while {waiting} messages were still waiting")
 
 
-def measure(bench: Bench, contender: Contender) -> float:
-    with bench.installed(contender) as dsn:
-        return rate(fleet.run([partial(repeat, contender, dsn, bench.effort.window_s)]))
+def measure(harness: Harness, contender: Contender) -> float:
+    with harness.install(contender) as dsn:
+        return rate(parallel.run([partial(repeat, contender, dsn, harness.effort.window_s)]))
 
 
-def repeat(contender: Contender, dsn: str, window_s: float, gate: Gate) -> Tally:
-    """Enqueues all and drains all, again and again; only draining counts as time."""
+def repeat(contender: Contender, dsn: str, window_s: float, start: StartBarrier) -> Tally:
+    """Enqueue and drain all messages repeatedly; only draining is timed."""
     session = contender.session(dsn)
     enqueue(session)
     drain_all(session)
-    gate()
+    start()
     took_s, messages = 0.0, 0
     while took_s < window_s:
         enqueue(session)

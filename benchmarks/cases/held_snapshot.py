@@ -1,4 +1,4 @@
-"""A snapshot held open, as by a dump: no dead row can be removed, and nothing may become slower for it."""
+"""A snapshot is held open, as by a dump, so that no dead row can be removed; rates should not drop."""
 
 import contextlib
 from collections.abc import Iterator
@@ -6,13 +6,13 @@ from functools import partial
 
 import psycopg
 
-from benchmarks import touched
-from benchmarks.bench import Bench, Case, Row
-from benchmarks.contenders import Ours
-from benchmarks.load import channel_names, cycled
+from benchmarks import pages_touched
+from benchmarks.contenders import LonnyMQ
+from benchmarks.harness import Case, Harness, Row
+from benchmarks.load import channel_names, measure_cycles
 
-# How many channels of which policy. The limits are checked and stamped at each release, and too wide to hold
-# anything back: 100 channels of one message per millisecond are more than a connection can do.
+# Number of channels, their description, and their policy. The limits are checked at each release but never
+# reached: 100 channels with one message per millisecond are more than a connection can process.
 POLICIES: dict[str, tuple[int, str, dict[str, int]]] = {
     "held-snapshot": (10, "10 channels", {}),
     "held-snapshot-capped": (10, "10 capped channels", {"max_concurrency": 50}),
@@ -24,21 +24,21 @@ POLICIES: dict[str, tuple[int, str, dict[str, int]]] = {
 }
 
 
-def run(name: str, bench: Bench) -> list[Row]:
+def run(name: str, harness: Harness) -> list[Row]:
     count, kind, policy = POLICIES[name]
-    contender = Ours(policy=policy)
+    contender = LonnyMQ(policy=policy)
     pages: dict[bool, float] = {}
-    rates = bench.interleaved(
+    rates = harness.measure_in_turns(
         name,
         {
-            "fresh": partial(measure, bench, contender, count, pages, is_held=False),
-            "held": partial(measure, bench, contender, count, pages, is_held=True),
+            "fresh": partial(measure, harness, contender, count, pages, is_held=False),
+            "held": partial(measure, harness, contender, count, pages, is_held=True),
         },
     )
-    what = title(kind, bench.effort.before)
+    row_title = title(kind, harness.effort.messages_before)
     return [
-        Row(name, what, "no snapshot", "messages/s", rates["held"], rates["fresh"], at_least=0.95),
-        touched.row(name, f"{kind}, a held snapshot", "no snapshot", pages[True], pages[False]),
+        Row(name, row_title, "no snapshot", "messages/s", rates["held"], rates["fresh"], at_least=0.95),
+        pages_touched.row(name, f"{kind}, held snapshot", "no snapshot", pages[True], pages[False]),
     ]
 
 
@@ -46,13 +46,17 @@ def title(kind: str, before: int = 200_000) -> str:
     return f"create + dequeue + complete, batch 100, {kind}, after {before:,} messages under a held snapshot"
 
 
-def measure(bench: Bench, contender: Ours, count: int, pages: dict[bool, float], is_held: bool) -> float:
+def measure(
+    harness: Harness, contender: LonnyMQ, count: int, pages: dict[bool, float], is_held: bool
+) -> float:
     channels = channel_names(count)
-    with bench.installed(contender) as dsn:
+    with harness.install(contender) as dsn:
         contender.prepare(dsn, channels)
         with snapshot(dsn) if is_held else contextlib.nullcontext():
-            rate = cycled(contender, dsn, channels, 100, bench.effort.window_s, before=bench.effort.before)
-            pages[is_held] = touched.with_waiting(contender, dsn, channels)
+            rate = measure_cycles(
+                contender, dsn, channels, 100, harness.effort.window_s, before=harness.effort.messages_before
+            )
+            pages[is_held] = pages_touched.per_dequeue_with_backlog(contender, dsn, channels)
             return rate
 
 

@@ -1,18 +1,18 @@
-"""What it costs to remember every finished attempt."""
+"""The cost of recording every finished attempt in history."""
 
 from functools import partial
 
-from benchmarks.bench import Bench, Case, Row
 from benchmarks.cases.drain_one_channel import measure
-from benchmarks.contenders import Ours
+from benchmarks.contenders import LonnyMQ
+from benchmarks.harness import Case, Harness, Row
 
 TITLE = 'history "metadata": dequeue + complete, batch 100, 4 connections, one channel'
 NAME = "history"
 
 
-def run(bench: Bench) -> list[Row]:
-    rates = bench.interleaved(
-        NAME, {mode: partial(measure, bench, Ours(history=mode), 1) for mode in ("off", "metadata")}
+def run(harness: Harness) -> list[Row]:
+    rates = harness.measure_in_turns(
+        NAME, {mode: partial(measure, harness, LonnyMQ(history=mode), 1) for mode in ("off", "metadata")}
     )
     return [Row(NAME, TITLE, "off", "messages/s", rates["metadata"], rates["off"], at_least=0.75)]
 

@@ -1,4 +1,4 @@
-"""How soon a waiting worker has a message that was just created, against LISTEN/NOTIFY itself."""
+"""The latency from creating a message to its dequeue in a waiting worker, compared with LISTEN/NOTIFY."""
 
 import random
 import statistics
@@ -6,31 +6,32 @@ import struct
 import time
 from functools import partial
 
-from benchmarks import fleet
-from benchmarks.bench import Bench, Case, Row
-from benchmarks.contenders import Ours
+from benchmarks import parallel
+from benchmarks.contenders import LonnyMQ
 from benchmarks.contenders.contender import LEASE_MS, PAYLOAD, Wire
-from benchmarks.fleet import Gate
+from benchmarks.harness import Case, Harness, Row
+from benchmarks.parallel import StartBarrier
 
 TITLE = "idle wake-up: create to dequeue in a waiting worker, p50"
 NAME = "wake-up"
-# Both processes read the same monotonic clock; the message carries the time of its creation.
+# Both processes read the same monotonic clock; the message contains the time of its creation.
 STAMP = struct.Struct(">q")
 
 
-def run(bench: Bench) -> list[Row]:
+def run(harness: Harness) -> list[Row]:
     one_ways: list[float] = []
     creates: list[float] = []
-    latencies = bench.interleaved(
+    latencies = harness.measure_in_turns(
         NAME,
         {
-            "lonnymq": partial(measure_ours, bench, creates),
-            "round trip": partial(measure_round_trip, bench, one_ways),
+            "lonnymq": partial(measure_lonnymq, harness, creates),
+            "round trip": partial(measure_round_trip, harness, one_ways),
         },
     )
     note = (
-        f"p50; one way of the NOTIFY alone: {statistics.median(one_ways):.0f} µs;"
-        f" the create, which must be on disk before anybody hears of it: {statistics.median(creates):.0f} µs"
+        f"p50; a one-way NOTIFY: {statistics.median(one_ways):.0f} µs;"
+        " the create, which must be durable before the worker is notified:"
+        f" {statistics.median(creates):.0f} µs"
     )
     return [
         Row(
@@ -43,18 +44,18 @@ def pause() -> None:
     time.sleep(random.uniform(0.01, 0.03))
 
 
-def measure_ours(bench: Bench, creates: list[float]) -> float:
-    with bench.installed(Ours()) as dsn:
-        count = bench.effort.wakeups
-        took, latencies = fleet.run([partial(create, dsn, count), partial(work, dsn, count)])
+def measure_lonnymq(harness: Harness, creates: list[float]) -> float:
+    with harness.install(LonnyMQ()) as dsn:
+        count = harness.effort.wakeups
+        took, latencies = parallel.run([partial(create, dsn, count), partial(work, dsn, count)])
         creates.append(statistics.median(took))
         return statistics.median(latencies)
 
 
-def create(dsn: str, count: int, gate: Gate) -> list[float]:
+def create(dsn: str, count: int, start: StartBarrier) -> list[float]:
     wire = Wire(dsn)
     took: list[float] = []
-    gate()
+    start()
     for _ in range(count):
         pause()
         began_ns = time.monotonic_ns()
@@ -65,15 +66,15 @@ def create(dsn: str, count: int, gate: Gate) -> list[float]:
     return took
 
 
-def work(dsn: str, count: int, gate: Gate) -> list[float]:
-    """Waits as queue_horizon's header says: asks until all who began before the registration have ended."""
+def work(dsn: str, count: int, start: StartBarrier) -> list[float]:
+    """Wait as queue_horizon.sql describes: poll until all transactions before the registration ended."""
     wire = Wire(dsn)
     wire.run(f"listen {wire.rows('select lonnymq.queue_event()')[0][0]}".encode())
     wire.rows("select lonnymq.sleeper_register('worker', 3600000)")
     must_reach = wire.rows("select newest from lonnymq.queue_horizon()")[0][0]
-    is_heard = False
+    has_reached = False
     latencies: list[float] = []
-    gate()
+    start()
     while len(latencies) < count:
         row = wire.rows(
             """select outcome, wait_ms, message_id, token, content
@@ -83,8 +84,8 @@ def work(dsn: str, count: int, gate: Gate) -> list[float]:
         if row[0] == "leased":
             latencies.append((time.monotonic_ns() - STAMP.unpack_from(row[4])[0]) / 1000)
             wire.rows("select * from lonnymq.message_complete(%s, %s)", ([row[2]], [row[3]]))
-        elif not is_heard:
-            is_heard = wire.rows("select oldest from lonnymq.queue_horizon()")[0][0] >= must_reach
+        elif not has_reached:
+            has_reached = wire.rows("select oldest from lonnymq.queue_horizon()")[0][0] >= must_reach
         elif row[0] == "empty":
             wait(wire, min(row[1], 5_000) / 1000)
     wire.close()
@@ -92,22 +93,22 @@ def work(dsn: str, count: int, gate: Gate) -> list[float]:
 
 
 def wait(wire: Wire, timeout_s: float) -> list[str]:
-    """The payloads of what came. The generator holds the connection's lock: exhaust it before going on."""
-    return [heard.payload for heard in wire.connection.notifies(timeout=timeout_s, stop_after=1)]
+    """Return the payloads received. The list exhausts the generator, which holds the connection's lock."""
+    return [notify.payload for notify in wire.connection.notifies(timeout=timeout_s, stop_after=1)]
 
 
-def measure_round_trip(bench: Bench, one_ways: list[float]) -> float:
-    with bench.server.database() as dsn:
-        count = bench.effort.wakeups
-        trips, ways = fleet.run([partial(ping, dsn, count), partial(pong, dsn, count)])
+def measure_round_trip(harness: Harness, one_ways: list[float]) -> float:
+    with harness.server.database() as dsn:
+        count = harness.effort.wakeups
+        trips, ways = parallel.run([partial(ping, dsn, count), partial(pong, dsn, count)])
         one_ways.append(statistics.median(ways))
         return statistics.median(trips)
 
 
-def ping(dsn: str, count: int, gate: Gate) -> list[float]:
+def ping(dsn: str, count: int, start: StartBarrier) -> list[float]:
     wire = Wire(dsn)
     wire.run("listen pong")
-    gate()
+    start()
     trips = []
     for _ in range(count):
         pause()
@@ -119,10 +120,10 @@ def ping(dsn: str, count: int, gate: Gate) -> list[float]:
     return trips
 
 
-def pong(dsn: str, count: int, gate: Gate) -> list[float]:
+def pong(dsn: str, count: int, start: StartBarrier) -> list[float]:
     wire = Wire(dsn)
     wire.run("listen ping")
-    gate()
+    start()
     ways: list[float] = []
     while len(ways) < count:
         for payload in wait(wire, 10.0):

@@ -1,57 +1,65 @@
-"""A worker whose handler does nothing, against the client that dequeues and completes 100 at a time."""
+"""A worker with a no-op handler, compared with a client that dequeues and completes 100 at a time."""
 
 import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
 
-from benchmarks import fleet
-from benchmarks.bench import Bench, Case, Row
+from benchmarks import parallel
 from benchmarks.cases.worker_memory import MIB, worker_bytes
-from benchmarks.contenders import Ours
-from benchmarks.fleet import Gate
+from benchmarks.contenders import LonnyMQ
+from benchmarks.harness import Case, Harness, Row
 from benchmarks.load import channel_names
+from benchmarks.parallel import StartBarrier
 from lonnymq import AsyncMessage, AsyncQueue, Worker
 
-TITLE = "one worker process, default settings, a handler that does nothing"
+TITLE = "one worker process, default settings, no-op handler"
 NAME = "worker-drain"
 CHANNELS = 100
 BATCH = 100
-# Then connections are open, statements are prepared, and batches have their size.
+# After this many messages, connections are open, statements are prepared, and batch sizes are stable.
 WARM_UP_MESSAGES = 1_000
 
 
-def run(bench: Bench) -> list[Row]:
-    rates = bench.interleaved(
-        NAME, {"worker": partial(measure, bench, work_for), "client": partial(measure, bench, drain_for)}
+def run(harness: Harness) -> list[Row]:
+    rates = harness.measure_in_turns(
+        NAME, {"worker": partial(measure, harness, work_for), "client": partial(measure, harness, drain_for)}
     )
-    messages = bench.effort.drained_for_memory // 2
-    with bench.installed(Ours()) as dsn:
-        Ours().fill(dsn, channel_names(CHANNELS), messages)
-        [gained_mib] = fleet.run([partial(gain, dsn, messages)])
+    messages = harness.effort.drained_for_memory // 2
+    with harness.install(LonnyMQ()) as dsn:
+        LonnyMQ().fill(dsn, channel_names(CHANNELS), messages)
+        [growth_mib] = parallel.run([partial(memory_growth, dsn, messages)])
     note = f"{messages:,} messages"
     return [
         Row(NAME, TITLE, "client, batch 100", "messages/s", rates["worker"], rates["client"], at_least=0.5),
-        Row(NAME, "memory it gains after the first tenth", None, "MiB", gained_mib, at_most=4, note=note),
+        Row(
+            NAME,
+            "memory growth of the worker after the first tenth",
+            None,
+            "MiB",
+            growth_mib,
+            at_most=4,
+            note=note,
+        ),
     ]
 
 
-def measure(bench: Bench, job: Callable[[str, float, Gate], float]) -> float:
-    with bench.installed(Ours()) as dsn:
-        Ours().fill(dsn, channel_names(CHANNELS), bench.effort.backlog)
-        [rate] = fleet.run([partial(job, dsn, bench.effort.window_s)])
+def measure(harness: Harness, job: Callable[[str, float, StartBarrier], float]) -> float:
+    with harness.install(LonnyMQ()) as dsn:
+        LonnyMQ().fill(dsn, channel_names(CHANNELS), harness.effort.backlog)
+        [rate] = parallel.run([partial(job, dsn, harness.effort.window_s)])
     return rate
 
 
-def drain_for(dsn: str, window_s: float, gate: Gate) -> float:
-    """What the client alone does in that time, per second."""
+def drain_for(dsn: str, window_s: float, start: StartBarrier) -> float:
+    """Return the client's rate in messages per second."""
 
     async def drain() -> float:
         async with AsyncQueue(dsn) as queue:
             messages = 0
             while messages < WARM_UP_MESSAGES:
                 messages += len(await queue.complete(await queue.dequeue(BATCH)))
-            gate()
+            start()
             began_at, messages = time.monotonic(), 0
             while time.monotonic() < began_at + window_s:
                 messages += len(await queue.complete(await queue.dequeue(BATCH)))
@@ -60,9 +68,9 @@ def drain_for(dsn: str, window_s: float, gate: Gate) -> float:
     return asyncio.run(drain())
 
 
-def work_for(dsn: str, window_s: float, gate: Gate) -> float:
-    """What a worker does in that time, per second."""
-    gate()
+def work_for(dsn: str, window_s: float, start: StartBarrier) -> float:
+    """Return the worker's rate in messages per second."""
+    start()
     messages, began_at, took_s = 0, 0.0, 0.0
 
     async def handle(message: AsyncMessage) -> None:
@@ -79,9 +87,9 @@ def work_for(dsn: str, window_s: float, gate: Gate) -> float:
     return (worker.counts["completed"] - WARM_UP_MESSAGES) / took_s
 
 
-def gain(dsn: str, messages: int, gate: Gate) -> float:
-    """Return by how many MiB a worker grows while it drains all of them."""
-    gate()
+def memory_growth(dsn: str, messages: int, start: StartBarrier) -> float:
+    """Return by how many MiB a worker's memory grows while it drains the messages."""
+    start()
     seen, before, after = 0, 0, 0
 
     async def handle(message: AsyncMessage) -> None:

@@ -1,27 +1,27 @@
-"""A worker that drains a million messages needs no more memory at the end than after the first tenth."""
+"""A worker that drains a million messages should not use more memory than after the first tenth."""
 
 import os
 from functools import partial
 from pathlib import Path
 
-from benchmarks import fleet
-from benchmarks.bench import Bench, Case, Row
-from benchmarks.contenders import Ours
-from benchmarks.contenders.ours import OursSession
-from benchmarks.fleet import Gate
+from benchmarks import parallel
+from benchmarks.contenders import LonnyMQ
+from benchmarks.contenders.lonnymq import LonnyMQSession
+from benchmarks.harness import Case, Harness, Row
 from benchmarks.load import channel_names
+from benchmarks.parallel import StartBarrier
 
-TITLE = "memory that {} gains while it drains 1M messages, after the first tenth"
+TITLE = "memory growth of {} while draining 1M messages, after the first tenth"
 NAME = "worker-memory"
 MIB = 1024 * 1024
 
 
-def run(bench: Bench) -> list[Row]:
-    contender = Ours()
-    messages = bench.effort.drained_for_memory
-    with bench.installed(contender) as dsn:
+def run(harness: Harness) -> list[Row]:
+    contender = LonnyMQ()
+    messages = harness.effort.drained_for_memory
+    with harness.install(contender) as dsn:
         contender.fill(dsn, channel_names(1_000), messages)
-        [(worker_mib, backend_mib)] = fleet.run([partial(drain, dsn, messages)])
+        [(worker_mib, backend_mib)] = parallel.run([partial(drain, dsn, messages)])
     note = f"{messages:,} messages"
     return [
         Row(
@@ -31,18 +31,18 @@ def run(bench: Bench) -> list[Row]:
     ]
 
 
-def drain(dsn: str, messages: int, gate: Gate) -> tuple[float, float]:
-    session = Ours().session(dsn)
-    gate()
+def drain(dsn: str, messages: int, start: StartBarrier) -> tuple[float, float]:
+    session = LonnyMQ().session(dsn)
+    start()
     done = drain_until(session, 0, messages // 10)
     worker, backend = worker_bytes(), backend_bytes(session)
     drain_until(session, done, messages)
-    gained = worker_bytes() - worker, backend_bytes(session) - backend
+    growth = worker_bytes() - worker, backend_bytes(session) - backend
     session.close()
-    return gained[0] / MIB, gained[1] / MIB
+    return growth[0] / MIB, growth[1] / MIB
 
 
-def drain_until(session: OursSession, done: int, until: int) -> int:
+def drain_until(session: LonnyMQSession, done: int, until: int) -> int:
     while done < until:
         leases = session.dequeue(100)
         if leases:
@@ -56,8 +56,8 @@ def worker_bytes() -> int:
     return resident_pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def backend_bytes(session: OursSession) -> int:
-    """Of its own, without the shared buffers that it touched."""
+def backend_bytes(session: LonnyMQSession) -> int:
+    """Return the backend's own memory, without the shared buffers that it has touched."""
     return int(session.wire.rows("select sum(total_bytes) from pg_backend_memory_contexts")[0][0])
 
 

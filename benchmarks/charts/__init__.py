@@ -1,1 +1,1 @@
-"""Charts and tables of the pages, made from the JSON in results/ and from nothing else."""
+"""Generates the charts and tables of the documentation from the JSON in results/."""

@@ -1,4 +1,4 @@
-"""Makes the charts, and the parts of pages that show them, from the JSON in benchmarks/results."""
+"""Generates the charts, and the parts of pages that show them, from the JSON in benchmarks/results."""
 
 import argparse
 import json
@@ -9,21 +9,21 @@ from types import ModuleType
 from typing import Any
 
 from benchmarks.charts import core, designs, peers, scale, simulation, spark
-from benchmarks.charts.pages import Made, filled
+from benchmarks.charts.pages import Output, fill_page
 from benchmarks.options import RESULTS
 
 ROOT = RESULTS.parents[1]
-# Each has a FILE, the COMMAND that makes it, the PARTS it can make, and make().
-MAKERS: tuple[ModuleType, ...] = (core, spark, designs, peers, scale, simulation)
+# Each module has a FILE of results, the COMMAND that measures them, the PARTS it generates, and make().
+GENERATORS: tuple[ModuleType, ...] = (core, spark, designs, peers, scale, simulation)
 EXPLANATION = "docs/explanation"
 PAGES = ("README.md", *(f"{EXPLANATION}/{name}.md" for name in ("benchmarks", "peers", "scale")))
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.charts", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="change nothing; fail if something would change")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file would change")
     chosen = parser.parse_args(arguments)
-    changed = {path: text for path, text in everything(RESULTS, ROOT).items() if not is_written(path, text)}
+    changed = {path: text for path, text in all_files(RESULTS, ROOT).items() if not is_written(path, text)}
     for path, text in changed.items():
         print(f"{'would write' if chosen.check else 'writes'} {path.relative_to(ROOT)}")
         if not chosen.check:
@@ -31,32 +31,32 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if chosen.check and changed else 0
 
 
-def everything(results: Path, root: Path) -> dict[Path, str]:
-    """Return what each file must say."""
-    made = Made()
-    for maker in MAKERS:
-        made |= made_by(maker, results)
-    files = {results / name: content for name, content in made.charts.items()}
+def all_files(results: Path, root: Path) -> dict[Path, str]:
+    """Return the content of each generated file."""
+    output = Output()
+    for generator in GENERATORS:
+        output |= run_generator(generator, results)
+    files = {results / name: content for name, content in output.charts.items()}
     for name in PAGES:
         page = root / name
-        files[page] = filled(page, page.read_text(encoding="utf-8"), made, results)
+        files[page] = fill_page(page, page.read_text(encoding="utf-8"), output, results)
     return files
 
 
-def made_by(maker: ModuleType, results: Path) -> Made:
-    path = results / maker.FILE
+def run_generator(generator: ModuleType, results: Path) -> Output:
+    path = results / generator.FILE
     if not path.exists():
-        absent = f"*No run on a quiet machine has been recorded yet; `{maker.COMMAND}` makes one.*"
-        return Made(parts=dict.fromkeys((*maker.PARTS, f"{path.stem}-measured"), absent))
+        missing = f"*No run on an idle machine has been recorded yet; run `{generator.COMMAND}`.*"
+        return Output(parts=dict.fromkeys((*generator.PARTS, f"{path.stem}-measured"), missing))
     document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    made: Made = maker.make(document)
-    return made | Made(parts={f"{path.stem}-measured": circumstances(document, maker.COMMAND)})
+    output: Output = generator.make(document)
+    return output | Output(parts={f"{path.stem}-measured": measured_note(document, generator.COMMAND)})
 
 
-def circumstances(document: dict[str, Any], command: str) -> str:
-    """Return one sentence about when, where and how; nothing measured is shown without."""
+def measured_note(document: dict[str, Any], command: str) -> str:
+    """Return a sentence about when, where and how a run measured, which precedes its figures."""
     if "machine" not in document:
-        return f"`{command}`; seed {document['seed']}, the same on every machine."
+        return f"`{command}`; seed {document['seed']}, with the same result on every machine."
     machine, versions, settings = document["machine"], document["versions"], document["settings"]
     busy = ""
     if machine["load"] > machine["cores"]:
@@ -69,7 +69,7 @@ def circumstances(document: dict[str, Any], command: str) -> str:
 
 
 def days(document: dict[str, Any]) -> str:
-    """Return the day of the run; of results that were merged, the first and the last."""
+    """Return the day of the run; for merged results, the first and the last day."""
     found = sorted({date[:10] for date in dates(document)})
     return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
 

@@ -1,4 +1,4 @@
-"""A chart of horizontal bars, each with its name, its figure and the spread of its rounds."""
+"""Draws horizontal bars, each with its name, its figure and the spread of its rounds."""
 
 from dataclasses import dataclass
 
@@ -49,7 +49,7 @@ def _draw(axes: Axes, bars: tuple[Bar, ...]) -> None:
     figures = axes.bar_label(drawn, [bar.figure for bar in bars], padding=6, color=plot.INK)
     axes.set_xticks([])
     axes.set_yticks(range(len(bars)), [bar.name for bar in bars], color=plot.INK)
-    # The first on top.
+    # The first bar is on top.
     axes.set_ylim(len(bars) - 0.5, -0.5)
     axes.set_xlim(0, max(bar.value + _spread(bar)[1] for bar in bars) or 1.0)
     for place, (bar, name) in enumerate(zip(bars, axes.get_yticklabels(), strict=True)):
@@ -59,6 +59,6 @@ def _draw(axes: Axes, bars: tuple[Bar, ...]) -> None:
 
 
 def _spread(bar: Bar) -> tuple[float, float]:
-    """Return how far the rounds reach below and above the bar's end."""
+    """Return how far the rounds extend below and above the end of the bar."""
     low, high = (bar.value if end is None else end for end in (bar.low, bar.high))
     return max(bar.value - low, 0.0), max(high - bar.value, 0.0)

@@ -1,8 +1,8 @@
-"""What results/core.json shows: a table of ratios, and one of what an operation costs."""
+"""Tables from results/core.json: the ratios, and the costs of operations."""
 
 from typing import Any
 
-from benchmarks.charts.pages import Made, table
+from benchmarks.charts.pages import Output, table
 
 FILE = "core.json"
 COMMAND = "make bench-core"
@@ -11,28 +11,32 @@ Json = dict[str, Any]
 
 COSTS = "costs"
 COST_HEADING = ["operation", "per message", "LonnyMQ", "bare", "channel-row"]
-HEADING = ["case", "against", "LonnyMQ", "the other", "ratio", "rounds", "aim"]
+HEADING = ["case", "compared with", "LonnyMQ", "reference", "ratio", "rounds", "bound"]
 
 
-def make(document: Json) -> Made:
+def make(document: Json) -> Output:
     ratios = [cells(row) for row in document["rows"] if row["case"] != COSTS]
     costs = cost_cells([row for row in document["rows"] if row["case"] == COSTS])
     parts = {
         "core-table": table(HEADING, ratios, numbers_from=2),
         "core-costs": table(COST_HEADING, costs, numbers_from=2),
     }
-    return Made(parts=parts)
+    return Output(parts=parts)
 
 
 def cost_cells(rows: list[Json]) -> list[list[str]]:
-    """Return a line for each unit and operation, the contenders beside each other."""
+    """Return a row for each unit and operation, with a column for each contender."""
     found: dict[tuple[str, str], dict[str, float]] = {}
     for row in rows:
-        of = found.setdefault((row["unit"], row["title"]), {"LonnyMQ": row["value"]})
-        of[row["against"]] = row["reference"]
+        values = found.setdefault((row["unit"], row["title"]), {"LonnyMQ": row["value"]})
+        values[row["against"]] = row["reference"]
     return [
-        [operation, unit, *(f"{of[name]:,.{0 if of[name] >= 100 else 1}f}" for name in COST_HEADING[2:])]
-        for (unit, operation), of in found.items()
+        [
+            operation,
+            unit,
+            *(f"{values[name]:,.{0 if values[name] >= 100 else 1}f}" for name in COST_HEADING[2:]),
+        ]
+        for (unit, operation), values in found.items()
     ]
 
 
@@ -47,5 +51,5 @@ def cells(row: Json) -> list[str]:
         "" if row["reference"] is None else f"{row['reference']:,.0f}{unit}",
         "" if row["ratio"] is None else f"{row['ratio']:.2f}",
         f"{min(rounds):.2f} to {max(rounds):.2f}" if len(rounds) > 1 else "",
-        f"{bounds[0]}, {'reached' if row['holds'] else '**missed**'}" if bounds else "",
+        f"{bounds[0]}, {'met' if row['holds'] else '**missed**'}" if bounds else "",
     ]

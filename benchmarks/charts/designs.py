@@ -1,11 +1,11 @@
-"""What results/designs.json shows: a chart and a table per family, and ours flat among them."""
+"""Charts and tables from results/designs.json: for each family of designs, and for LonnyMQ."""
 
 from typing import Any
 
 from benchmarks.charts import bars, lines
 from benchmarks.charts.bars import Bar, BarChart
 from benchmarks.charts.lines import Line, LineChart
-from benchmarks.charts.pages import Made, image, table
+from benchmarks.charts.pages import Output, image, table
 from benchmarks.charts.units import count, milliseconds, short, size
 
 FILE = "designs.json"
@@ -14,7 +14,7 @@ PARTS = (
     "designs-overview",
     "designs-flat",
     "designs-families",
-    "designs-crowd",
+    "designs-contention",
     "designs-load",
     "designs-plans",
 )
@@ -22,35 +22,37 @@ OURS = "LonnyMQ"
 Json = dict[str, Any]
 
 
-def make(document: Json) -> Made:
-    made = Made(parts={"designs-flat": flat(document), "designs-plans": plans(document)})
-    made |= overview(document) | load(document) | crowd(document)
+def make(document: Json) -> Output:
+    output = Output(parts={"designs-flat": flat(document), "designs-plans": plans(document)})
+    output |= overview(document) | load(document) | contention(document)
     parts = []
     for family, title in document["families"].items():
         members = [design for design in document["designs"] if family in design["families"]]
         if members:
             one = family_part(family, title, members)
-            made |= Made(charts=one.charts)
+            output |= Output(charts=one.charts)
             parts.append(one.parts[family])
-    return made | Made(parts={"designs-families": "\n\n".join(parts)})
+    return output | Output(parts={"designs-families": "\n\n".join(parts)})
 
 
-def overview(document: Json) -> Made:
-    """All designs that pick one message; of ours, at each size the slowest of its cases."""
+def overview(document: Json) -> Output:
+    """All designs that pick one message; for LonnyMQ, the slowest of its cases at each size."""
     designs = [design for design in document["designs"] if "recovery" not in design["families"]]
     ours = [design for design in designs if design["is_ours"]]
     drawn = [Line(label(design), points(design)) for design in designs if not design["is_ours"]]
     if ours:
-        every = [point for design in ours for point in points(design)]
+        all_points = [point for design in ours for point in points(design)]
         slowest = tuple(
-            (size, max(y for x, y in every if x == size)) for size in sorted({x for x, _ in every})
+            (size, max(y for x, y in all_points if x == size)) for size in sorted({x for x, _ in all_points})
         )
         drawn.append(Line(f"{OURS}, slowest of {len(ours)} cases", slowest, is_ours=True))
     title = "Time to pick the next message, each design in its worst case"
-    return Made({"designs.svg": pick_chart(title, drawn)}, {"designs-overview": image(title, "designs.svg")})
+    return Output(
+        {"designs.svg": pick_chart(title, drawn)}, {"designs-overview": image(title, "designs.svg")}
+    )
 
 
-def family_part(family: str, title: str, members: list[Json]) -> Made:
+def family_part(family: str, title: str, members: list[Json]) -> Output:
     verb = "give back or lease 100 messages" if family == "recovery" else "pick the next message"
     chart = pick_chart(
         f"{title}: time to {verb}",
@@ -74,9 +76,9 @@ def family_part(family: str, title: str, members: list[Json]) -> Made:
                 runs(design),
             ]
         )
-    heading = ["design, and its worst case", *map(count, sizes), "pages per pick", "published", "run"]
+    heading = ["design and its worst case", *map(count, sizes), "pages per pick", "published", "run"]
     text = f"### {title}\n\n{image(title, f'designs-{family}.svg')}\n\n{table(heading, rows)}"
-    return Made({f"designs-{family}.svg": chart}, {family: text})
+    return Output({f"designs-{family}.svg": chart}, {family: text})
 
 
 def pick_chart(title: str, drawn: list[Line]) -> str:
@@ -106,8 +108,8 @@ def flat(document: Json) -> str:
     return table([OURS, "smallest", "largest", "ratio", "at most 1.5"], rows)
 
 
-def load(document: Json) -> Made:
-    """The rate of each million, and the space of a row, in the largest table."""
+def load(document: Json) -> Output:
+    """The loading rate and the space per row of the largest table."""
     rows = []
     for design in document["designs"]:
         last = design["sizes"][-1]
@@ -132,19 +134,21 @@ def load(document: Json) -> Made:
         "indexes",
         "bytes per row",
     ]
-    text = f"With the largest table of each. Published: 30,000 to 47,000 rows/s.\n\n{table(heading, rows)}"
-    return Made(parts={"designs-load": text})
+    text = (
+        f"For the largest table of each design. Published: 30,000 to 47,000 rows/s.\n\n{table(heading, rows)}"
+    )
+    return Output(parts={"designs-load": text})
 
 
-def crowd(document: Json) -> Made:
-    rows = document["crowd"]["rows"]
+def contention(document: Json) -> Output:
+    rows = document["contention"]["rows"]
     if not rows:
-        return Made(parts={"designs-crowd": "Not measured in this run."})
+        return Output(parts={"designs-contention": "Not measured in this run."})
     title = "8 producers and 8 consumers on one channel"
     chart = bars.render(
         BarChart(
             title,
-            "messages completed per second, thin lines show the spread of the rounds; higher is better",
+            "messages completed per second; thin lines show the spread of the rounds; higher is better",
             tuple(
                 Bar(
                     f"{OURS if row['design'] == 'lonnymq' else row['design']}, batches of {row['batch']}",
@@ -158,8 +162,8 @@ def crowd(document: Json) -> Made:
             ),
         )
     )
-    text = f"{image(title, 'designs-crowd.svg')}\n\nPublished elsewhere, {document['crowd']['published']}."
-    return Made({"designs-crowd.svg": chart}, {"designs-crowd": text})
+    text = f"{image(title, 'designs-contention.svg')}\n\nPublished: {document['contention']['published']}."
+    return Output({"designs-contention.svg": chart}, {"designs-contention": text})
 
 
 def plans(document: Json) -> str:
@@ -172,7 +176,7 @@ def plans(document: Json) -> str:
 
 
 def runs(design: Json) -> str:
-    """Return of what run each size is, those of a run together; older files say it in their head only."""
+    """Return the run that measured each size; older files record it only in the head."""
     found: dict[str, list[str]] = {}
     for one in design["sizes"]:
         if "date" in one:

@@ -1,4 +1,4 @@
-"""A chart of lines, each named at its end."""
+"""Draws lines, each labelled at its end."""
 
 import math
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from benchmarks.charts import plot
 from benchmarks.charts.units import Format, count
 
 HEIGHT, LEFT, RIGHT, BOTTOM = 330.0, 54.0, 208.0, 42.0
-# Between the baselines of two names.
+# The least distance between the baselines of two labels.
 GAP = 11.5
-# From the end of a line to its name.
+# The leader from the end of a line to its label.
 LEADER = {
     "arrowstyle": "-", "color": plot.SOFT, "alpha": 0.45, "linewidth": 0.6, "shrinkA": 2, "shrinkB": 4
 }  # fmt: skip
@@ -28,14 +28,14 @@ class Line:
 
 @dataclass(frozen=True)
 class LineChart:
-    """Both axes are logarithmic, unless places on the x axis have names or the y axis begins at zero."""
+    """Both axes are logarithmic, unless the x axis has names or the y axis starts at zero."""
 
     title: str
     x_title: str
     y_title: str
     y_format: Format
     lines: tuple[Line, ...]
-    # Of the places 0, 1, 2 and so on.
+    # Names of the positions 0, 1, 2 and so on.
     x_names: tuple[str, ...] = ()
     is_y_from_zero: bool = False
 
@@ -52,7 +52,7 @@ def render(chart: LineChart) -> str:
 
 
 def _description(chart: LineChart, line: Line) -> str:
-    """Return the figures of a line, for readers who do not see it."""
+    """Describe a line by its figures, for screen readers."""
     return f"{line.name}: " + ", ".join(f"{chart.y_format(y)} at {_x_name(chart, x)}" for x, y in line.points)
 
 
@@ -66,7 +66,7 @@ def _draw(axes: Axes, chart: LineChart) -> None:
     to_parts = axes.transScale + axes.transLimits
     ends = [float(to_parts.transform(line.points[-1])[1]) for line in chart.lines]
     gap = GAP / (HEIGHT - plot.TOP - BOTTOM)
-    for line, place in zip(chart.lines, spread(ends, 0.0, 1.0, gap), strict=True):
+    for line, place in zip(chart.lines, spread_labels(ends, 0.0, 1.0, gap), strict=True):
         colour = plot.OURS if line.is_ours else next(colours)
         (drawn,) = axes.plot(
             *zip(*line.points, strict=True),
@@ -74,7 +74,7 @@ def _draw(axes: Axes, chart: LineChart) -> None:
             linewidth=2.6 if line.is_ours else 1.2,
             marker="o",
             markersize=5 if line.is_ours else 3.5,
-            # Ours on top.
+            # LonnyMQ is drawn on top.
             zorder=4 if line.is_ours else 3,
             clip_on=False,
         )
@@ -114,16 +114,17 @@ def _scale(axes: Axes, chart: LineChart) -> None:
 
 
 def _decades(values: Sequence[float]) -> list[float]:
-    """Return the powers of ten around all values."""
+    """Return the powers of ten that enclose all values."""
     low = math.floor(math.log10(min(values)) + 1e-9)
     high = max(math.ceil(math.log10(max(values)) - 1e-9), low + 1)
     return [10.0**power for power in range(low, high + 1)]
 
 
-def spread(wanted: Sequence[float], low: float, high: float, gap: float = GAP) -> list[float]:
-    """Return places near the wanted ones, in the same order, that are at least a gap apart."""
+def spread_labels(wanted: Sequence[float], low: float, high: float, gap: float = GAP) -> list[float]:
+    """Return positions near the wanted ones, in the same order and at least a gap apart."""
     order = sorted(range(len(wanted)), key=lambda number: wanted[number])
-    # Without the gaps, the places must only not decrease; the nearest such ones are means of neighbours.
+    # With the gaps subtracted, positions must only not decrease: this is isotonic regression, by means of
+    # neighbours.
     free = [wanted[number] - gap * rank for rank, number in enumerate(order)]
     places = [0.0] * len(wanted)
     for rank, number in enumerate(order):

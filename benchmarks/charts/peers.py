@@ -1,23 +1,23 @@
-"""What results/peers.json shows: this queue beside what a reader would use instead."""
+"""Charts and tables from results/peers.json: LonnyMQ compared with other queues."""
 
 from typing import Any
 
 from benchmarks.charts import bars
 from benchmarks.charts.bars import Bar, BarChart
-from benchmarks.charts.pages import Made, image, table
+from benchmarks.charts.pages import Output, image, table
 from benchmarks.charts.units import short
 
 FILE = "peers.json"
 COMMAND = "make bench-peers"
 PARTS = ("peers-overview", "peers-verdicts", "peers-scenarios", "peers-settings")
-# One where we are not ahead, and one where we are.
+# A scenario in which LonnyMQ is not ahead, and one in which it is.
 OVERVIEW = ("drain", "held-snapshot")
 Json = dict[str, Any]
 
 
-def make(document: Json) -> Made:
+def make(document: Json) -> Output:
     titles = {peer["name"]: peer["title"] for peer in document["peers"]}
-    made = Made(
+    output = Output(
         parts={"peers-verdicts": verdicts(document, titles), "peers-settings": settings(document["peers"])}
     )
     texts = []
@@ -27,9 +27,11 @@ def make(document: Json) -> Made:
             for metric in scenario["metrics"]
             if (drawn := chart(scenario, metric, titles))
         }
-        made |= Made(charts=charts)
+        output |= Output(charts=charts)
         texts.append(scenario_text(scenario, titles))
-    return made | Made(parts={"peers-overview": overview(document), "peers-scenarios": "\n\n".join(texts)})
+    return output | Output(
+        parts={"peers-overview": overview(document), "peers-scenarios": "\n\n".join(texts)}
+    )
 
 
 def overview(document: Json) -> str:
@@ -38,7 +40,7 @@ def overview(document: Json) -> str:
 
 
 def verdicts(document: Json, titles: dict[str, str]) -> str:
-    """Return one line per figure: ours, the best of the others, and whether what we promise holds."""
+    """Return a row per judged figure: LonnyMQ, the best peer, and whether the promise is kept."""
     rows = []
     for scenario in document["scenarios"]:
         for metric in scenario["metrics"]:
@@ -57,7 +59,7 @@ def verdicts(document: Json, titles: dict[str, str]) -> str:
                     "**no**" if metric["verdict"] == "no" else metric["verdict"],
                 ]
             )
-    return table(["", "LonnyMQ", "best of the others", "ratio", "promised", "holds"], rows)
+    return table(["figure", "LonnyMQ", "best peer", "ratio", "promised", "kept"], rows)
 
 
 def scenario_text(scenario: Json, titles: dict[str, str]) -> str:
@@ -67,7 +69,7 @@ def scenario_text(scenario: Json, titles: dict[str, str]) -> str:
         results = [metric["results"][number] for metric in metrics]
         cells = [figure(one, metric) for one, metric in zip(results, metrics, strict=True)]
         rows.append([titles[first["peer"]], *cells])
-    heading = ["", *(f"{metric['title']}{unit(metric)}" for metric in metrics)]
+    heading = ["peer", *(f"{metric['title']}{unit(metric)}" for metric in metrics)]
     rule = f"*How it is judged.* {scenario['rule']}" if scenario.get("rule") else ""
     images = "\n\n".join(
         image(metric["title"], file_name(scenario, metric))
@@ -78,7 +80,7 @@ def scenario_text(scenario: Json, titles: dict[str, str]) -> str:
 
 
 def chart(scenario: Json, metric: Json, titles: dict[str, str]) -> str:
-    """Return bars of all who have a figure, the best first; nothing but for a scenario's first metric."""
+    """Return bars of all peers with a figure, the best first; only for a scenario's first metric."""
     found = [one for one in metric["results"] if one["value"] is not None]
     if metric is not scenario["metrics"][0] or not found:
         return ""
@@ -94,7 +96,7 @@ def chart(scenario: Json, metric: Json, titles: dict[str, str]) -> str:
                     one["value"],
                     number(one["value"]),
                     one["peer"] == "lonnymq",
-                    *spread(one["rounds"]),
+                    *lowest_and_highest(one["rounds"]),
                 )
                 for one in found
             ),
@@ -111,19 +113,19 @@ def settings(peers: list[Json]) -> str:
         ]
         for peer in peers
     ]
-    return table(["", "version", "set up"], rows, numbers_from=3)
+    return table(["peer", "version", "settings"], rows, numbers_from=3)
 
 
 def figure(result: Json, metric: Json) -> str:
     if result["value"] is None:
         return f"*{result['absent']}*" if result["absent"] else "-"
-    low, high = spread(result["rounds"])
+    low, high = lowest_and_highest(result["rounds"])
     rounds = f" ({number(low)} to {number(high)})" if low is not None and high is not None else ""
     remark = f" *{result['remark']}*" if result.get("remark") else ""
     return f"{number(result['value'])}{rounds}{remark}"
 
 
-def spread(rounds: list[float | None]) -> tuple[float | None, float | None]:
+def lowest_and_highest(rounds: list[float | None]) -> tuple[float | None, float | None]:
     values = [value for value in rounds if value is not None]
     return (min(values), max(values)) if len(values) > 1 else (None, None)
 

@@ -1,4 +1,4 @@
-"""The frame of every chart: drawn by matplotlib, and shown in the reader's light or dark scheme."""
+"""The frame of every chart, drawn by matplotlib, with colours for light and dark pages."""
 
 from collections.abc import Callable
 from html import escape
@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 
 INK, SOFT, GRID, OURS, OTHERS = "#1f2328", "#59636e", "#d1d9e0", "#0969da", "#afb8c1"
 COLOURS = ("#8250df", "#bf8700", "#1a7f37", "#cf222e", "#bc4c00", "#0a7ea4", "#a0408f", "#57606a")
-# What each of these becomes where the page is dark.
+# The replacements on dark pages.
 DARK = ("#e6edf3", "#9198a1", "#30363d", "#58a6ff", "#545d68")
 DARK_COLOURS = ("#a371f7", "#d29922", "#3fb950", "#f85149", "#db6d28", "#39c5cf", "#db61a2", "#8b949e")
-# Points; a browser shows 72 of them as 96 pixels.
+# In points; a browser shows 72 points as 96 pixels.
 WIDTH, TOP = 615.0, 44.0
 SETTINGS: dict[Any, Any] = {
     "font.sans-serif": ["DejaVu Sans"],
@@ -34,7 +34,7 @@ SETTINGS: dict[Any, Any] = {
     "ytick.major.pad": 7,
     "axes.labelcolor": SOFT,
     "lines.solid_capstyle": "round",
-    # Words stay words, and the same results make the same file.
+    # Keep text as text, and make the output reproducible.
     "svg.fonttype": "none",
     "svg.hashsalt": "lonnymq",
 }
@@ -48,7 +48,7 @@ def render(
     sides: tuple[float, float, float],
     draw: Callable[[Axes], None],
 ) -> str:
-    """Return a chart as SVG; `sides` is the room left of, right of and below what `draw` draws."""
+    """Return a chart as SVG; `sides` are the margins left of, right of and below the drawing."""
     left, right, bottom = sides
     with mpl.rc_context(SETTINGS):
         figure = Figure(figsize=(WIDTH / 72, height / 72))
@@ -67,7 +67,7 @@ def render(
 
 
 def _style(drawn: str) -> str:
-    """Return rules for letters of the reader's system, and for colours where the page is dark."""
+    """Return CSS rules for system fonts, and for colours on dark pages."""
     pairs = zip((INK, SOFT, GRID, OURS, OTHERS, *COLOURS), (*DARK, *DARK_COLOURS), strict=True)
     uses = [(kind, f"{kind}: {light}", dark) for light, dark in pairs for kind in ("fill", "stroke")]
     rules = (f'[style*="{use}"]{{{kind}:{dark}!important}}' for kind, use, dark in uses if use in drawn)

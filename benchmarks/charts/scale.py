@@ -1,10 +1,10 @@
-"""What results/scale.json shows: what a message, a connection, a channel and a day of history cost."""
+"""Charts and tables from results/scale.json: the costs of messages, connections, channels and history."""
 
 from typing import Any
 
 from benchmarks.charts import lines
 from benchmarks.charts.lines import Line, LineChart
-from benchmarks.charts.pages import Made, image, table
+from benchmarks.charts.pages import Output, image, table
 from benchmarks.charts.units import count, short, size
 
 FILE = "scale.json"
@@ -12,23 +12,23 @@ COMMAND = "make bench-scale"
 PARTS = ("scale-message", "scale-connections", "scale-channels", "scale-history", "scale-limits")
 DAY_S = 86_400
 RATES = (100, 1_000, 10_000)
-# Of which a part is left for everything else that the server does.
-BUSY = 0.5
+# The share of CPU time that the queue may use; the rest is for other work.
+CPU_SHARE = 0.5
 CORES = (4, 16, 64)
 Json = dict[str, Any]
 
 
-def make(document: Json) -> Made:
-    made = Made(parts=dict.fromkeys(PARTS, "*Not part of the recorded run.*"))
+def make(document: Json) -> Output:
+    output = Output(parts=dict.fromkeys(PARTS, "*Not part of the recorded run.*"))
     if "message" in document:
-        made |= Made(parts={"scale-message": message(document), "scale-limits": limits(document)})
+        output |= Output(parts={"scale-message": message(document), "scale-limits": limits(document)})
     if "connections" in document:
-        made |= connections(document)
+        output |= connections(document)
     if "channels" in document:
-        made |= channels(document)
+        output |= channels(document)
     if "history" in document:
-        made |= Made(parts={"scale-history": history(document)})
-    return made
+        output |= Output(parts={"scale-history": history(document)})
+    return output
 
 
 def message(document: Json) -> str:
@@ -40,26 +40,26 @@ def message(document: Json) -> str:
         ]
         for row in document["message"]
     ]
-    return table(["", "CPU seconds of the server per million messages", "bytes of WAL per message"], rows)
+    return table(["", "server CPU seconds per million messages", "bytes of WAL per message"], rows)
 
 
 def limits(document: Json) -> str:
-    """How many messages so many cores carry, if half of their time may go to the queue."""
+    """Return how many messages a number of cores can process if the queue uses half of their time."""
     rows = []
     for row in document["message"]:
         if row["server_cpu_s_per_million"] and row["history"] == "off":
             per_core = 1e6 / row["server_cpu_s_per_million"]
             cells = []
             for cores in CORES:
-                rate = cores * BUSY * per_core
+                rate = cores * CPU_SHARE * per_core
                 cells.append(f"{short(rate)}/s, {size(rate * row['wal_bytes_per_message'])}/s of WAL")
             rows.append([f"batches of {row['batch']}", *cells])
-    return table(["half of the time of", *(f"{cores} cores" for cores in CORES)], rows)
+    return table(["half of the CPU time of", *(f"{cores} cores" for cores in CORES)], rows)
 
 
-def connections(document: Json) -> Made:
+def connections(document: Json) -> Output:
     found = document["connections"]
-    title = "Messages per second by connections"
+    title = "Messages per second by number of connections"
     points = tuple((row["connections"], row["messages_per_s"]) for row in found)
     chart = lines.render(
         LineChart(
@@ -71,20 +71,20 @@ def connections(document: Json) -> Made:
             is_y_from_zero=True,
         )
     )
-    return Made(
+    return Output(
         {"scale-connections.svg": chart}, {"scale-connections": image(title, "scale-connections.svg")}
     )
 
 
-def channels(document: Json) -> Made:
+def channels(document: Json) -> Output:
     found = document["channels"]
-    title = "Messages per second by channels"
+    title = "Messages per second by number of channels"
     rates = tuple((row["channels"], row["messages_per_s"]) for row in found)
     first = tuple((row["channels"], row["first_turns_per_s"]) for row in found)
     chart = lines.render(
         LineChart(
             title=title,
-            x_title="channels, of which 1,000 have work",
+            x_title="channels, of which 1,000 are active",
             y_title="per second, both axes logarithmic; higher is better",
             y_format=count,
             lines=(
@@ -105,13 +105,13 @@ def channels(document: Json) -> Made:
     ]
     heading = [
         "channels",
-        "messages/s of 1,000 active ones",
+        "messages/s of 1,000 active channels",
         "pages touched by a dequeue of 100",
         "first turns/s",
-        "space of all channels",
+        "disk space of all channels",
     ]
     text = f"{image(title, 'scale-channels.svg')}\n\n{table(heading, rows, numbers_from=0)}"
-    return Made({"scale-channels.svg": chart}, {"scale-channels": text})
+    return Output({"scale-channels.svg": chart}, {"scale-channels": text})
 
 
 def history(document: Json) -> str:
@@ -123,5 +123,5 @@ def history(document: Json) -> str:
         ]
         for row in document["history"]
     ]
-    heading = ["history", "bytes per attempt", *(f"a day at {rate:,}/s" for rate in RATES)]
+    heading = ["history", "bytes per attempt", *(f"per day at {rate:,}/s" for rate in RATES)]
     return table(heading, rows)

@@ -1,17 +1,17 @@
-"""What results/simulation.json shows: how long tenants wait, by policy and by their size."""
+"""Charts and tables from results/simulation.json: waiting times by policy and by tenant size."""
 
 from typing import Any
 
 from benchmarks.charts import lines
 from benchmarks.charts.lines import Line, LineChart
-from benchmarks.charts.pages import Made, image, table
+from benchmarks.charts.pages import Output, image, table
 from benchmarks.charts.units import milliseconds, seconds
 
 FILE = "simulation.json"
 COMMAND = "make simulate"
 PARTS = (
     "simulation-chart",
-    "simulation-world",
+    "simulation-parameters",
     "simulation-tenants",
     "simulation-sizes",
     "simulation-weights",
@@ -23,36 +23,37 @@ NAMES = {
     "caps": "caps",
     "rates": "rate limits",
 }
-# No wait is shorter than what the simulation can tell.
-LEAST_S = 0.001
+# The shortest wait that the simulation can resolve.
+MIN_WAIT_S = 0.001
 Json = dict[str, Any]
 
 
-def make(document: Json) -> Made:
+def make(document: Json) -> Output:
     return (
-        Made(parts={"simulation-world": world(document)})
+        Output(parts={"simulation-parameters": parameters(document)})
         | tenants(document)
         | sizes(document)
         | weights(document)
     )
 
 
-def world(document: Json) -> str:
-    of = document["world"]
+def parameters(document: Json) -> str:
+    given = document["parameters"]
     rows = [
         [group["name"], f"{group['tenants']:,}", f"{group['messages']:,}"] for group in document["groups"]
     ]
     return (
-        f"{of['tenants']:,} tenants, of whom {document['active']:,} send {document['messages']:,} messages "
-        f"within {of['duration_s'] // 60} minutes. Tenants with {of['burst_from']} messages or more send "
-        f"them within a second. {of['slots']} messages are worked at a time; one takes {of['work_ms']} ms, "
-        f"those of {of['slow_tenants']} large tenants {of['slow_work_ms'] / 1000:g} s.\n\n"
+        f"{given['tenants']:,} tenants, {document['active']:,} of which send {document['messages']:,} "
+        f"messages within {given['duration_s'] // 60} minutes. Tenants with {given['burst_from']} or more "
+        f"messages send them within a second. {given['slots']} messages are worked at a time. A message "
+        f"takes {given['work_ms']} ms; those of {given['slow_tenants']} large tenants take "
+        f"{given['slow_work_ms'] / 1000:g} s.\n\n"
         + table(["messages per tenant", "tenants", "messages"], rows)
     )
 
 
-def tenants(document: Json) -> Made:
-    """How long a tenant's messages wait on average: the median tenant, and the unlucky ones."""
+def tenants(document: Json) -> Output:
+    """The mean waiting time of tenants: the median tenant, and those that wait longest."""
     names = [f"{100 - percent:g} %" if percent > 50 else "half" for percent in document["percentiles"]]
     drawn = [line(policy, policy["all"]) for policy in document["policies"] if policy["name"] != "weights"]
     title = "Waiting time of tenants"
@@ -62,7 +63,7 @@ def tenants(document: Json) -> Made:
     rows = [
         [
             policy["title"],
-            *(seconds(max(wait, LEAST_S)) for wait in policy["all"]),
+            *(seconds(max(wait, MIN_WAIT_S)) for wait in policy["all"]),
             f"{policy['most_in_flight']:,}",
             milliseconds(policy["all_done_after_s"] * 1000),
             f"{policy['idle_share']:.0%}",
@@ -72,16 +73,16 @@ def tenants(document: Json) -> Made:
     heading = [
         "",
         *names,
-        "most of one tenant at a time",
+        "peak concurrency of one tenant",
         "all done after",
-        "of the fleet, free while something waited",
+        "slots free while messages waited",
     ]
     shown = image(title, "simulation.svg")
     parts = {"simulation-chart": shown, "simulation-tenants": f"{shown}\n\n{table(heading, rows)}"}
-    return Made({"simulation.svg": chart}, parts)
+    return Output({"simulation.svg": chart}, parts)
 
 
-def sizes(document: Json) -> Made:
+def sizes(document: Json) -> Output:
     names = [group["name"] for group in document["groups"]]
     drawn = [
         line(policy, [group["p50"] for group in policy["groups"]])
@@ -90,12 +91,12 @@ def sizes(document: Json) -> Made:
     ]
     title = "Waiting time by the number of a tenant's messages"
     chart = wait_chart(
-        title, "messages of the tenant", "mean wait, the median tenant of its size", names, drawn
+        title, "messages per tenant", "mean wait of the median tenant of that size", names, drawn
     )
-    return Made({"simulation-sizes.svg": chart}, {"simulation-sizes": image(title, "simulation-sizes.svg")})
+    return Output({"simulation-sizes.svg": chart}, {"simulation-sizes": image(title, "simulation-sizes.svg")})
 
 
-def weights(document: Json) -> Made:
+def weights(document: Json) -> Output:
     policies = {policy["name"]: policy["groups"] for policy in document["policies"]}
     names = [
         group["name"]
@@ -106,29 +107,31 @@ def weights(document: Json) -> Made:
         name: [group for group in groups if group["name"] in names] for name, groups in policies.items()
     }
     drawn = [
-        Line("paying tenants, weight 1", spots([group["p50_paying"] for group in chosen["turns"]])),
+        Line("paying tenants, weight 1", points([group["p50_paying"] for group in chosen["turns"]])),
         Line(
             "LonnyMQ: with weight 10",
-            spots([group["p50_paying"] for group in chosen["weights"]]),
+            points([group["p50_paying"] for group in chosen["weights"]]),
             is_ours=True,
         ),
-        Line("other tenants", spots([group["p50"] for group in chosen["weights"]])),
+        Line("other tenants", points([group["p50"] for group in chosen["weights"]])),
     ]
-    title = "What a weight buys"
+    title = "The effect of a weight"
     chart = wait_chart(
-        title, "messages of the tenant", "mean wait, the median tenant of its size", names, drawn
+        title, "messages per tenant", "mean wait of the median tenant of that size", names, drawn
     )
-    return Made(
+    return Output(
         {"simulation-weights.svg": chart}, {"simulation-weights": image(title, "simulation-weights.svg")}
     )
 
 
 def line(policy: Json, waits: list[float | None]) -> Line:
-    return Line(NAMES[policy["name"]], spots(waits), is_ours=policy["name"] == "turns")
+    return Line(NAMES[policy["name"]], points(waits), is_ours=policy["name"] == "turns")
 
 
-def spots(waits: list[float | None]) -> tuple[tuple[float, float], ...]:
-    return tuple((float(number), max(wait, LEAST_S)) for number, wait in enumerate(waits) if wait is not None)
+def points(waits: list[float | None]) -> tuple[tuple[float, float], ...]:
+    return tuple(
+        (float(number), max(wait, MIN_WAIT_S)) for number, wait in enumerate(waits) if wait is not None
+    )
 
 
 def wait_chart(title: str, x_title: str, y_title: str, names: list[str], drawn: list[Line]) -> str:

@@ -1,17 +1,17 @@
-"""What results/spark.json shows: one table of ratios."""
+"""The table from results/spark.json: one row per ratio."""
 
 from typing import Any
 
 from benchmarks.charts.core import HEADING, cells
-from benchmarks.charts.pages import Made, table
+from benchmarks.charts.pages import Output, table
 
 FILE = "spark.json"
 COMMAND = "make bench-spark"
 PARTS = ("spark-table",)
-# Of those that have a note, it says how the figure is to be read.
-NOTED = [*HEADING, "note"]
+# Some rows have a note that explains how to read the figure.
+HEADING_WITH_NOTE = [*HEADING, "note"]
 
 
-def make(document: dict[str, Any]) -> Made:
+def make(document: dict[str, Any]) -> Output:
     rows = [[*cells(row), row["note"]] for row in document["rows"]]
-    return Made(parts={"spark-table": table(NOTED, rows, numbers_from=2)})
+    return Output(parts={"spark-table": table(HEADING_WITH_NOTE, rows, numbers_from=2)})

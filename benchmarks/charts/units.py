@@ -1,4 +1,4 @@
-"""How figures are written: short, and with the unit that suits them."""
+"""Formats figures: short, and with a suitable unit."""
 
 import math
 from collections.abc import Callable
@@ -7,7 +7,7 @@ Format = Callable[[float], str]
 
 
 def milliseconds(value: float) -> str:
-    """Return as people say it: 0.2 ms, 35 ms, 4.5 s, 12 min."""
+    """Return milliseconds in a suitable unit: 0.2 ms, 35 ms, 4.5 s, 12 min."""
     if value >= 120_000:
         return f"{short(value / 60_000)} min"
     return f"{short(value / 1000)} s" if value >= 1000 else f"{short(value)} ms"
@@ -18,7 +18,7 @@ def seconds(value: float) -> str:
 
 
 def count(value: float) -> str:
-    """Return 10k, 100k, 1M: sizes of tables."""
+    """Return a count, abbreviated: 10k, 100k, 1M."""
     for unit, name in ((1_000_000, "M"), (1_000, "k")):
         if value >= unit:
             return f"{short(value / unit)}{name}"
@@ -33,7 +33,7 @@ def size(value: float) -> str:
 
 
 def short(value: float) -> str:
-    """Return two digits that count, and never an exponent."""
+    """Return a number with two significant digits, never with an exponent."""
     if value == 0:
         return "0"
     digits = max(0, 1 - math.floor(math.log10(abs(value))))

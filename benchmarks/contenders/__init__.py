@@ -1,7 +1,7 @@
-"""The designs that are measured, each behind the same few verbs."""
+"""The queue designs that are compared, behind a common interface."""
 
 from benchmarks.contenders.bare import Bare
 from benchmarks.contenders.channel_row import ChannelRow
-from benchmarks.contenders.ours import Ours
+from benchmarks.contenders.lonnymq import LonnyMQ
 
-__all__ = ["Bare", "ChannelRow", "Ours"]
+__all__ = ["Bare", "ChannelRow", "LonnyMQ"]

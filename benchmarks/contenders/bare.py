@@ -39,7 +39,7 @@ class Bare:
 
 class BareSession:
     def __init__(self, dsn: str) -> None:
-        # The statistics of a queue are always wrong: whoever runs such a table pins its plans.
+        # Statistics of a queue table are always out of date, so its plans have to be pinned.
         self.durable = Wire(dsn, enable_seqscan="off", jit="off")
         self.fast = Wire(dsn, enable_seqscan="off", jit="off", synchronous_commit="off")
         self.dequeues: dict[int, bytes] = {}

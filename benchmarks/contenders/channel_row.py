@@ -1,4 +1,4 @@
-"""Head pointer and counters on the channel's row, one message per call (designs/channel_row.sql)."""
+"""A head pointer and counters on the channel's row, one message per call (designs/channel_row.sql)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from benchmarks.contenders.contender import DESIGNS, LEASE_MS, PAYLOAD, Lease, W
 @dataclass(frozen=True)
 class ChannelRow:
     name: str = "channel-row"
-    # One connection has one setting: without a second one, dequeue too waits for the disk.
+    # Whether dequeue uses a second connection, with synchronous_commit off.
     has_fast_connection: bool = True
 
     def install(self, dsn: str) -> None:

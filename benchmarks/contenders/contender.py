@@ -1,8 +1,8 @@
-"""What every contender can do, with the same driver style for all.
+"""The interface of all contenders, and the way in which all of them use the driver.
 
-Raw psycopg, autocommit, statements prepared at their first use, binary results, arrays as literals.
-Leasing needs no fsync, so dequeue runs with synchronous_commit off: ours by its own parameter, the others on
-a second connection that has it off from the start, which costs them nothing.
+Raw psycopg, autocommit, statements prepared at first use, binary results, arrays as literals. A lease need
+not be durable, so dequeue runs with synchronous_commit off: LonnyMQ by a parameter, the others on a second
+connection with that setting, which costs them nothing.
 """
 
 import random
@@ -17,32 +17,32 @@ PAYLOAD = random.Random(7).randbytes(100)
 LEASE_MS = 600_000
 DESIGNS = Path(__file__).resolve().parents[1] / "designs"
 
-# One row as dequeue gave it; the first column is the message's id.
+# A row returned by dequeue; the first column is the message's id.
 Lease = tuple[Any, ...]
 
 
 class Session(Protocol):
-    """One worker's or producer's connection."""
+    """The connection of a worker or producer."""
 
     def create(self, channel: str) -> None: ...
 
     def create_many(self, channels: Sequence[str]) -> None: ...
 
     def dequeue(self, limit: int) -> list[Lease]:
-        """No messages, if nothing is to be had at this moment."""
+        """Return no messages if none is available now."""
         ...
 
     def complete(self, leases: list[Lease]) -> None: ...
 
     def backend_pids(self) -> set[int]:
-        """The server's processes that work for this session."""
+        """Return the server processes that work for this session."""
         ...
 
     def close(self) -> None: ...
 
 
 class Contender(Protocol):
-    """Picklable, because sessions are opened in the worker processes."""
+    """A queue design. It must be picklable, because worker processes open the sessions."""
 
     @property
     def name(self) -> str: ...
@@ -50,7 +50,7 @@ class Contender(Protocol):
     def install(self, dsn: str) -> None: ...
 
     def fill(self, dsn: str, channels: Sequence[str], messages: int) -> None:
-        """Have so many messages wait, of one channel after the other in turn."""
+        """Insert waiting messages, alternating between the channels."""
         ...
 
     def session(self, dsn: str) -> Session: ...
@@ -79,7 +79,7 @@ class Wire:
 
 
 def array(values: Sequence[object]) -> str:
-    """An array of numbers as a literal: a tenth of the time of psycopg's list dumper."""
+    """Return an array of numbers as a literal, ten times as fast as psycopg's list dumper."""
     return "{" + ",".join(map(str, values)) + "}"
 
 

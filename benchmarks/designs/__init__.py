@@ -1,1 +1,1 @@
-"""The table designs that this queue grew from, and the queue itself: one SQL file each, in its worst case."""
+"""Table designs for queues, and LonnyMQ itself: one SQL file each, in its worst case."""

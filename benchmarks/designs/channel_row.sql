@@ -1,7 +1,7 @@
--- channel_row: the classic multi-tenant design, to measure ours against. The channel's row holds a pointer to its head
--- message, its counters and its place in the rotation, and create, dequeue and complete each lock it; dequeue skips
--- channels that are locked. One message per call: the design has no batches, since a call is about one channel's head.
--- Written as well as it can be: every lookup is one index probe, the next head is searched past the present one (all
+-- channel_row: the classic multi-tenant design, as a reference. The channel's row contains a pointer to its head
+-- message, its counters and its place in the rotation. Create, dequeue and complete each lock it; dequeue skips locked
+-- channels. A call leases one message, because it deals with one channel's head; there are no batches. The design is
+-- written as well as possible: every lookup is one index probe, the next head is searched from the present one on (all
 -- waiting messages sort behind it), and completing changes no indexed column, so that it is a HOT update.
 create schema channel_row;
 create table channel_row.channel (
@@ -107,7 +107,7 @@ begin
 end
 $$;
 
--- Sets every channel's row from its messages, after they were loaded past message_create.
+-- Sets every channel's row from its messages, after they were loaded without message_create.
 create function channel_row.channel_recount() returns void
 language sql as $$
   insert into channel_row.channel (name, size, head_at, head_id, next_at)

@@ -1,9 +1,9 @@
 -- channel_row_snapshot: a channel table with head pointers; create, dequeue and complete lock the channel's row
 -- families: channels
--- case: as many turns were taken as there are messages, while a snapshot was held; 1,000 channels
+-- case: one turn per message was taken while a snapshot was held; 1,000 channels
 -- snapshot: held
--- Each turn leaves a dead version of the channel's row in front of the live ones; here they are made wholesale. Its other
--- case, many sessions that want one row, is measured apart.
+-- Each turn leaves a dead version of the channel's row in front of the live ones; here all of them are created at once.
+-- The other weak case of this design, contention for the row, is measured separately.
 
 -- [create]
 \ir channel_row.sql

@@ -1,7 +1,7 @@
--- fifo: one table in the order of its ids
+-- fifo: one table, ordered by id
 -- families: order
--- case: scheduled messages stand in front; one in 10,000 is due
--- A message that is not due yet stays where it is, and every pick steps over all of them.
+-- case: scheduled messages come first; one in 10,000 is due
+-- Messages that are not due yet stay in front, and every pick steps over all of them.
 
 -- [create]
 create table message (
@@ -23,5 +23,5 @@ where id = (
 )
 returning id, content;
 
--- [renew]
+-- [replenish]
 insert into message (dequeue_at, content) values (now(), decode(repeat('a7', 100), 'hex'));

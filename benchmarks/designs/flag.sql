@@ -1,8 +1,8 @@
--- flag: a flag says what is available; no index on it
+-- flag: a flag marks available messages; no index on it
 -- families: flag
 -- case: one message in 10,000 is available
 -- published: 8 ms, growing to 4.5 s, from 1M to 10M rows
--- What was worked stays, and stands in front of what is available: every pick reads all of it.
+-- Worked messages stay in front of the available ones, and every pick reads all of them.
 
 -- [create]
 create table message (
@@ -23,5 +23,5 @@ where id = (
 )
 returning id, content;
 
--- [renew]
+-- [replenish]
 insert into message (content) values (decode(repeat('a7', 100), 'hex'));

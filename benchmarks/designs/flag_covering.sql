@@ -1,8 +1,8 @@
--- flag_covering: a flag, and a covering index, (is_available, id) with the content
+-- flag_covering: a flag, and a covering index on (is_available, id) with the content
 -- families: flag
 -- case: one message in 10,000 is available
 -- published: 5 to 8 ms, from 1M to 10M rows
--- As quick to search. But it holds every content a second time, and every pick rewrites its entry.
+-- As fast to search, but it stores every content a second time, and every pick rewrites an entry.
 
 -- [create]
 create table message (
@@ -24,5 +24,5 @@ where id = (
 )
 returning id, content;
 
--- [renew]
+-- [replenish]
 insert into message (content) values (decode(repeat('a7', 100), 'hex'));

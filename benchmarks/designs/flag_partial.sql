@@ -1,8 +1,8 @@
--- flag_partial: a flag, and a partial index of what is available
+-- flag_partial: a flag, and a partial index of available messages
 -- families: flag
 -- case: one message in 10,000 is available
 -- published: 5 to 8 ms, from 1M to 10M rows
--- The index holds only what is available, so it is as small as the work to do.
+-- The index contains only available messages, so it is as small as the backlog.
 
 -- [create]
 create table message (
@@ -24,5 +24,5 @@ where id = (
 )
 returning id, content;
 
--- [renew]
+-- [replenish]
 insert into message (content) values (decode(repeat('a7', 100), 'hex'));

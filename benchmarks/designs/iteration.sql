@@ -1,8 +1,8 @@
--- iteration: a timestamp, next_iteration, is all the state there is; no index on it
+-- iteration: a timestamp, next_iteration, is the only state; no index on it
 -- families: iteration
 -- case: one message in 10,000 is due
 -- published: 81 s at 10M rows
--- Picking, leasing, retrying and recovering are all one update of the timestamp.
+-- Picking, leasing, retrying and recovering are all a single update of the timestamp.
 
 -- [create]
 create table message (
@@ -24,5 +24,5 @@ where id = (
 )
 returning id, content;
 
--- [renew]
+-- [replenish]
 insert into message (next_iteration, content) values (now(), decode(repeat('a7', 100), 'hex'));

@@ -1,8 +1,8 @@
--- iteration_indexed: a timestamp, next_iteration, with its index
+-- iteration_indexed: a timestamp, next_iteration, is the only state; with an index
 -- families: iteration
 -- case: one message in 10,000 is due
 -- published: 6 ms at 10M rows
--- Picking, leasing, retrying and recovering are all one update of the timestamp.
+-- Picking, leasing, retrying and recovering are all a single update of the timestamp.
 
 -- [create]
 create table message (
@@ -25,5 +25,5 @@ where id = (
 )
 returning id, content;
 
--- [renew]
+-- [replenish]
 insert into message (next_iteration, content) values (now(), decode(repeat('a7', 100), 'hex'));

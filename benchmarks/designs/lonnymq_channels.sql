@@ -1,8 +1,8 @@
 -- lonnymq_channels: LonnyMQ
 -- families: channels
--- case: as many channels as a tenth of the messages, all of them ready
+-- case: one channel for every ten messages, all of them ready
 -- install: lonnymq
--- The next turn is the first entry of one index, however many there are.
+-- The next turn is the first entry of one index, whatever the number of channels.
 
 -- [load]
 insert into lonnymq.stage (publication, part, ordinal, channel, contents)

@@ -1,5 +1,5 @@
--- Part of others: the queue after the first turn of every channel, when what was loaded has been folded into turns.
--- Each call without hints looks at everything; a call makes at most 128 new turns.
+-- Included by other files. Brings the queue to the state after the first turn of every channel, in which the messages
+-- have been folded into turns. A call without hints makes a full look, and creates at most 128 new turns.
 do $$
 begin
   for round in 1..1000000 loop

@@ -1,8 +1,8 @@
 -- lonnymq_priority: LonnyMQ
 -- families: priority
--- case: a quarter is urgent, with many distinct priorities, a quarter is due, half is scheduled for tomorrow; one channel
+-- case: a quarter urgent with many distinct priorities, a quarter due, half scheduled for tomorrow; one channel
 -- install: lonnymq
--- No priority column: dequeue_at is a number, and what is urgent has a low one.
+-- There is no priority column: dequeue_at is a number, which is low for urgent messages.
 
 -- [load]
 insert into lonnymq.stage (publication, part, ordinal, channel, contents, dequeue_ats)

@@ -2,7 +2,7 @@
 -- families: recovery
 -- case: 100 messages were leased by workers that died; lease them again, 100 at a time
 -- install: lonnymq
--- An expired lease is found by its own index, in the dequeue that leases the message again.
+-- Expired leases are found by an index, in the dequeue that leases their messages again.
 
 -- [load]
 insert into lonnymq.stage (publication, part, ordinal, channel, contents)
@@ -18,7 +18,7 @@ update lonnymq.lease set unlock_at = 0;
 -- [pick]
 select message_id, content from lonnymq.message_dequeue(100, 600000, null, false);
 
--- [renew]
+-- [replenish]
 update lonnymq.lease set unlock_at = 0 where message_id in (select message_id from lonnymq.lease order by message_id limit 100);
--- The dequeue that follows is one of those that look for expired leases.
+-- Makes the next dequeue look for expired leases.
 select pg_sleep(0.1);

@@ -1,8 +1,8 @@
 -- lonnymq_scheduled: LonnyMQ
 -- families: order, flag, iteration
--- case: one message in 10,000 is due, ten at least, the others are scheduled for tomorrow; 1,000 channels
+-- case: one message in 10,000, and at least ten, are due, the others scheduled for tomorrow; 1,000 channels
 -- install: lonnymq
--- A turn whose next message is not due says when to look again, so nobody looks before.
+-- The turn of a channel whose next message is not due records when it is, and is not read before then.
 
 -- [load]
 insert into lonnymq.stage (publication, part, ordinal, channel, contents, delays_ms)
@@ -21,5 +21,5 @@ select count(*) from lonnymq.message_create_many(
 -- [pick]
 select message_id, content from lonnymq.message_dequeue(1, 600000, null, false);
 
--- [renew]
+-- [replenish]
 select * from lonnymq.message_create('tenant-' || floor(random() * 1000), decode(repeat('a7', 100), 'hex'));

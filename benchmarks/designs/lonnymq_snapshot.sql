@@ -3,7 +3,7 @@
 -- case: half of the messages were worked and completed while a snapshot was held; 1,000 channels
 -- install: lonnymq
 -- snapshot: held
--- Each channel reads on from its mark, and each turn's newest version comes first, so that nobody visits the dead.
+-- Each channel continues from its mark, and the newest version of a turn comes first, so no dead row is read.
 
 -- [load]
 insert into lonnymq.stage (publication, part, ordinal, channel, contents)

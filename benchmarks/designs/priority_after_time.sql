@@ -1,7 +1,7 @@
 -- priority_after_time: an index on (dequeue_at, priority, id)
 -- families: priority
 -- case: all messages are due
--- Finds what is due, and not what is most urgent of it: all that is due is read and sorted at each pick.
+-- The index finds due messages, but not the most urgent of them: each pick reads and sorts all of them.
 
 -- [create]
 create table message (

@@ -1,7 +1,7 @@
 -- priority_before_time: an index on (priority, dequeue_at, id)
 -- families: priority
--- case: half of the messages are urgent, and scheduled for tomorrow
--- The first entry that is due is the right one. In front of it are all entries that are more urgent and not due yet.
+-- case: half of the messages are urgent but scheduled for tomorrow
+-- The first due entry is the right one. In front of it are all entries that are more urgent but not due yet.
 
 -- [create]
 create table message (

@@ -1,7 +1,7 @@
 -- priority_hopping: an index on (priority, dequeue_at, id), searched once per distinct priority
 -- families: priority
 -- case: one distinct priority for every ten messages; only the least urgent is due
--- Hopping from priority to priority passes over any number of messages that are not due, at one search per priority.
+-- Searching once per priority skips any number of messages that are not due, at the cost of one search per priority.
 
 -- [create]
 create table message (
@@ -39,5 +39,5 @@ where id = (
 )
 returning id, content;
 
--- [renew]
+-- [replenish]
 insert into message (priority, dequeue_at, content) values (:rows, now(), decode(repeat('a7', 100), 'hex'));

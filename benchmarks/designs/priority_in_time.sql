@@ -1,7 +1,7 @@
--- priority_in_time: no priority column; dequeue_at is a number, and what is urgent has a low one
+-- priority_in_time: no priority column; dequeue_at is a number, which is low for urgent messages
 -- families: priority
--- case: a quarter is urgent, with many distinct priorities, a quarter is due, half is scheduled for tomorrow
--- One index serves time and urgency, and the first entry is the right one. "Urgent, but later" cannot be said.
+-- case: a quarter urgent with many distinct priorities, a quarter due, half scheduled for tomorrow
+-- One index serves time and urgency, and its first entry is the right one. A message cannot be urgent and scheduled.
 
 -- [create]
 create table message (

@@ -1,8 +1,8 @@
--- priority_marked: a marker says what is due; one partial index for picks, one for the marker
+-- priority_marked: a job marks due messages; one partial index for picks, one for the job
 -- families: priority
--- case: the marker is behind by half of the messages, among them an urgent one
--- Picks read one entry of what was marked. But the most urgent message is the most urgent only if everything due was
--- marked before: the pick that counts is the one that follows the marker.
+-- case: the job is half of the messages behind, one of them urgent
+-- A pick reads one entry of the marked messages. That is the most urgent one only if all due messages were marked
+-- before, so the measured pick includes a run of the marking job.
 
 -- [create]
 create table message (
@@ -29,7 +29,7 @@ where id = (
 )
 returning id, content;
 
--- [renew]
+-- [replenish]
 update message set is_due = false, dequeue_at = now() - interval '1 second' where id % 2 = 1;
 insert into message (priority, dequeue_at, content) values (1, now(), decode(repeat('a7', 100), 'hex'));
 vacuum message;

@@ -1,8 +1,8 @@
 -- priority_two_indexes: a priority column, one index on it and one on dequeue_at
 -- families: priority
--- case: half of the messages are urgent, and scheduled for tomorrow
--- Whichever index is used, the other condition is checked row by row: by priority all that is urgent and not due yet, by
--- time all that is due and not urgent, which must then be sorted.
+-- case: half of the messages are urgent but scheduled for tomorrow
+-- Whichever index is used, the other condition is checked row by row: by priority, all urgent messages that are not due
+-- yet; by time, all due messages, which must then be sorted.
 
 -- [create]
 create table message (

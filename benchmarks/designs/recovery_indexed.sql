@@ -1,8 +1,8 @@
--- recovery_indexed: picked_at is kept by a trigger, with a partial index
+-- recovery_indexed: a trigger maintains picked_at, with a partial index
 -- families: recovery
 -- case: 100 messages were picked by workers that died; give them back
 -- published: under 2 ms
--- The pick of this design is its other half: the batch that makes messages available again whose time is over.
+-- What is measured as a pick here is the batch that makes messages with an expired pick available again.
 
 -- [create]
 create table message (
@@ -36,6 +36,6 @@ where id in (
 )
 returning id;
 
--- [renew]
+-- [replenish]
 insert into message (is_available, picked_at, content)
 select false, now() - interval '1 hour', decode(repeat('a7', 100), 'hex') from generate_series(1, 100);

@@ -2,8 +2,8 @@
 -- families: order
 -- case: half of the messages were worked and deleted while a snapshot was held
 -- snapshot: held
--- The index finds what is due, however much is not. But vacuum cannot take away what the snapshot may still see, and
--- the dead entries are exactly at the front, where every pick begins.
+-- The index finds due messages, however many are not due. But vacuum cannot remove what the snapshot may still see, and
+-- the dead entries are at the front of the index, where every pick begins.
 
 -- [create]
 create table message (

@@ -1,1 +1,1 @@
-"""This queue beside what a reader would use instead, on the same machine, in the same run."""
+"""Compares LonnyMQ with other queues, on the same machine and in the same run."""

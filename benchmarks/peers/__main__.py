@@ -1,4 +1,4 @@
-"""This queue beside its peers: each in its own environment, at its best, doing the same work."""
+"""Compares LonnyMQ with its peers, each in its own environment and with its best settings."""
 
 import argparse
 import contextlib
@@ -7,59 +7,62 @@ import signal
 import sys
 import time
 
-from benchmarks import merging, options, results
+from benchmarks import merge, options, results
 from benchmarks.peers import report, run, verdict
 from benchmarks.peers.adapters import OURS, PEERS
-from benchmarks.peers.merging import merged
+from benchmarks.peers.merge_results import merge_results
 from benchmarks.peers.peer import Peer, Service
-from benchmarks.peers.scenario import EFFORTS, Bench, Scenario
+from benchmarks.peers.scenario import EFFORTS, PeerHarness, Scenario
 from benchmarks.peers.scenarios import SCENARIOS
 from benchmarks.peers.services import Services
-from benchmarks.server import serve
+from benchmarks.server import run_server
 
-# What --quick measures if nothing is chosen.
-QUICK = ("enqueue-one", "enqueue-bulk", "drain", "latency", "fairness")
+# The scenarios of --quick, unless some are chosen.
+QUICK_SCENARIOS = ("enqueue-one", "enqueue-bulk", "drain", "latency", "fairness")
 
 
 def main(arguments: list[str] | None = None) -> int:
     chosen = parse(arguments)
     if chosen.list:
-        show_all()
+        list_all()
         return 0
-    # Servers and workers that were started are stopped, also then.
+    # SIGTERM must also stop the servers and workers that were started.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     began_at = time.monotonic()
     peers, scenarios = choose(chosen)
     effort = EFFORTS[chosen.effort]
     effort = dataclasses.replace(effort, rounds=chosen.rounds or effort.rounds)
     with contextlib.ExitStack() as stack:
-        server = stack.enter_context(serve(chosen.dsn, chosen.server, is_warmed=chosen.effort != "smoke"))
+        server = stack.enter_context(
+            run_server(chosen.dsn, chosen.server, is_warmed=chosen.effort != "smoke")
+        )
         services = Services(server, stack)
         sql_before = results.sql_digest()
-        environments, reasons = run.available(peers, services, progress)
+        environments, reasons = run.install_peers(peers, services, progress)
         present = [peer for peer in peers if peer.name in environments]
-        bench = Bench(services, effort, environments)
-        minutes = run.expected_s(effort, scenarios, present) / 60
+        harness = PeerHarness(services, effort, environments)
+        minutes = run.estimate_s(effort, scenarios, present) / 60
         progress(f"  about {minutes:.0f} minutes for {len(scenarios)} scenarios and {len(present)} peers")
         found, is_missed = [], False
         for scenario in scenarios:
-            outcomes = run.measured(bench, scenario, present, progress)
+            outcomes = run.measure_scenario(harness, scenario, present, progress)
             found.append(report.scenario_json(scenario, outcomes))
-            verdicts = [verdict.judged(metric, outcomes) for metric in scenario.metrics]
+            verdicts = [verdict.judge(metric, outcomes) for metric in scenario.metrics]
             is_missed = is_missed or verdict.Verdict.MISSED in verdicts
             print(report.table(scenario, outcomes), flush=True)
         settings = {"effort": effort.name, "rounds": effort.rounds, "measures": dataclasses.asdict(effort)}
-        head = results.circumstances(server, sql_before, settings)
+        head = results.run_header(server, sql_before, settings)
         head["servers"] = services.versions()
     progress(f"  all took {time.monotonic() - began_at:.0f} s")
     content = head | report.document(peers, reasons, found)
     if not chosen.no_write:
-        print(f"written to {merging.write(chosen.output, content, merged if chosen.merge else None)}")
+        path = merge.write_results(chosen.output, content, merge_results if chosen.merge else None)
+        print(f"written to {path}")
     return 1 if chosen.strict and is_missed else 0
 
 
 def choose(chosen: argparse.Namespace) -> tuple[list[Peer], list[Scenario]]:
-    """Return what to measure: ours always, so that there is something to compare with."""
+    """Return what to measure; LonnyMQ is always included, to compare with."""
     is_quick = chosen.effort == "quick"
     peers = [
         peer
@@ -67,11 +70,11 @@ def choose(chosen: argparse.Namespace) -> tuple[list[Peer], list[Scenario]]:
         if peer is OURS
         or (peer.name in chosen.peer if chosen.peer else not is_quick or peer.service is Service.POSTGRESQL)
     ]
-    names = chosen.scenario or (QUICK if is_quick else [scenario.name for scenario in SCENARIOS])
+    names = chosen.scenario or (QUICK_SCENARIOS if is_quick else [scenario.name for scenario in SCENARIOS])
     return peers, [scenario for scenario in SCENARIOS if scenario.name in names]
 
 
-def show_all() -> None:
+def list_all() -> None:
     print("peers:")
     for peer in PEERS:
         print(f"  {peer.name:20} {' '.join(peer.packages) or 'this checkout'}, {peer.service}")
@@ -89,7 +92,11 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     peers = [peer.name for peer in PEERS]
     scenarios = [scenario.name for scenario in SCENARIOS]
     parser.add_argument(
-        "--peer", action="append", choices=peers, metavar="NAME", help="this and ours; repeatable"
+        "--peer",
+        action="append",
+        choices=peers,
+        metavar="NAME",
+        help="measure this peer and LonnyMQ; repeatable",
     )
     parser.add_argument(
         "--scenario",
@@ -97,16 +104,16 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         action="append",
         choices=scenarios,
         metavar="NAME",
-        help="only this; repeatable",
+        help="run only this scenario; repeatable",
     )
-    parser.add_argument("--list", action="store_true", help="name peers and scenarios, and end")
+    parser.add_argument("--list", action="store_true", help="list peers and scenarios, and exit")
     options.add_shared(
         parser,
         "peers",
         {
-            "quick": "the peers in PostgreSQL, the first scenarios: under 5 minutes once they are installed",
-            "full": "up to a million messages, five rounds",
-            "smoke": "seconds",
+            "quick": "peers in PostgreSQL, main scenarios: under 5 minutes once installed",
+            "full": "longer, in five rounds",
+            "smoke": "a few seconds",
         },
     )
     options.add_output(parser, "peers", "scenarios")

@@ -1,4 +1,4 @@
-"""CPU time of processes that belong together."""
+"""Reads the CPU time of process groups."""
 
 import os
 from pathlib import Path
@@ -7,8 +7,8 @@ PROC = Path("/proc")
 
 
 def of_group(group: int) -> float:
-    """Return the CPU seconds of a process group until now, those of its ended children included."""
-    return sum(spent_s for number, spent_s in _processes() if number == group)
+    """Return the CPU seconds that a process group has used, including those of ended children."""
+    return sum(spent_s for process_group, spent_s in _processes() if process_group == group)
 
 
 def _processes() -> list[tuple[int, float]]:
@@ -20,7 +20,7 @@ def _processes() -> list[tuple[int, float]]:
                 text = (entry / "stat").read_text()
             except OSError:
                 continue
-            # The name, in parentheses, may hold anything; the state follows it.
+            # The name, in parentheses, may contain anything; the state follows it.
             fields = text.rpartition(")")[2].split()
             found.append((int(fields[2]), sum(map(int, fields[11:15])) / tick))
     return found

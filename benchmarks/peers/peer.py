@@ -1,12 +1,12 @@
-"""A peer: what it is, where it lives, what it can do, and how it was set up for the comparison."""
+"""Describes a peer: its runtime, its server, its features, and its settings for the comparison."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Runtime(StrEnum):
-    # This project's own interpreter.
-    HERE = "here"
+    # The interpreter that runs the benchmark.
+    THIS_PYTHON = "here"
     PYTHON = "python"
     NODE = "node"
 
@@ -18,34 +18,35 @@ class Service(StrEnum):
 
 
 class Feature(StrEnum):
-    """What some peers have and others have not."""
+    """Features that only some of the peers have."""
 
     TENANTS = "tenants"
     RATE_LIMIT = "rate limit"
     CAP = "concurrency cap"
-    # It needs nobody's help when a worker has died.
+    # Recovers the messages of a dead worker without help.
     RECOVERY = "recovery"
-    SNAPSHOT = "lives in PostgreSQL"
+    SNAPSHOT = "storage in PostgreSQL"
 
 
 @dataclass(frozen=True)
 class Peer:
-    """One adapter: all that the harness must know; the rest is in its program."""
+    """An adapter: what the harness needs to know about a peer; the rest is in the peer's program."""
 
     name: str
     title: str
     runtime: Runtime
-    # A module in programs/, or a file there that Node runs.
+    # A module in programs/, or a file there for Node.
     program: str
-    # As pip or npm takes them, pinned.
+    # Pinned packages for pip or npm.
     packages: tuple[str, ...]
     service: Service
     features: frozenset[Feature]
-    # How it was set up: said beside every figure.
+    # How it was set up and why; shown next to its figures.
     settings: str
-    # Where one is killed: how long a worker may be silent, as it was set; 0: a broker sees its socket closed.
+    # In the scenario with a killed worker: after how many seconds of silence a worker counts as dead, as
+    # configured. 0: a broker notices the closed socket.
     silence_s: float = 2.0
-    # Its program starts the worker processes itself, as its documentation has it.
+    # Whether its program starts the worker processes itself, as its documentation advises.
     has_pool: bool = False
 
     @property
@@ -54,4 +55,4 @@ class Peer:
 
     @property
     def is_ours(self) -> bool:
-        return self.runtime is Runtime.HERE
+        return self.runtime is Runtime.THIS_PYTHON

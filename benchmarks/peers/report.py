@@ -1,4 +1,4 @@
-"""The outcomes as results/peers.json, and as a table on the terminal."""
+"""Formats the outcomes for results/peers.json and as a table for the terminal."""
 
 import dataclasses
 import platform
@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from benchmarks.peers.adapters import OURS
 from benchmarks.peers.environment import NODE
 from benchmarks.peers.peer import Peer, Runtime
-from benchmarks.peers.run import Outcome, Outcomes, shown
+from benchmarks.peers.run import Outcome, Outcomes, format_value
 from benchmarks.peers.scenario import Metric, Sampled, Scenario
-from benchmarks.peers.verdict import Verdict, best_peer, judged, middle
-from benchmarks.results import moment, rounded
+from benchmarks.peers.verdict import Verdict, best_peer, judge, overall_value
+from benchmarks.results import current_conditions, round_figure
 
 NOTE = (
-    "Every peer does the same work, in turns with the others, each with its own best settings, in the same "
-    "PostgreSQL where it uses one. Rates leave out the first tenth of the messages and the last, while "
+    "All peers do the same work in interleaved rounds, each with its own best settings, and in the same "
+    "PostgreSQL if they use one. Rates exclude the first and the last tenth of the messages, during which "
     "processes start and end."
 )
 Json = dict[str, object]
@@ -47,14 +47,14 @@ def scenario_json(scenario: Scenario, outcomes: Outcomes) -> Json:
         "name": scenario.name,
         "title": scenario.title,
         "rule": scenario.rule,
-        **dataclasses.asdict(moment()),
-        "took_s": {name: rounded(sum(outcome.took_s)) for name, outcome in outcomes.items()},
+        **dataclasses.asdict(current_conditions()),
+        "took_s": {name: round_figure(sum(outcome.took_s)) for name, outcome in outcomes.items()},
         "metrics": [metric_json(metric, outcomes) for metric in scenario.metrics],
     }
 
 
 def metric_json(metric: Metric, outcomes: Outcomes) -> Json:
-    found = {name: middle(metric, outcome) for name, outcome in outcomes.items()}
+    found = {name: overall_value(metric, outcome) for name, outcome in outcomes.items()}
     best = best_peer(metric, found)
     ours = found.get(OURS.name)
     return {
@@ -64,8 +64,8 @@ def metric_json(metric: Metric, outcomes: Outcomes) -> Json:
         "is_higher_better": metric.is_higher_better,
         "bound": metric.bound,
         "best_peer": best,
-        "ratio": rounded(ratio(ours, found.get(best or ""))),
-        "verdict": judged(metric, outcomes),
+        "ratio": round_figure(ratio(ours, found.get(best or ""))),
+        "verdict": judge(metric, outcomes),
         "results": [result_json(metric, name, outcome, found[name]) for name, outcome in outcomes.items()],
     }
 
@@ -74,8 +74,8 @@ def result_json(metric: Metric, name: str, outcome: Outcome, value: float | None
     remarks = [remark for figures in outcome.rounds if (remark := metric.remark(figures))]
     return {
         "peer": name,
-        "value": rounded(value),
-        "rounds": [rounded(figures.get(metric.key)) for figures in outcome.rounds],
+        "value": round_figure(value),
+        "rounds": [round_figure(figures.get(metric.key)) for figures in outcome.rounds],
         "samples": sum(len(figures.samples) for figures in outcome.rounds if isinstance(figures, Sampled)),
         "remark": remarks[0] if remarks else "",
         "absent": outcome.absent or ("" if value is not None else metric.missing),
@@ -89,13 +89,13 @@ def ratio(ours: float | None, best: float | None) -> float | None:
 def table(scenario: Scenario, outcomes: Outcomes) -> str:
     lines = [f"{scenario.name}: {scenario.title}"]
     for metric in scenario.metrics:
-        said = {Verdict.KEPT: "holds", Verdict.TIED: "a tie", Verdict.MISSED: "DOES NOT HOLD", None: ""}
+        labels = {Verdict.KEPT: "kept", Verdict.TIED: "a tie", Verdict.MISSED: "MISSED", None: ""}
         title = f"  {metric.title}, {metric.unit}".rstrip(", ")
-        lines.append(f"{title}   {said[judged(metric, outcomes)]}".rstrip())
+        lines.append(f"{title}   {labels[judge(metric, outcomes)]}".rstrip())
         for name, outcome in outcomes.items():
             values = [value for figures in outcome.rounds if (value := figures.get(metric.key)) is not None]
-            spread = f"{shown(min(values))} to {shown(max(values))}" if len(values) > 1 else ""
-            value = middle(metric, outcome)
+            spread = f"{format_value(min(values))} to {format_value(max(values))}" if len(values) > 1 else ""
+            value = overall_value(metric, outcome)
             absent = outcome.absent or (metric.missing if value is None and outcome.rounds else "")
-            lines.append(f"    {name:20} {absent or shown(value):>14}  {spread}".rstrip())
+            lines.append(f"    {name:20} {absent or format_value(value):>14}  {spread}".rstrip())
     return "\n".join(lines)

@@ -1,25 +1,25 @@
-"""Measures all peers in turns, round by round, because the machine's mood changes."""
+"""Measures all peers in turns, round by round, because the machine's speed varies."""
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.peers.environment import Environment, NotInstallable, installed
+from benchmarks.peers.deployment import ProgramFailed
+from benchmarks.peers.environment import Environment, NotInstallable, install
 from benchmarks.peers.peer import Peer
-from benchmarks.peers.scenario import Bench, Effort, Figures, Scenario
+from benchmarks.peers.scenario import Effort, Figures, PeerHarness, Scenario
 from benchmarks.peers.services import Services
-from benchmarks.peers.stage import ProgramFailed
 
 Progress = Callable[[str], None]
 
 
 @dataclass
 class Outcome:
-    """One peer in one scenario: figures of each round, or why there are none."""
+    """A peer in a scenario: the figures of each round, or why there are none."""
 
     rounds: list[Figures] = field(default_factory=list)
     absent: str = ""
-    # Of each round, all that belongs to it included.
+    # Duration of each round, including installation and cleanup.
     took_s: list[float] = field(default_factory=list)
 
 
@@ -27,25 +27,27 @@ class Outcome:
 Outcomes = dict[str, Outcome]
 
 
-def available(
+def install_peers(
     peers: Sequence[Peer], services: Services, progress: Progress
 ) -> tuple[dict[str, Environment], dict[str, str]]:
-    """Return how to start those that can be installed, and of the others why not."""
+    """Install the peers; return the environments, and the reasons why others cannot be installed."""
     environments, reasons = {}, {}
     for peer in peers:
         progress(f"  {peer.name}: {' '.join(peer.packages) or 'this checkout'}")
         try:
-            services.need(peer.service)
-            environments[peer.name] = installed(peer)
+            services.require(peer.service)
+            environments[peer.name] = install(peer)
         except NotInstallable as error:
             reasons[peer.name] = str(error)
             progress(f"  {peer.name} is skipped: {error}")
     return environments, reasons
 
 
-def measured(bench: Bench, scenario: Scenario, peers: Sequence[Peer], progress: Progress) -> Outcomes:
-    outcomes = {peer.name: Outcome(absent=lacking(scenario, peer)) for peer in peers}
-    rounds = scenario.rounds(bench.effort)
+def measure_scenario(
+    harness: PeerHarness, scenario: Scenario, peers: Sequence[Peer], progress: Progress
+) -> Outcomes:
+    outcomes = {peer.name: Outcome(absent=missing_features(scenario, peer)) for peer in peers}
+    rounds = scenario.rounds(harness.effort)
     for number in range(rounds):
         for peer in peers:
             outcome = outcomes[peer.name]
@@ -53,7 +55,7 @@ def measured(bench: Bench, scenario: Scenario, peers: Sequence[Peer], progress: 
                 continue
             began_at = time.monotonic()
             try:
-                figures = scenario.measure(bench, peer)
+                figures = scenario.measure(harness, peer)
             except ProgramFailed as error:
                 outcome.absent = f"failed: {str(error).strip().splitlines()[-1][:300]}"
                 progress(f"  {scenario.name} {peer.name} failed: {error}")
@@ -61,27 +63,27 @@ def measured(bench: Bench, scenario: Scenario, peers: Sequence[Peer], progress: 
             outcome.rounds.append(figures)
             took_s = time.monotonic() - began_at
             outcome.took_s.append(took_s)
-            said = ", ".join(f"{key} {shown(value)}" for key, value in figures.items())
-            progress(f"  {scenario.name} {number + 1}/{rounds} {peer.name}: {said} ({took_s:.0f} s)")
+            summary = ", ".join(f"{key} {format_value(value)}" for key, value in figures.items())
+            progress(f"  {scenario.name} {number + 1}/{rounds} {peer.name}: {summary} ({took_s:.0f} s)")
     return outcomes
 
 
-def expected_s(effort: Effort, scenarios: Sequence[Scenario], peers: Sequence[Peer]) -> float:
-    """Return how long it will take, roughly, on a machine with nothing else to do."""
+def estimate_s(effort: Effort, scenarios: Sequence[Scenario], peers: Sequence[Peer]) -> float:
+    """Return roughly how many seconds a run will take on an idle machine."""
     return sum(
-        scenario.rounds(effort) * scenario.lasts_s(effort)
+        scenario.rounds(effort) * scenario.duration_s(effort)
         for scenario in scenarios
         for peer in peers
-        if not lacking(scenario, peer)
+        if not missing_features(scenario, peer)
     )
 
 
-def lacking(scenario: Scenario, peer: Peer) -> str:
+def missing_features(scenario: Scenario, peer: Peer) -> str:
     missing = sorted(scenario.needs - peer.offers)
     return f"no such feature: {', '.join(missing)}" if missing else ""
 
 
-def shown(value: float | None) -> str:
+def format_value(value: float | None) -> str:
     if value is None:
-        return "none in time"
+        return "not in time"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.2f}"

@@ -1,43 +1,43 @@
-"""What a scenario is, how much of it is measured, and what it measures with."""
+"""Defines scenarios: their metrics, how much is measured, and what they measure with."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from benchmarks.peers.deployment import Deployment, deploy
 from benchmarks.peers.environment import Environment
 from benchmarks.peers.peer import Feature, Peer
-from benchmarks.peers.programs.kit import Policy
-from benchmarks.peers.services import Place, Services
-from benchmarks.peers.stage import Stage, staged
+from benchmarks.peers.programs.kit import TenantLimits
+from benchmarks.peers.services import Endpoint, Services
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much and how long."""
+    """How long and how much to measure."""
 
     name: str
     rounds: int
-    # Of scenarios that take longer than all the others.
+    # Rounds of scenarios that take much longer than the others.
     long_rounds: int
     one_by_one: int
     bulk: int
     drained: int
-    # To fill a queue takes no longer, also if it is not full then; nor does the longest one.
+    # Time limits for filling a queue, normally and for the longest backlog; it may be shorter then.
     fill_s: float
     long_fill_s: float
-    # A drain ends after so long, also if there is more.
+    # A drain ends after this time even if messages are left.
     window_s: float
-    # In each round; percentiles are taken of all rounds together.
+    # Messages per round; percentiles are computed over all rounds together.
     latencies: int
     backlogs: tuple[int, ...]
-    # Messages under the held snapshot before the drain that is measured.
-    before: int
+    # Messages processed under a held snapshot before the measured drain.
+    messages_before: int
     big_tenant: int
     limited_s: float
-    # How long a message of a killed worker is waited for.
+    # How long to wait for the messages of a killed worker.
     recovery_s: float
     costed: int
-    # To install a peer in a fresh place, start its workers and stop them; only for the estimate.
+    # The time to install a peer and to start and stop its workers; only for the estimate.
     start_s: float = 2.0
 
 
@@ -54,7 +54,7 @@ EFFORTS = {
         window_s=5.0,
         latencies=10,
         backlogs=(100, 200),
-        before=200,
+        messages_before=200,
         big_tenant=100,
         limited_s=1.0,
         recovery_s=15.0,
@@ -72,7 +72,7 @@ EFFORTS = {
         window_s=4.0,
         latencies=100,
         backlogs=(5_000, 50_000),
-        before=20_000,
+        messages_before=20_000,
         big_tenant=10_000,
         limited_s=3.0,
         recovery_s=30.0,
@@ -90,7 +90,7 @@ EFFORTS = {
         window_s=4.0,
         latencies=400,
         backlogs=(10_000, 1_000_000),
-        before=200_000,
+        messages_before=200_000,
         big_tenant=10_000,
         limited_s=4.0,
         recovery_s=60.0,
@@ -108,7 +108,7 @@ EFFORTS = {
         window_s=30.0,
         latencies=1_500,
         backlogs=(10_000, 1_000_000),
-        before=200_000,
+        messages_before=200_000,
         big_tenant=10_000,
         limited_s=20.0,
         recovery_s=120.0,
@@ -125,24 +125,25 @@ class Metric:
     title: str
     unit: str
     is_higher_better: bool
-    # Ours to the best peer's: at least, or at most if lower is better. None: shown, not judged.
+    # The promised ratio of LonnyMQ's figure to the best peer's: at least, or at most if lower is better.
+    # None: the figure is shown but not judged.
     bound: float | None = 1.0
-    # What to say where a peer that was measured has no figure.
-    missing: str = "not in the time"
-    # As good as it gets, or as can be told: what is better still is not counted as better.
+    # Shown if a peer was measured but has no figure.
+    missing: str = "not in time"
+    # Figures better than this count as equal, because better is not possible or not measurable.
     enough: float | None = None
-    # Of the samples of all rounds together; None: the median of the rounds' figures.
+    # Computes the figure from the samples of all rounds; None: the median of the rounds' figures.
     pool: Callable[[Sequence[float]], float] | None = None
-    # What must be said beside a round's figure, if anything.
+    # A remark to show next to a round's figure, or an empty string.
     remark: Callable[["Figures"], str] = lambda figures: ""
 
 
-# What a peer's measurement yields; None: it did not get there in time.
+# A peer's figures in one round; None: not reached in time.
 Figures = Mapping[str, float | None]
 
 
 class Sampled(dict[str, float | None]):
-    """A round's figures, with the single samples that they were made of."""
+    """A round's figures, with the samples from which they were computed."""
 
     def __init__(self, figures: Figures, samples: Sequence[float]) -> None:
         super().__init__(figures)
@@ -154,13 +155,13 @@ class Scenario:
     name: str
     title: str
     metrics: tuple[Metric, ...]
-    measure: Callable[["Bench", Peer], Figures]
-    # How it is judged, for the reader of its table.
+    measure: Callable[["PeerHarness", Peer], Figures]
+    # How the scenario is judged, for readers of its table.
     rule: str
-    # Without these a peer has nothing to be measured.
+    # Peers without one of these features are not measured.
     needs: frozenset[Feature] = frozenset()
-    # One peer in one round, roughly, for the estimate.
-    lasts_s: Callable[[Effort], float] = lambda effort: effort.start_s + effort.window_s
+    # Roughly the duration of one round for one peer, for the estimate.
+    duration_s: Callable[[Effort], float] = lambda effort: effort.start_s + effort.window_s
     is_long: bool = False
 
     def rounds(self, effort: Effort) -> int:
@@ -168,7 +169,7 @@ class Scenario:
 
 
 @dataclass(frozen=True)
-class Bench:
+class PeerHarness:
     """What a scenario measures with."""
 
     services: Services
@@ -176,24 +177,25 @@ class Bench:
     environments: Mapping[str, Environment]
 
     @contextlib.contextmanager
-    def stage(
-        self, peer: Peer, tenants: dict[str, Policy] | None = None, lease_s: int | None = None
-    ) -> Iterator[Stage]:
-        """A fresh place with this peer in it."""
-        with self.services.place(peer.service) as place:
-            with staged(peer, self.environments[peer.name], place, tenants or {}, lease_s) as stage:
-                yield stage
+    def deploy(
+        self, peer: Peer, tenants: dict[str, TenantLimits] | None = None, lease_s: int | None = None
+    ) -> Iterator[Deployment]:
+        """Deploy this peer for one measurement."""
+        with self.services.endpoint(peer.service) as endpoint:
+            environment = self.environments[peer.name]
+            with deploy(peer, environment, endpoint, tenants or {}, lease_s) as deployment:
+                yield deployment
 
 
 __all__ = [
     "EFFORTS",
-    "Bench",
+    "Deployment",
     "Effort",
+    "Endpoint",
     "Figures",
     "Metric",
-    "Place",
-    "Policy",
+    "PeerHarness",
     "Sampled",
     "Scenario",
-    "Stage",
+    "TenantLimits",
 ]

@@ -1,1 +1,1 @@
-"""Where one PostgreSQL ends: what a message, a connection, a channel and a day of history cost."""
+"""The limits of one PostgreSQL: the cost of a message, a connection, a channel and a day of history."""

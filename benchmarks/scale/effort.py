@@ -1,4 +1,4 @@
-"""How much is measured."""
+"""How long and how much to measure."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ class Effort:
     name: str
     rounds: int
     window_s: float
-    # Messages of which the cost is taken.
+    # Messages over which the cost per message is averaged.
     messages: int
     connections: tuple[int, ...]
     channels: tuple[int, ...]

@@ -1,12 +1,12 @@
-"""The space of a remembered attempt; a day's volume is that times the day's attempts."""
+"""The space of an attempt in history; a day's volume is that multiplied by the day's attempts."""
 
 from collections.abc import Callable
 
 import psycopg
 
-from benchmarks.contenders import Ours
-from benchmarks.load import channel_names, drained
-from benchmarks.results import rounded
+from benchmarks.contenders import LonnyMQ
+from benchmarks.load import channel_names, measure_drain
+from benchmarks.results import round_figure
 from benchmarks.scale.effort import Effort
 from benchmarks.server import Server
 
@@ -17,19 +17,23 @@ Json = dict[str, object]
 
 
 def run(server: Server, effort: Effort, progress: Callable[[str], None]) -> list[Json]:
-    found = []
+    rows = []
     for mode in ("metadata", "full"):
-        found.append(measure(server, mode, max(1_000, effort.messages)))
-        progress(f"  history: {found[-1]}")
-    return found
+        rows.append(measure(server, mode, max(1_000, effort.messages)))
+        progress(f"  history: {rows[-1]}")
+    return rows
 
 
 def measure(server: Server, mode: str, messages: int) -> Json:
-    contender = Ours(history=mode)
+    contender = LonnyMQ(history=mode)
     with server.database() as dsn:
         contender.install(dsn)
         contender.fill(dsn, channel_names(100), messages)
-        drained(contender, dsn, workers=1, batch=100, window_s=3_600)
+        measure_drain(contender, dsn, workers=1, batch=100, window_s=3_600)
         with psycopg.connect(dsn, autocommit=True) as connection:
             [(attempts, space)] = connection.execute(SPACE).fetchall()
-    return {"mode": mode, "attempts": attempts, "bytes_per_attempt": rounded(int(space) / max(1, attempts))}
+    return {
+        "mode": mode,
+        "attempts": attempts,
+        "bytes_per_attempt": round_figure(int(space) / max(1, attempts)),
+    }

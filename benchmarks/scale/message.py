@@ -1,12 +1,12 @@
-"""The server's CPU time and WAL of one message's life, created, leased and completed by one connection."""
+"""The server's CPU time and WAL per message, which one connection creates, leases and completes."""
 
 from collections.abc import Callable
 from itertools import cycle, islice, product
 
-from benchmarks import costs
-from benchmarks.contenders import Ours
+from benchmarks import server_costs
+from benchmarks.contenders import LonnyMQ
 from benchmarks.load import channel_names
-from benchmarks.results import rounded
+from benchmarks.results import round_figure
 from benchmarks.scale.effort import Effort
 from benchmarks.server import Server
 
@@ -18,16 +18,16 @@ Json = dict[str, object]
 
 
 def run(server: Server, effort: Effort, progress: Callable[[str], None]) -> list[Json]:
-    found = []
+    rows = []
     for history, batch in product(HISTORIES, BATCHES):
         messages = effort.messages // (10 if batch == 1 else 1)
         progress(f"  message: {messages:,} in batches of {batch}, history {history} ...")
-        found.append(measure(server, Ours(history=history), batch, messages))
-        progress(f"  message: {found[-1]}")
-    return found
+        rows.append(measure(server, LonnyMQ(history=history), batch, messages))
+        progress(f"  message: {rows[-1]}")
+    return rows
 
 
-def measure(server: Server, contender: Ours, batch: int, messages: int) -> Json:
+def measure(server: Server, contender: LonnyMQ, batch: int, messages: int) -> Json:
     with server.database() as dsn:
         contender.install(dsn)
         session = contender.session(dsn)
@@ -42,15 +42,15 @@ def measure(server: Server, contender: Ours, batch: int, messages: int) -> Json:
 
         for _ in range(WARM_UP_CYCLES):
             one_cycle()
-        before, done = costs.read(dsn), 0
+        before, done = server_costs.read(dsn), 0
         while done < messages:
             done += one_cycle()
-        spent = costs.read(dsn) - before
+        spent = server_costs.read(dsn) - before
         session.close()
     return {
         "history": contender.history,
         "batch": batch,
         "messages": done,
-        "server_cpu_s_per_million": None if spent.cpu_s is None else rounded(spent.cpu_s / done * 1e6),
-        "wal_bytes_per_message": rounded(spent.wal_bytes / done),
+        "server_cpu_s_per_million": None if spent.cpu_s is None else round_figure(spent.cpu_s / done * 1e6),
+        "wal_bytes_per_message": round_figure(spent.wal_bytes / done),
     }

@@ -1,1 +1,1 @@
-"""A million tenants under the queue's scheduling rules and under FIFO: seeded, in pure Python."""
+"""Simulates a million tenants under the queue's scheduling rules and under FIFO, from a seed."""

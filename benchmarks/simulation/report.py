@@ -1,22 +1,22 @@
-"""What the simulation found, as results/simulation.json: waiting times of tenants, by their size."""
+"""Formats the results for results/simulation.json: waiting times of tenants by their size."""
 
 import dataclasses
 
-from benchmarks.results import rounded
-from benchmarks.simulation.play import Waits
+from benchmarks.results import round_figure
 from benchmarks.simulation.rules import SECOND
+from benchmarks.simulation.simulate import Waits
 from benchmarks.simulation.traffic import Traffic
 
-# A tenant belongs to the first group that is large enough for it.
+# The most messages of a tenant in each group.
 GROUPS = {"1": 1, "2 to 10": 10, "11 to 100": 100, "101 to 1k": 1_000, "1k to 10k": 10_000, "more": 10**12}
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 
 
 def document(traffic: Traffic, results: dict[str, tuple[str, Waits]]) -> dict[str, object]:
-    groups = grouped(traffic)
+    groups = group_tenants(traffic)
     return {
-        "seed": traffic.world.seed,
-        "world": dataclasses.asdict(traffic.world),
+        "seed": traffic.parameters.seed,
+        "parameters": dataclasses.asdict(traffic.parameters),
         "messages": len(traffic.at),
         "active": sum(map(len, groups.values())),
         "groups": [
@@ -35,34 +35,34 @@ def document(traffic: Traffic, results: dict[str, tuple[str, Waits]]) -> dict[st
 def policy(
     traffic: Traffic, groups: dict[str, list[int]], name: str, title: str, waits: Waits
 ) -> dict[str, object]:
-    everybody = means(waits, [tenant for tenants in groups.values() for tenant in tenants])
+    all_means = means(waits, [tenant for tenants in groups.values() for tenant in tenants])
     return {
         "name": name,
         "title": title,
-        "all": [rounded(percentile(everybody, percent)) for percent in PERCENTILES],
+        "all": [round_figure(percentile(all_means, percent)) for percent in PERCENTILES],
         "groups": [group(traffic, waits, name, tenants) for name, tenants in groups.items()],
         "most_in_flight": max(waits.most_in_flight),
-        "all_done_after_s": rounded(waits.ended_at / SECOND),
-        "idle_share": rounded(waits.idle_share),
+        "all_done_after_s": round_figure(waits.ended_at / SECOND),
+        "idle_share": round_figure(waits.idle_share),
     }
 
 
 def group(traffic: Traffic, waits: Waits, name: str, tenants: list[int]) -> dict[str, object]:
-    """Return the waits of a group; its tenants with slow work, and those who pay, also by themselves."""
+    """Return the waits of a group, and separately those of its slow and its paying tenants."""
     usual = means(waits, [tenant for tenant in tenants if tenant not in traffic.slow])
     slow = means(waits, [tenant for tenant in tenants if tenant in traffic.slow])
     paying = means(waits, [tenant for tenant in tenants if tenant in traffic.paying])
     return {
         "name": name,
-        "p50": rounded(percentile(usual, 50)),
-        "p99": rounded(percentile(usual, 99)),
-        "p50_slow": rounded(percentile(slow, 50)),
-        "p50_paying": rounded(percentile(paying, 50)),
+        "p50": round_figure(percentile(usual, 50)),
+        "p99": round_figure(percentile(usual, 99)),
+        "p50_slow": round_figure(percentile(slow, 50)),
+        "p50_paying": round_figure(percentile(paying, 50)),
     }
 
 
-def grouped(traffic: Traffic) -> dict[str, list[int]]:
-    """Return the tenants that had messages, by how many."""
+def group_tenants(traffic: Traffic) -> dict[str, list[int]]:
+    """Return the tenants that had messages, grouped by how many."""
     groups: dict[str, list[int]] = {name: [] for name in GROUPS}
     for tenant, count in enumerate(traffic.messages_of):
         if count:
@@ -71,12 +71,12 @@ def grouped(traffic: Traffic) -> dict[str, list[int]]:
 
 
 def means(waits: Waits, tenants: list[int]) -> list[float]:
-    """Return each tenant's mean wait in seconds, in order."""
+    """Return the tenants' mean waits in seconds, in ascending order."""
     return sorted(waits.mean(tenant) / SECOND for tenant in tenants)
 
 
 def percentile(ordered: list[float], percent: float) -> float | None:
-    """Return the value that so many percent do not exceed; None of nothing."""
+    """Return a percentile of ordered values; None if there are none."""
     if not ordered:
         return None
     return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]

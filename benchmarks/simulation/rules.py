@@ -1,7 +1,7 @@
-"""The scheduling rules of the queue, as arithmetic: who is next, how much, and when again.
+"""The scheduling rules of the queue as arithmetic: which tenant is next, its share, and its next turn.
 
-They are stated in docs/explanation/fairness.md and implemented in SQL; a test plays the same load on the real
-queue and compares. Times are microseconds.
+They are explained in docs/explanation/fairness.md and implemented in SQL; tests compare the two. Times are
+microseconds.
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ SECOND = 1_000_000
 
 
 @dataclass(frozen=True)
-class Policy:
-    """What a channel is allowed; as in the queue, None is no limit."""
+class SimulatedPolicy:
+    """A channel's policy; as in the queue, None is no limit."""
 
     weight: int = 1
     max_concurrency: int | None = None
@@ -24,55 +24,55 @@ class Policy:
         return (self.release_interval_ms or 0) * 1000
 
     def room(self, in_flight: int, release_at: int, now: int) -> int | None:
-        """Return how many it may have now by its cap and its rate; None for any number."""
-        rooms = []
+        """Return how many messages the cap and the rate allow now; None for any number."""
+        limits = []
         if self.max_concurrency is not None:
-            rooms.append(self.max_concurrency - in_flight)
+            limits.append(self.max_concurrency - in_flight)
         if self.release_interval_ms is not None:
             ahead = max(now, release_at) - now
-            rooms.append((self.release_burst * self.interval - ahead) // self.interval)
-        return max(0, min(rooms)) if rooms else None
+            limits.append((self.release_burst * self.interval - ahead) // self.interval)
+        return max(0, min(limits)) if limits else None
 
     def release_after(self, release_at: int, given: int, now: int) -> int:
-        """Return when the next release would be due, if releases were evenly spaced."""
+        """Return when the next release would be due if releases were evenly spaced."""
         return max(now, release_at) + given * self.interval
 
     def due_again(self, release_at: int) -> int:
-        """Return when its rate allows the next message: a burst may be ahead of even spacing."""
+        """Return when the rate allows the next message; a burst may be ahead of even spacing."""
         return release_at - (self.release_burst - 1) * self.interval
 
 
 @dataclass
 class Turn:
-    """One ready channel's part in a reply."""
+    """The part of a ready channel in a reply."""
 
     tenant: int
-    policy: Policy
-    # Since when it has been waiting.
+    policy: SimulatedPolicy
+    # When it became due.
     due_at: int
-    # How many it could have, by what waits and by its policy.
+    # The most messages it could be given, by what waits and by its policy.
     want: int
-    # What it has had of a turn that was cut by the end of an earlier reply.
+    # Messages that it was given in a turn which the end of an earlier reply cut off.
     taken: int = 0
     given: int = 0
-    # It got some of what was left after whole rounds.
+    # Whether it was given some of the messages left after whole rounds.
     is_ahead: bool = False
-    # The end of this reply cuts its turn: it keeps its place.
+    # Whether the end of this reply cuts off its turn, so that it keeps its place.
     is_cut: bool = False
 
 
-def share(limit: int, turns: Sequence[Turn]) -> None:
-    """Give a reply's messages to those that are ready, in the order of waiting.
+def share_reply(limit: int, turns: Sequence[Turn]) -> None:
+    """Divide a reply among the ready channels, in the order in which they became due.
 
-    Whole rounds by weight for everybody that wants more, then a turn each of what is left.
+    All channels that want more get whole rounds by weight; what is left is given out turn by turn.
     """
     left = limit
     while left > 0:
-        wanting = [turn for turn in turns if turn.want > turn.given]
-        if not wanting:
+        hungry = [turn for turn in turns if turn.want > turn.given]
+        if not hungry:
             break
-        rounds = left // sum(turn.policy.weight for turn in wanting)
-        for turn in wanting:
+        rounds = left // sum(turn.policy.weight for turn in hungry)
+        for turn in hungry:
             if left == 0:
                 break
             due = max(turn.policy.weight * max(rounds, 1) - turn.taken, 1)
@@ -85,6 +85,6 @@ def share(limit: int, turns: Sequence[Turn]) -> None:
 
 
 def is_cut(turn: Turn, more: int, left: int, rounds: int) -> bool:
-    """Whether the reply ends in the middle of its turn; a rate limit has times instead of places."""
+    """Whether the reply ends in the middle of the turn; with a rate limit, times replace places."""
     is_short = turn.taken + more < turn.policy.weight and turn.want > turn.given
     return left == 0 and rounds == 0 and is_short and not turn.policy.interval

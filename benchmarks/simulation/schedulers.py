@@ -1,4 +1,4 @@
-"""Who is released next: the queue's rotation, and FIFO, which knows no tenants."""
+"""Schedulers that choose the next message: the queue's rotation of tenants, and FIFO."""
 
 import heapq
 from array import array
@@ -6,50 +6,50 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from benchmarks.simulation.rules import Policy, Turn, share
+from benchmarks.simulation.rules import SimulatedPolicy, Turn, share_reply
 
 Release = tuple[int, int]
 
 
 class Scheduler(Protocol):
-    """One queue. A message is its tenant and when it came; times are microseconds."""
+    """A queue. A message is its tenant and its time of creation; times are microseconds."""
 
     def create(self, tenant: int, at: int) -> None: ...
 
     def dequeue(self, limit: int, now: int) -> list[Release]:
-        """Return up to so many messages to be worked now: tenant, and when it came."""
+        """Return at most `limit` messages to be worked now, as tenant and time of creation."""
         ...
 
     def complete(self, tenant: int) -> None: ...
 
 
 class Fifo:
-    """One line for everybody."""
+    """One queue for all tenants."""
 
     def __init__(self) -> None:
-        self.line: deque[Release] = deque()
+        self.messages: deque[Release] = deque()
 
     def create(self, tenant: int, at: int) -> None:
-        self.line.append((tenant, at))
+        self.messages.append((tenant, at))
 
     def dequeue(self, limit: int, now: int) -> list[Release]:
-        return [self.line.popleft() for _ in range(min(limit, len(self.line)))]
+        return [self.messages.popleft() for _ in range(min(limit, len(self.messages)))]
 
     def complete(self, tenant: int) -> None:
         pass
 
 
 class Rotation:
-    """Turns, least recently served first, each with its share, within caps and rates."""
+    """Tenants take turns, least recently served first, each with its share, within caps and rates."""
 
-    def __init__(self, tenants: int, policy_of: Callable[[int], Policy]) -> None:
+    def __init__(self, tenants: int, policy_of: Callable[[int], SimulatedPolicy]) -> None:
         self.policy_of = policy_of
         self.waiting: dict[int, deque[int]] = {}
         self.last_at = array("q", bytes(8 * tenants))
         self.release_at = array("q", bytes(8 * tenants))
         self.in_flight = array("l", bytes(array("l").itemsize * tenants))
         self.taken: dict[int, int] = {}
-        # Turns that have a time, by that; each tenant at most once. Others are parked: empty, or full.
+        # A heap of turns by due time, at most one per tenant. Tenants without one are parked: empty or full.
         self.turns: list[tuple[int, int]] = []
         self.has_turn = bytearray(tenants)
 
@@ -59,27 +59,27 @@ class Rotation:
             waiting = self.waiting[tenant] = deque()
         waiting.append(at)
         if not self.has_turn[tenant] and not self.is_full(tenant):
-            self.look_at(tenant, max(self.last_at[tenant], at))
+            self.schedule(tenant, max(self.last_at[tenant], at))
 
     def complete(self, tenant: int) -> None:
         was_full = self.is_full(tenant)
         self.in_flight[tenant] -= 1
         if was_full and tenant in self.waiting and not self.has_turn[tenant]:
-            # It comes back to the place that its last release gives it.
-            self.look_at(tenant, self.last_at[tenant])
+            # It returns to the place that its last release determines.
+            self.schedule(tenant, self.last_at[tenant])
 
     def dequeue(self, limit: int, now: int) -> list[Release]:
         ready = self.due(limit, now)
-        share(limit, ready)
+        share_reply(limit, ready)
         released: list[Release] = []
         for place, turn in enumerate(ready, start=1):
-            # Everybody keeps his place, those that got some of the rest behind the others.
+            # Tenants keep their order; those given some of the remaining messages stand behind the others.
             behind = 0 if turn.policy.interval else len(ready) * (1 if turn.is_ahead else 2) - place
             self.serve(turn, now, turn.due_at if turn.is_cut else now - behind, released)
         return released
 
     def due(self, limit: int, now: int) -> list[Turn]:
-        """Take the turns that are due and may have something, at most one per message of the reply."""
+        """Take the due turns that may be given messages, at most one per message of the reply."""
         ready: list[Turn] = []
         for _ in range(limit):
             if not self.turns or self.turns[0][0] > now:
@@ -99,7 +99,7 @@ class Rotation:
         return ready
 
     def serve(self, turn: Turn, now: int, served_at: int, released: list[Release]) -> None:
-        """Release what it was given, and say when to look at it again."""
+        """Release the messages that a turn was given, and schedule the tenant's next turn."""
         tenant, policy, given = turn.tenant, turn.policy, turn.given
         waiting = self.waiting[tenant]
         for _ in range(given):
@@ -115,9 +115,9 @@ class Rotation:
             del self.waiting[tenant]
         elif not self.is_full(tenant):
             next_at = max(self.last_at[tenant], waiting[0]) if given else turn.due_at
-            self.look_at(tenant, max(next_at, policy.due_again(self.release_at[tenant])))
+            self.schedule(tenant, max(next_at, policy.due_again(self.release_at[tenant])))
 
-    def look_at(self, tenant: int, at: int) -> None:
+    def schedule(self, tenant: int, at: int) -> None:
         self.has_turn[tenant] = 1
         heapq.heappush(self.turns, (at, tenant))
 
@@ -126,10 +126,12 @@ class Rotation:
         return cap is not None and self.in_flight[tenant] >= cap
 
 
-def same_for_all(policy: Policy) -> Callable[[int], Policy]:
+def same_policy(policy: SimulatedPolicy) -> Callable[[int], SimulatedPolicy]:
     return lambda tenant: policy
 
 
-def some_of(tenants: Iterable[int], policy: Policy, others: Policy) -> Callable[[int], Policy]:
+def policy_for_some(
+    tenants: Iterable[int], policy: SimulatedPolicy, others: SimulatedPolicy
+) -> Callable[[int], SimulatedPolicy]:
     chosen = frozenset(tenants)
     return lambda tenant: policy if tenant in chosen else others

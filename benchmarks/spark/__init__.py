@@ -1,1 +1,1 @@
-"""Spark's doors, the archive and the analysis, against Spark's own ways."""
+"""Benchmarks of the Spark source, the archive and the analysis, compared with Spark's own connectors."""

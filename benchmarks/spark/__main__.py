@@ -1,4 +1,4 @@
-"""The benchmark of what runs on Spark: every figure is a ratio of things measured in the same run."""
+"""Benchmarks what runs on Spark; every figure is compared with one measured in the same run."""
 
 import argparse
 import dataclasses
@@ -7,22 +7,23 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import options, results
-from benchmarks.bench import EFFORTS, Bench, Row
-from benchmarks.spark import analyse, archive, doors
-from benchmarks.spark.ground import SIZES, Ground, jdbc_jar, serve, session
+from benchmarks.harness import EFFORTS, Harness, Row
+from benchmarks.spark import analyse, archive, source
+from benchmarks.spark.spark_harness import SIZES, SparkHarness, jdbc_jar, run_server, spark_session
 
-CASES = {"write": doors.write, "read": doors.read, "archive": archive.run, "analyse": analyse.run}
+CASES = {"write": source.write, "read": source.read, "archive": archive.run, "analyse": analyse.run}
 NOTE = (
-    "Read them as ratios; local[2], rows of 100 bytes. The JDBC writer is not atomic: half of its rows may "
-    "stay. Its driver comes from Debian's libpostgresql-jdbc-java; without it these rows are left out."
+    "Read the figures as ratios. Spark runs as local[2], with rows of 100 bytes. The JDBC writer is not "
+    "atomic: a failed write may leave some of its rows. Its driver is in Debian's libpostgresql-jdbc-java; "
+    "without it these rows are left out."
 )
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spark", description=__doc__)
-    parser.add_argument("--case", action="append", choices=list(CASES), help="only this; repeatable")
+    parser.add_argument("--case", action="append", choices=list(CASES), help="run only this case; repeatable")
     options.add_shared(
-        parser, "spark", {"quick": "a tenth of the rows", "full": "five rounds", "smoke": "seconds"}
+        parser, "spark", {"quick": "a tenth of the rows", "full": "five rounds", "smoke": "a few seconds"}
     )
     options.add_output(parser, "spark")
     chosen = parser.parse_args(arguments)
@@ -31,21 +32,23 @@ def main(arguments: list[str] | None = None) -> int:
     )
     rows: list[Row] = []
     with (
-        serve(chosen.dsn, chosen.server) as server,
+        run_server(chosen.dsn, chosen.server) as server,
         tempfile.TemporaryDirectory(prefix="lonnymq-bench-") as directory,
-        session(jdbc_jar()) as spark,
+        spark_session(jdbc_jar()) as spark,
     ):
         sql_before = results.sql_digest()
-        ground = Ground(Bench(server, effort), spark, Path(directory), SIZES[effort.name], jdbc_jar())
+        harness = SparkHarness(
+            Harness(server, effort), spark, Path(directory), SIZES[effort.name], jdbc_jar()
+        )
         print(results.HEADING, flush=True)
         for name, case in CASES.items():
             if not chosen.case or name in chosen.case:
-                for row in case(ground):
-                    print(results.line(row), flush=True)
+                for row in case(harness):
+                    print(results.format_row(row), flush=True)
                     rows.append(row)
-        head = results.circumstances(server, sql_before, {"effort": effort.name, "rounds": effort.rounds})
+        head = results.run_header(server, sql_before, {"effort": effort.name, "rounds": effort.rounds})
     if not chosen.no_write:
-        content = head | {"note": NOTE, "rows": [results.as_json(row) for row in rows]}
+        content = head | {"note": NOTE, "rows": [results.row_json(row) for row in rows]}
         print(f"written to {results.save(chosen.output, content)}")
     return 1 if chosen.strict and not all(row.holds for row in rows) else 0
 

@@ -1,4 +1,4 @@
-"""Attempts into the lake, against Spark writing the same rows as Parquet."""
+"""Appending attempts to the lake, compared with Spark writing the same rows as Parquet."""
 
 import time
 import uuid
@@ -6,36 +6,36 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
-from benchmarks.bench import Row
-from benchmarks.spark.ground import Ground, Measured
-from lonnymq.pipeline.demo import Synthetic, generate
+from benchmarks.harness import Row
+from benchmarks.spark.spark_harness import Measurements, SparkHarness
 from lonnymq.pipeline.lake import Batch, Lake
+from lonnymq.pipeline.synthetic import SyntheticHistory, generate
 
 TITLE = "archive attempts to Delta, exactly once"
 
 
-def run(ground: Ground) -> list[Row]:
-    # One day, as an archive that runs every hour has it; cached, so that only writing is measured.
-    frame = generate(ground.spark, Synthetic(rows=ground.size.rows, days=1)).cache()
+def run(harness: SparkHarness) -> list[Row]:
+    # Rows of one day, as in an hourly archive; cached, so that only writing is measured.
+    frame = generate(harness.spark, SyntheticHistory(rows=harness.size.rows, days=1)).cache()
     frame.count()
-    measured: Measured = {
-        "delta": partial(_delta, ground, frame),
-        "parquet": partial(_parquet, ground, frame),
+    measurements: Measurements = {
+        "delta": partial(_delta, harness, frame),
+        "parquet": partial(_parquet, harness, frame),
     }
-    rates = ground.interleaved("archive", measured)
+    rates = harness.measure_in_turns("archive", measurements)
     frame.unpersist()
     return [Row("archive", TITLE, "parquet", "rows/s", rates["delta"], rates["parquet"], at_least=0.7)]
 
 
-def _delta(ground: Ground, frame: DataFrame) -> float:
-    lake = Lake(str(ground.directory / uuid.uuid4().hex))
+def _delta(harness: SparkHarness, frame: DataFrame) -> float:
+    lake = Lake(str(harness.directory / uuid.uuid4().hex))
     began_at = time.monotonic()
-    assert lake.attempts.append(frame, Batch("bench", 0)) == ground.size.rows
-    return ground.size.rows / (time.monotonic() - began_at)
+    assert lake.attempts.append(frame, Batch("bench", 0)) == harness.size.rows
+    return harness.size.rows / (time.monotonic() - began_at)
 
 
-def _parquet(ground: Ground, frame: DataFrame) -> float:
+def _parquet(harness: SparkHarness, frame: DataFrame) -> float:
     began_at = time.monotonic()
-    path = str(ground.directory / uuid.uuid4().hex)
+    path = str(harness.directory / uuid.uuid4().hex)
     frame.write.option("compression", "zstd").partitionBy("day").parquet(path)
-    return ground.size.rows / (time.monotonic() - began_at)
+    return harness.size.rows / (time.monotonic() - began_at)

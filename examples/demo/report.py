@@ -17,14 +17,17 @@ def write_report(dsn: str) -> Path | None:
     if importlib.util.find_spec("pyspark") is None:
         print('\nno report about this run: this needs the extras spark and java: pip install ".[spark,java]"')
         return None
-    from lonnymq.pipeline.session import SMALL, borrowed
+    from lonnymq.pipeline.session import SMALL_DATA, session_scope
     from lonnymq.pipeline.steps import Lake, Source, analyse, archive, report
 
     logging.getLogger("py4j").setLevel(logging.ERROR)
     print_line("\nstarting Spark, to write a report about this run")
     try:
         # The lake is temporary; the page is kept, to be read.
-        with tempfile.TemporaryDirectory(prefix="lonnymq-demo-") as home, borrowed(settings=SMALL) as spark:
+        with (
+            tempfile.TemporaryDirectory(prefix="lonnymq-demo-") as home,
+            session_scope(settings=SMALL_DATA) as spark,
+        ):
             lake = Lake(home)
             done = archive(spark, Source(dsn=dsn), lake)
             print_line(f"archived {done.rows:,} attempts")

@@ -1,4 +1,4 @@
-"""Where Spark looks for data sources by itself: with this, `format("lonnymq")` needs no registration."""
+"""Spark finds data sources in packages named `pyspark_*`: `format("lonnymq")` needs no registration."""
 
 from lonnymq.spark.source import LonnySource as DefaultSource
 

@@ -1,15 +1,15 @@
-"""A measuring bench on the tests' server, so small that it proves nothing but that everything runs."""
+"""A benchmark harness on the tests' server, so small that it only shows that everything runs."""
 
 import dataclasses
 from typing import Any
 
 import pytest
 
-from benchmarks.bench import EFFORTS, Bench
+from benchmarks.harness import EFFORTS, Harness
 from benchmarks.server import Server
 
 
 @pytest.fixture
-def small_bench(server: Any) -> Bench:
+def small_harness(server: Any) -> Harness:
     effort = dataclasses.replace(EFFORTS["smoke"], window_s=0.1)
-    return Bench(Server(server.dsn), effort, progress=lambda line: None)
+    return Harness(Server(server.dsn), effort, progress=lambda line: None)

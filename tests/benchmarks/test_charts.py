@@ -1,4 +1,4 @@
-"""Charts are readable SVG, and pages say what the results say."""
+"""Charts are valid SVG, and pages show the recorded results."""
 
 import json
 import re
@@ -9,29 +9,29 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks.charts import __main__ as maker
+from benchmarks.charts import __main__ as generate
 from benchmarks.charts import bars, lines, pages, units
 from benchmarks.charts.bars import Bar, BarChart
 from benchmarks.charts.lines import Line, LineChart
-from benchmarks.charts.pages import Made, UnknownPart
+from benchmarks.charts.pages import Output, UnknownPart
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def chart(*drawn: Line) -> ElementTree.Element:
-    made = LineChart("a < b", x_title="rows", y_title="ms", y_format=units.milliseconds, lines=drawn)
-    return ElementTree.fromstring(lines.render(made))
+    line_chart = LineChart("a < b", x_title="rows", y_title="ms", y_format=units.milliseconds, lines=drawn)
+    return ElementTree.fromstring(lines.render(line_chart))
 
 
 def texts(root: ElementTree.Element) -> list[str]:
     return [node.text or "" for node in root.iter(f"{SVG}text")]
 
 
-def test_the_pages_and_charts_are_what_the_results_make() -> None:
-    assert maker.main(["--check"]) == 0, "run make bench-charts"
+def test_pages_and_charts_are_up_to_date_with_the_results() -> None:
+    assert generate.main(["--check"]) == 0, "run make bench-charts"
 
 
-def test_a_line_chart_names_its_lines_and_its_decades() -> None:
+def test_a_line_chart_labels_its_lines_and_its_decades() -> None:
     root = chart(
         Line("theirs", ((1e4, 1.0), (1e7, 2000.0))), Line("ours", ((1e4, 0.4), (1e7, 0.5)), is_ours=True)
     )
@@ -42,7 +42,7 @@ def test_a_line_chart_names_its_lines_and_its_decades() -> None:
     )
 
 
-def test_every_colour_of_a_chart_has_one_for_dark_pages() -> None:
+def test_every_colour_of_a_chart_has_a_dark_variant() -> None:
     drawn = chart(*(Line(f"line {number}", ((1.0, 1.0), (10.0, 2.0)), number == 0) for number in range(9)))
     style = drawn.findtext(f".//{SVG}style") or ""
     uses = {
@@ -52,12 +52,12 @@ def test_every_colour_of_a_chart_has_one_for_dark_pages() -> None:
     assert uses == set(re.findall(r'\[style\*="([^"]+)"\]', style.partition("prefers-color-scheme:dark")[2]))
 
 
-def test_the_same_results_make_the_same_file_again() -> None:
-    made = LineChart("t", "x", "y", units.count, (Line("ours", ((1, 1), (10, 2)), is_ours=True),))
-    assert lines.render(made) == lines.render(made)
+def test_the_same_results_produce_the_same_file() -> None:
+    line_chart = LineChart("t", "x", "y", units.count, (Line("ours", ((1, 1), (10, 2)), is_ours=True),))
+    assert lines.render(line_chart) == lines.render(line_chart)
 
 
-def test_ours_is_drawn_last() -> None:
+def test_the_line_of_lonnymq_is_drawn_last() -> None:
     root = chart(Line("ours", ((1, 1), (10, 2)), is_ours=True), Line("theirs", ((1, 3), (10, 4))))
     assert [node.get("id") for node in root.iter() if node.get("id") in ("ours", "other")] == [
         "other",
@@ -65,12 +65,12 @@ def test_ours_is_drawn_last() -> None:
     ]
 
 
-def test_a_flat_line_and_a_single_point_have_a_place() -> None:
+def test_a_single_point_can_be_drawn() -> None:
     root = chart(Line("flat", ((10_000.0, 1.0),)))
     assert {"flat, 1 ms", "10k", "1 ms", "10 ms"} <= set(texts(root))
 
 
-def test_bars_are_as_long_as_their_figures() -> None:
+def test_the_length_of_a_bar_is_proportional_to_its_figure() -> None:
     root = ElementTree.fromstring(
         bars.render(BarChart("t", "s", (Bar("a", 50.0, "50"), Bar("b", 100.0, "100", True, 80.0, 120.0))))
     )
@@ -88,8 +88,8 @@ def bar_length(root: ElementTree.Element, place: int) -> float:
 @pytest.mark.parametrize(
     "wanted", [[10.0, 11.0, 12.0], [0.0, 100.0, 50.0], [100.0] * 5, [0.0, 0.0, 99.0, 100.0, 100.0]]
 )
-def test_names_keep_their_order_and_do_not_touch(wanted: list[float]) -> None:
-    places = lines.spread(wanted, 0.0, 100.0, gap=15.0)
+def test_labels_keep_their_order_and_do_not_overlap(wanted: list[float]) -> None:
+    places = lines.spread_labels(wanted, 0.0, 100.0, gap=15.0)
     ordered = [places[number] for number in sorted(range(len(wanted)), key=lambda one: wanted[one])]
     assert all(later - earlier >= 15.0 - 1e-9 for earlier, later in pairwise(ordered))
 
@@ -98,41 +98,41 @@ def test_names_keep_their_order_and_do_not_touch(wanted: list[float]) -> None:
     ("value", "written"),
     [(0.2, "0.2 ms"), (35.4, "35 ms"), (4_500, "4.5 s"), (81_000, "81 s"), (600_000, "10 min")],
 )
-def test_times_are_written_as_people_say_them(value: float, written: str) -> None:
+def test_durations_have_suitable_units(value: float, written: str) -> None:
     assert units.milliseconds(value) == written
 
 
 @pytest.mark.parametrize(("value", "written"), [(10_000, "10k"), (1_000_000, "1M"), (20, "20"), (0, "0")])
-def test_counts_are_short(value: float, written: str) -> None:
+def test_counts_are_abbreviated(value: float, written: str) -> None:
     assert units.count(value) == written
 
 
-def test_what_stands_between_marks_is_made_anew_and_the_rest_is_left(tmp_path: Path) -> None:
+def test_only_the_text_between_marks_is_replaced(tmp_path: Path) -> None:
     page, results = tmp_path / "docs" / "page.md", tmp_path / "results"
     text = "before\n<!-- made by make bench-charts: a-part -->\nold\n<!-- end -->\nafter\n"
-    made = Made(parts={"a-part": pages.image("t", "c.svg")})
+    output = Output(parts={"a-part": pages.image("t", "c.svg")})
 
-    once = pages.filled(page, text, made, results)
+    once = pages.fill_page(page, text, output, results)
 
     assert once == text.replace("old", "\n![t](../results/c.svg)\n")
-    assert pages.filled(page, once, made, results) == once
+    assert pages.fill_page(page, once, output, results) == once
 
 
-def test_a_part_that_nobody_makes_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_part_is_an_error(tmp_path: Path) -> None:
     text = "<!-- made by make bench-charts: unknown -->\n<!-- end -->"
     with pytest.raises(UnknownPart, match="unknown"):
-        pages.filled(tmp_path / "page.md", text, Made(), tmp_path)
+        pages.fill_page(tmp_path / "page.md", text, Output(), tmp_path)
 
 
-@pytest.mark.parametrize("module", maker.MAKERS, ids=lambda module: module.FILE)
-def test_without_results_a_page_says_how_to_get_them(module: ModuleType, tmp_path: Path) -> None:
-    made = maker.made_by(module, tmp_path)
-    assert set(module.PARTS) <= made.parts.keys()
-    assert all(module.COMMAND in part for part in made.parts.values())
-    assert not made.charts
+@pytest.mark.parametrize("module", generate.GENERATORS, ids=lambda module: module.FILE)
+def test_a_page_without_results_names_the_command_that_measures(module: ModuleType, tmp_path: Path) -> None:
+    output = generate.run_generator(module, tmp_path)
+    assert set(module.PARTS) <= output.parts.keys()
+    assert all(module.COMMAND in part for part in output.parts.values())
+    assert not output.charts
 
 
-def test_a_busy_machine_is_not_kept_secret() -> None:
+def test_a_run_on_a_busy_machine_is_marked() -> None:
     document = {
         "date": "2030-01-01T00:00:00+00:00",
         "machine": {"cpu": "x", "cores": 2, "system": "y", "load": 9.0},
@@ -140,6 +140,6 @@ def test_a_busy_machine_is_not_kept_secret() -> None:
         "settings": {"effort": "quick", "fsync": "on", "payload_bytes": 100},
         "note": "",
     }
-    assert "load 9.0" in maker.circumstances(document, "make it")
+    assert "load 9.0" in generate.measured_note(document, "make it")
     document = json.loads(json.dumps(document).replace("9.0", "0.5"))
-    assert "load" not in maker.circumstances(document, "make it")
+    assert "load" not in generate.measured_note(document, "make it")

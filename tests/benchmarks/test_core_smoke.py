@@ -1,4 +1,4 @@
-"""The benchmark's harness still runs: tiny versions of cases, without a word about their figures."""
+"""The core benchmark runs, with tiny versions of some cases; the figures do not matter."""
 
 import dataclasses
 import json
@@ -7,28 +7,29 @@ from typing import Any
 
 import pytest
 
-from benchmarks import core, fleet, merging, results, touched
-from benchmarks.bench import EFFORTS, Bench, Figure, Moment, Row
+from benchmarks import core, merge, pages_touched, parallel, results
 from benchmarks.cases import CASES
+from benchmarks.harness import EFFORTS, Harness, Median, Row, RunConditions
 from benchmarks.server import Server
 
-# Small enough for seconds, and of every kind of load: drain, cycle, create, COPY, waiting.
+# Small enough for a few seconds each.
 EFFORT = dataclasses.replace(
     EFFORTS["smoke"],
     window_s=0.1,
     backlog=12_000,
-    before=300,
+    messages_before=300,
     channels=1_000,
     wakeups=3,
     drained_for_memory=1_000,
 )
-MEASURED = [
+# Cases with every kind of load: drain, cycle, create, COPY, waiting.
+MEASURED_CASES = [
     "drain-one-channel",
     "single-message",
     "create-one-by-one",
     "bulk-create",
     "held-snapshot-capped",
-    "open-creator",
+    "open-transaction",
     "wake-up",
     "worker-memory",
     "worker-drain",
@@ -36,30 +37,30 @@ MEASURED = [
 
 
 @pytest.fixture
-def bench(server: Any) -> Bench:
-    return Bench(Server(server.dsn), EFFORT, progress=lambda line: None)
+def harness(server: Any) -> Harness:
+    return Harness(Server(server.dsn), EFFORT, progress=lambda line: None)
 
 
-@pytest.mark.parametrize("name", MEASURED)
-def test_a_case_measures_something(bench: Bench, name: str) -> None:
+@pytest.mark.parametrize("name", MEASURED_CASES)
+def test_a_case_measures_something(harness: Harness, name: str) -> None:
     [case] = [case for case in CASES if case.name == name]
 
-    rows = case.run(bench)
+    rows = case.run(harness)
 
     assert rows
     for row in rows:
         assert row.case == name
-        assert row.unit == touched.UNIT or (row.at_least is None) != (row.at_most is None)
+        assert row.unit == pages_touched.UNIT or (row.at_least is None) != (row.at_most is None)
         if row.reference is not None:
             assert row.value > 0
             assert row.reference > 0
-        assert results.line(row)
+        assert results.format_row(row)
 
 
-def test_results_are_written_with_machine_versions_and_settings(bench: Bench, tmp_path: Path) -> None:
+def test_results_contain_machine_versions_and_settings(harness: Harness, tmp_path: Path) -> None:
     row = Row("a-case", "what it is", "bare", "messages/s", 90.0, 100.0, at_least=0.8)
 
-    path = results.save(tmp_path / "core.json", results.document([row], bench, results.sql_digest()))
+    path = results.save(tmp_path / "core.json", results.document([row], harness, results.sql_digest()))
 
     written = json.loads(path.read_text())
     assert {"machine", "versions", "date", "settings", "rows"} <= written.keys()
@@ -81,20 +82,26 @@ def test_results_are_written_with_machine_versions_and_settings(bench: Bench, tm
     }
 
 
-def test_only_cases_that_were_measured_again_are_replaced(bench: Bench, tmp_path: Path) -> None:
+def test_merging_replaces_only_cases_that_were_measured_again(harness: Harness, tmp_path: Path) -> None:
     def run(date: str, *cases: str) -> dict[str, Any]:
-        rows = [Row(case, "", None, "ms", 1.0, at_most=2.0, measured=Moment(date, 0.5)) for case in cases]
-        return results.document(rows, bench, "same")
+        rows = [
+            Row(case, "", None, "ms", 1.0, at_most=2.0, measured=RunConditions(date, 0.5)) for case in cases
+        ]
+        return results.document(rows, harness, "same")
 
-    path = merging.write(tmp_path / "core.json", run("monday", "single-message", "wake-up"), core.merged)
-    merging.write(path, run("tuesday", "wake-up", "bulk-create"), core.merged)
-    apart = merging.write(path, run("friday", "wake-up") | {"machine": {"cpu": "another"}}, core.merged)
+    path = merge.write_results(
+        tmp_path / "core.json", run("monday", "single-message", "wake-up"), core.merge_results
+    )
+    merge.write_results(path, run("tuesday", "wake-up", "bulk-create"), core.merge_results)
+    separate = merge.write_results(
+        path, run("friday", "wake-up") | {"machine": {"cpu": "another"}}, core.merge_results
+    )
 
     rows = json.loads(path.read_text())["rows"]
     found = {"single-message": "monday", "bulk-create": "tuesday", "wake-up": "tuesday"}
     assert {row["case"]: row["date"] for row in rows} == found
     assert list(found) == [row["case"] for row in rows]
-    assert apart.name == "core.apart.json"
+    assert separate.name == "core.separate.json"
 
 
 @pytest.mark.parametrize(
@@ -106,16 +113,16 @@ def test_only_cases_that_were_measured_again_are_replaced(bench: Bench, tmp_path
         ({"at_most": 0.89}, False),
     ],
 )
-def test_a_bound_judges_the_ratio(bounds: dict[str, Any], holds: bool) -> None:
+def test_a_bound_applies_to_the_ratio(bounds: dict[str, Any], holds: bool) -> None:
     assert Row("a-case", "", "bare", "messages/s", 90.0, 100.0, **bounds).holds is holds
 
 
-def test_a_bound_judges_the_value_where_there_is_no_reference() -> None:
+def test_without_a_reference_a_bound_applies_to_the_value() -> None:
     assert Row("a-case", "", None, "messages", 115, at_most=115).holds
     assert not Row("a-case", "", None, "messages", 116, at_most=115).holds
 
 
-def test_a_reference_that_did_nothing_proves_nothing() -> None:
+def test_a_reference_of_zero_never_meets_a_bound() -> None:
     assert not Row("a-case", "", "bare", "messages/s", 90.0, 0.0, at_least=0.5).holds
 
 
@@ -123,20 +130,20 @@ def test_a_reference_that_did_nothing_proves_nothing() -> None:
     ("rounds", "is_certain"),
     [([90.0, 85.0, 95.0], True), ([90.0, 85.0, 70.0], False), ([90.0], False)],
 )
-def test_a_verdict_is_certain_only_if_three_rounds_agree(rounds: list[float], is_certain: bool) -> None:
-    reference = Figure([100.0] * len(rounds))
-    row = Row("a-case", "", "bare", "messages/s", Figure(rounds), reference, at_least=0.8)
+def test_a_result_is_certain_only_if_three_rounds_agree(rounds: list[float], is_certain: bool) -> None:
+    reference = Median([100.0] * len(rounds))
+    row = Row("a-case", "", "bare", "messages/s", Median(rounds), reference, at_least=0.8)
     assert row.holds
     assert row.is_certain is is_certain
 
 
-def fail(gate: fleet.Gate) -> None:
+def fail(start: parallel.StartBarrier) -> None:
     raise ValueError("on purpose")
 
 
-def test_a_failing_worker_process_fails_the_measurement() -> None:
+def test_a_failing_process_fails_the_measurement() -> None:
     with pytest.raises(RuntimeError, match="on purpose"):
-        fleet.run([fail, fail])
+        parallel.run([fail, fail])
 
 
 def test_cases_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Every reference design runs, in its worst case, and its pick picks; without a word about figures."""
+"""Every design can be measured in its worst case; the figures do not matter."""
 
 import json
 from pathlib import Path
@@ -7,25 +7,25 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks.bench import Bench, Moment
 from benchmarks.charts import designs as charts
 from benchmarks.contenders import ChannelRow
 from benchmarks.designs import __main__ as runner
-from benchmarks.designs import crowd, report
+from benchmarks.designs import contention, report
 from benchmarks.designs.design import FAMILIES, BadDesign, Design, catalogue, read, split
 from benchmarks.designs.measure import EFFORTS, Effort, Measurement, measure
-from benchmarks.designs.plan import Plan
+from benchmarks.designs.pick_plan import PickPlan
 from benchmarks.designs.report import Series
+from benchmarks.harness import Harness, RunConditions
 
 DESIGNS = catalogue()
-# A turn of each of 1,000 channels, half of the rest worked, and something left to pick.
+# Enough for a turn of each of 1,000 channels and for working half of the rest, with messages left to pick.
 ROWS = 3_000
 EFFORT = Effort("smoke", (ROWS,), 1, 0.01, most_picks=2, least_picks=1)
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=lambda design: design.name)
-def test_a_design_is_loaded_worsened_and_picked_from(small_bench: Bench, design: Design) -> None:
-    measurement = measure(small_bench.server, design, ROWS, EFFORT, small_bench.progress)
+def test_a_design_can_be_loaded_worsened_and_picked_from(small_harness: Harness, design: Design) -> None:
+    measurement = measure(small_harness.server, design, ROWS, EFFORT, small_harness.progress)
 
     assert measurement.rows == ROWS
     assert measurement.pick_ms
@@ -36,7 +36,7 @@ def test_a_design_is_loaded_worsened_and_picked_from(small_bench: Bench, design:
     assert measurement.plan.lines
 
 
-def test_every_family_has_a_reference_and_ours() -> None:
+def test_every_family_has_a_reference_design_and_lonnymq() -> None:
     for family in FAMILIES:
         members = [design for design in DESIGNS if family in design.families]
         assert {design.is_ours for design in members} == {True, False}, family
@@ -48,14 +48,23 @@ def test_designs_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert listed == {design.name for design in DESIGNS}
 
 
-def test_a_run_writes_results_that_charts_and_tables_can_be_made_of(server: Any, tmp_path: Path) -> None:
+def test_the_results_of_a_run_can_be_shown_as_charts_and_tables(server: Any, tmp_path: Path) -> None:
     path = tmp_path / "designs.json"
     chosen = ["--design", "flag_partial", "--design", "lonnymq_priority"]
 
     assert runner.main(["--smoke", "--dsn", server.dsn, "--output", str(path), *chosen]) == 0
 
     written = json.loads(path.read_text())
-    assert {"machine", "versions", "date", "settings", "note", "designs", "flat", "crowd"} <= written.keys()
+    assert {
+        "machine",
+        "versions",
+        "date",
+        "settings",
+        "note",
+        "designs",
+        "flat",
+        "contention",
+    } <= written.keys()
     assert [design["name"] for design in written["designs"]] == ["flag_partial", "lonnymq_priority"]
     for design in written["designs"]:
         assert [size["rows"] for size in design["sizes"]] == list(EFFORTS["smoke"].sizes)
@@ -75,28 +84,29 @@ def test_a_run_writes_results_that_charts_and_tables_can_be_made_of(server: Any,
         assert ElementTree.fromstring(chart).tag.endswith("svg")
 
 
-def test_a_crowd_of_producers_and_consumers_is_counted(
-    small_bench: Bench, monkeypatch: pytest.MonkeyPatch
+def test_contending_producers_and_consumers_are_counted(
+    small_harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crowd, "PRODUCERS", 2)
-    created, completed = crowd.measure(small_bench, ChannelRow(), 1)
+    monkeypatch.setattr(contention, "PRODUCERS", 2)
+    created, completed = contention.measure(small_harness, ChannelRow(), 1)
     assert created > 0
     assert completed > 0
 
 
-def measured(rows: int, pick_ms: float) -> Measurement:
-    plan = Plan(4, ("Index Scan (1 row, 4 pages)",))
+def make_measurement(rows: int, pick_ms: float) -> Measurement:
+    plan = PickPlan(4, ("Index Scan (1 row, 4 pages)",))
     return Measurement(
-        rows, (pick_ms,), (1.0,), 1, 1, plan, Moment("2030-01-01T00:00:00", 0.1), {"load": 1.0}
+        rows, (pick_ms,), (1.0,), 1, 1, plan, RunConditions("2030-01-01T00:00:00", 0.1), {"load": 1.0}
     )
 
 
 @pytest.mark.parametrize(("large_ms", "holds"), [(1.4, True), (1.6, False)])
-def test_ours_is_flat_if_the_largest_table_takes_at_most_half_as_long_again(
-    large_ms: float, holds: bool
-) -> None:
+def test_picks_from_the_largest_table_may_take_half_as_long_again(large_ms: float, holds: bool) -> None:
     [ours] = [design for design in DESIGNS if design.name == "lonnymq_priority"]
-    sizes = {10_000: [measured(10_000, 1.0)] * 3, 10_000_000: [measured(10_000_000, large_ms)]}
+    sizes = {
+        10_000: [make_measurement(10_000, 1.0)] * 3,
+        10_000_000: [make_measurement(10_000_000, large_ms)],
+    }
 
     [row] = report.flat_rows([report.series_json(Series(ours, sizes), {"effort": "full", "sql": "same"})])
 
@@ -104,30 +114,30 @@ def test_ours_is_flat_if_the_largest_table_takes_at_most_half_as_long_again(
     assert row.is_certain
 
 
-def test_statements_end_with_semicolons_outside_of_bodies_and_comments() -> None:
+def test_statements_end_at_semicolons_outside_bodies_and_comments() -> None:
     script = "do $$ begin; end $$;\n-- not; here\nselect 1; select $x$;$x$;"
     assert list(split(script)) == ["do $$ begin; end $$", "-- not; here\nselect 1", "select $x$;$x$"]
     with pytest.raises(BadDesign, match="semicolon"):
         list(split("select 1"))
 
 
-def test_numbers_are_put_in_and_casts_left_alone() -> None:
+def test_variables_are_replaced_and_casts_are_kept() -> None:
     design = read(
         "x", "-- x: y\n-- families: flag\n-- case: z\n-- [load]\nselect :last::int;\n-- [pick]\nselect 1;"
     )
     assert design.statements("load", rows=10) == ["select 10::int"]
-    assert design.statements("renew", rows=10) == []
+    assert design.statements("replenish", rows=10) == []
 
 
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
         ("-- y: z\n-- families: flag\n-- case: c\n-- [load]\n;\n-- [pick]\n;", "must begin"),
-        ("-- x: z\n-- families: flags\n-- case: c\n-- [load]\n;\n-- [pick]\n;", "families"),
-        ("-- x: z\n-- families: flag\n-- case: c\n-- [load]\n;\n-- [take]\n;", "sections"),
+        ("-- x: z\n-- families: flags\n-- case: c\n-- [load]\n;\n-- [pick]\n;", "unknown families"),
+        ("-- x: z\n-- families: flag\n-- case: c\n-- [load]\n;\n-- [take]\n;", "unknown sections"),
         ("-- x: z\n-- families: flag\n-- [load]\n;\n-- [pick]\n;", "case"),
     ],
 )
-def test_a_design_that_leaves_something_out_is_refused(text: str, wrong: str) -> None:
+def test_an_incomplete_design_is_refused(text: str, wrong: str) -> None:
     with pytest.raises(BadDesign, match=wrong):
         read("x", text)

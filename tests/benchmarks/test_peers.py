@@ -1,4 +1,4 @@
-"""The comparison with peers still runs, with our own adapter, in small; peers are no part of the tests."""
+"""The comparison with peers runs with LonnyMQ's own adapter; the peers themselves are not tested."""
 
 import contextlib
 import dataclasses
@@ -12,29 +12,29 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks.charts import peers as charts
-from benchmarks.merging import NotAlike
+from benchmarks.merge import NotComparable
 from benchmarks.peers import __main__ as command
 from benchmarks.peers import report, run
 from benchmarks.peers.adapters import OURS, PEERS
+from benchmarks.peers.deployment import ProgramFailed
 from benchmarks.peers.environment import NotInstallable
-from benchmarks.peers.merging import merged
-from benchmarks.peers.meter import Event, Meter, rate
+from benchmarks.peers.merge_results import merge_results
 from benchmarks.peers.peer import Feature, Service
 from benchmarks.peers.programs import kit
+from benchmarks.peers.progress import Event, ProgressReader, rate
 from benchmarks.peers.run import Outcome
-from benchmarks.peers.scenario import EFFORTS, Bench, Figures, Metric, Sampled, Scenario
+from benchmarks.peers.scenario import EFFORTS, Figures, Metric, PeerHarness, Sampled, Scenario
 from benchmarks.peers.scenarios import SCENARIOS
-from benchmarks.peers.scenarios.concurrency_cap import running
+from benchmarks.peers.scenarios.concurrency_cap import concurrency
 from benchmarks.peers.scenarios.rate_limit import precision
 from benchmarks.peers.services import Services
-from benchmarks.peers.stage import ProgramFailed
 from benchmarks.server import Server
 
 FASTER = Metric("rate", "a rate", "messages/s", True)
 SOONER = Metric("wait", "a wait", "ms", False)
 
 
-def silent(line: str) -> None:
+def ignore_progress(line: str) -> None:
     pass
 
 
@@ -45,17 +45,17 @@ def services(server: Any) -> Iterator[Services]:
 
 
 @pytest.fixture
-def bench(services: Services) -> Bench:
-    environments, reasons = run.available([OURS], services, silent)
+def harness(services: Services) -> PeerHarness:
+    environments, reasons = run.install_peers([OURS], services, ignore_progress)
     assert not reasons
-    return Bench(services, EFFORTS["smoke"], environments)
+    return PeerHarness(services, EFFORTS["smoke"], environments)
 
 
 @pytest.mark.parametrize("name", ["latency", "fairness"])
-def test_our_own_adapter_plays_a_scenario(bench: Bench, name: str) -> None:
+def test_lonnymq_can_be_measured_in_a_scenario(harness: PeerHarness, name: str) -> None:
     [scenario] = [scenario for scenario in SCENARIOS if scenario.name == name]
 
-    outcomes = run.measured(bench, scenario, [OURS], silent)
+    outcomes = run.measure_scenario(harness, scenario, [OURS], ignore_progress)
 
     [figures] = outcomes[OURS.name].rounds
     assert figures.keys() == {metric.key for metric in scenario.metrics}
@@ -64,22 +64,25 @@ def test_our_own_adapter_plays_a_scenario(bench: Bench, name: str) -> None:
         assert 100 <= (figures["handled"] or 0) <= 120
 
 
-def test_what_a_killed_worker_had_runs_again(bench: Bench) -> None:
+def test_messages_of_a_killed_worker_run_again(harness: PeerHarness) -> None:
     [scenario] = [scenario for scenario in SCENARIOS if scenario.name == "killed-worker"]
 
-    figures = scenario.measure(bench, OURS)
+    figures = scenario.measure(harness, OURS)
 
     assert figures["lost"] == 0
     assert figures["again"] is not None
 
 
-def test_a_worker_that_does_not_start_is_told_of_with_its_log(bench: Bench) -> None:
-    with bench.stage(OURS) as stage, pytest.raises(ProgramFailed, match=r"did not start(.|\n)*prefetch"):
-        with stage.crew(1, batch=-1):
+def test_the_log_of_a_worker_that_does_not_start_is_shown(harness: PeerHarness) -> None:
+    with (
+        harness.deploy(OURS) as deployment,
+        pytest.raises(ProgramFailed, match=r"did not start(.|\n)*prefetch"),
+    ):
+        with deployment.workers(1, batch=-1):
             pass
 
 
-def test_scenarios_and_peers_have_names_of_their_own_and_are_listed(
+def test_scenarios_and_peers_have_unique_names_and_are_listed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert command.main(["--list"]) == 0
@@ -90,51 +93,51 @@ def test_scenarios_and_peers_have_names_of_their_own_and_are_listed(
     assert all("==" in package or "@" in package for peer in PEERS for package in peer.packages)
 
 
-def test_a_peer_that_cannot_be_installed_is_skipped_with_the_reason(
+def test_a_peer_that_cannot_be_installed_is_skipped_with_a_reason(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(peer: Any) -> None:
-        raise NotInstallable("no such thing here")
+        raise NotInstallable("not installable")
 
-    monkeypatch.setattr(run, "installed", refuse)
+    monkeypatch.setattr(run, "install", refuse)
     [peer] = [peer for peer in PEERS if peer.name == "pgqueuer"]
 
-    environments, reasons = run.available([peer], services, silent)
+    environments, reasons = run.install_peers([peer], services, ignore_progress)
 
     assert not environments
-    assert reasons == {"pgqueuer": "no such thing here"}
+    assert reasons == {"pgqueuer": "not installable"}
 
 
-def test_a_peer_without_the_feature_is_not_measured(bench: Bench) -> None:
-    def never(bench: Bench, peer: Any) -> dict[str, float]:
-        raise AssertionError("measured all the same")
+def test_a_peer_without_a_needed_feature_is_not_measured(harness: PeerHarness) -> None:
+    def never(harness: PeerHarness, peer: Any) -> dict[str, float]:
+        raise AssertionError("the peer was measured")
 
     scenario = Scenario("one", "one", (FASTER,), never, "by the rate", needs=frozenset({Feature.SNAPSHOT}))
     [peer] = [peer for peer in PEERS if peer.service is Service.REDIS]
 
     assert (
-        run.measured(bench, scenario, [peer], silent)[peer.name].absent
-        == "no such feature: lives in PostgreSQL"
+        run.measure_scenario(harness, scenario, [peer], ignore_progress)[peer.name].absent
+        == "no such feature: storage in PostgreSQL"
     )
 
 
-def test_a_rate_leaves_out_the_first_tenth_and_the_last() -> None:
+def test_a_rate_excludes_the_first_and_the_last_tenth() -> None:
     slow_start_and_end = [(0.0, 0), (50.0, 10), (58.0, 80), (99.0, 10)]
     assert rate(slow_start_and_end) == pytest.approx(10.0)
     assert rate([]) == 0.0
 
 
 def test_a_program_with_threads_counts_every_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    meter = Meter(tmp_path / "meter")
-    told = kit.Order(do="work", meter=str(meter.path))
-    monkeypatch.setenv(kit.ORDER, json.dumps(dataclasses.asdict(told)))
-    monkeypatch.setattr(kit, "_meters", {})
+    reader = ProgressReader(tmp_path / "progress")
+    command = kit.Command(action="work", progress_pipe=str(reader.path))
+    monkeypatch.setenv(kit.COMMAND_VARIABLE, json.dumps(dataclasses.asdict(command)))
+    monkeypatch.setattr(kit, "_writers", {})
     together = threading.Barrier(8)
 
     def work() -> None:
         together.wait()
         for _ in range(10_000):
-            kit.handle_blocking(told.message("x"))
+            kit.handle_blocking(command.message("x"))
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:
@@ -142,20 +145,20 @@ def test_a_program_with_threads_counts_every_message(tmp_path: Path, monkeypatch
     for thread in threads:
         thread.join()
 
-    assert meter.wait(80_000, silence_s=30.0)
-    assert meter.total == 80_000
+    assert reader.wait(80_000, stuck_after_s=30.0)
+    assert reader.total == 80_000
 
 
-def test_the_meter_adds_up_what_processes_say(tmp_path: Path) -> None:
-    meter = Meter(tmp_path / "meter")
-    with meter.path.open("w") as pipe:
+def test_progress_of_several_processes_is_added_up(tmp_path: Path) -> None:
+    reader = ProgressReader(tmp_path / "progress")
+    with reader.path.open("w") as pipe:
         for pid, count in [(1, 5), (2, 7), (1, 9)]:
             print(json.dumps({"pid": pid, "at": 10**9 * count, "count": count}), file=pipe)
         print(json.dumps({"pid": 3, "events": [[10**9, "small/1", 0], [2 * 10**9, "small/1", 1]]}), file=pipe)
-    assert meter.wait(17, silence_s=30.0)
-    meter.close()
-    assert meter.total == 17
-    assert [event.tenant for event in meter.begun()] == ["small"]
+    assert reader.wait(17, stuck_after_s=30.0)
+    reader.close()
+    assert reader.total == 17
+    assert [event.tenant for event in reader.beginnings()] == ["small"]
 
 
 @pytest.mark.parametrize(
@@ -166,21 +169,21 @@ def test_the_meter_adds_up_what_processes_say(tmp_path: Path) -> None:
         (SOONER, [1.0], [2.0], "yes"),
         (SOONER, [3.0], [2.0], "no"),
         (SOONER, [None], [2.0], "no"),
-        # Too near to be told apart, and as good as it gets.
+        # Too close to tell apart, or as good as possible.
         (FASTER, [82.0], [80.0], "tie"),
         (FASTER, [78.0, 78.0], [80.0, 80.0], "tie"),
         (SOONER, [0.0], [0.0], "tie"),
         (dataclasses.replace(SOONER, enough=2.5), [2.4], [2.0], "tie"),
         (dataclasses.replace(FASTER, bound=0.8), [64.0], [80.0], "yes"),
         (dataclasses.replace(SOONER, bound=1.25), [2.6], [2.0], "no"),
-        # Ahead in some rounds and behind in others is a tie, whosoever has the better median.
+        # Ahead in some rounds and behind in others is a tie, regardless of the medians.
         (FASTER, [90.0, 91.0, 70.0], [80.0, 80.0, 80.0], "tie"),
         (FASTER, [70.0, 71.0, 90.0], [80.0, 80.0, 80.0], "tie"),
-        # Of the same round: both were slow in the second.
+        # Figures of the same round are compared: both were slow in the second.
         (SOONER, [1.0, 5.0, 1.0], [2.0, 6.0, 2.0], "yes"),
     ],
 )
-def test_a_verdict_compares_round_by_round_with_every_peer(
+def test_a_verdict_compares_with_every_peer_round_by_round(
     metric: Metric, ours: list[float | None], theirs: list[float], verdict: str
 ) -> None:
     factor = 0.5 if metric.is_higher_better else 2.0
@@ -194,7 +197,7 @@ def test_a_verdict_compares_round_by_round_with_every_peer(
     assert (answer["best_peer"], answer["verdict"]) == ("pgqueuer", verdict)
 
 
-def test_percentiles_are_of_the_samples_of_all_rounds() -> None:
+def test_percentiles_are_computed_over_all_rounds() -> None:
     [scenario] = [scenario for scenario in SCENARIOS if scenario.name == "latency"]
     rounds: list[Figures] = [
         Sampled({"p99": 1.0}, [1.0] * 99),
@@ -205,24 +208,24 @@ def test_percentiles_are_of_the_samples_of_all_rounds() -> None:
     assert (result["value"], result["rounds"], result["samples"]) == (7.0, [1.0, 9.0], 200)
 
 
-def test_a_figure_under_easier_conditions_is_marked() -> None:
+def test_a_figure_measured_under_easier_conditions_has_a_remark() -> None:
     [scenario] = [scenario for scenario in SCENARIOS if scenario.name == "held-snapshot"]
     rounds: list[Figures] = [{"held": 5.0, "ratio": 0.5, "gone": 1_500.0, "asked": 2_000.0}]
     found = json.loads(json.dumps(report.scenario_json(scenario, {OURS.name: Outcome(rounds)})))
     assert "| 0.5 *after 1,500* |" in charts.scenario_text(found, {OURS.name: OURS.title})
 
 
-def test_a_rate_limit_is_as_precise_in_bursts_as_evenly() -> None:
+def test_a_rate_limit_may_be_kept_in_bursts_or_evenly() -> None:
     even = [number * 0.05 for number in range(100)]
     bursts = sorted(second + number * 0.001 for second in range(5) for number in range(20))
     assert precision(even, 4.0)["got"] == precision(bursts, 4.0)["got"] == 20.0
-    # A gap is none's merit who is that far off.
+    # A queue that misses the rate by this much has no gap.
     slow = [number * 0.1 for number in range(100)]
     assert precision(slow, 4.0) == {"error": 50.0, "got": 10.0, "gap": None}
     assert precision([number * 0.0625 for number in range(100)], 4.0)["gap"] == 50.0
 
 
-def test_a_cap_is_judged_by_what_ran_at_the_same_time() -> None:
+def test_a_cap_is_judged_by_messages_running_at_the_same_time() -> None:
     def turns(lanes: int) -> list[Event]:
         return [
             Event(at_s + is_end, f"{lane}/{at_s}", bool(is_end), lane)
@@ -231,14 +234,14 @@ def test_a_cap_is_judged_by_what_ran_at_the_same_time() -> None:
             for is_end in (0, 1)
         ]
 
-    most, average = running(turns(3))
+    most, average = concurrency(turns(3))
     assert (most, round(average, 6)) == (3, 3.0)
-    # One more, for a tenth of the time.
-    assert running([*turns(2), Event(4.0, "x", False, 9), Event(5.0, "x", True, 9)])[0] == 3
-    assert running([]) == (0, 0.0)
+    # A third message runs for a tenth of the time.
+    assert concurrency([*turns(2), Event(4.0, "x", False, 9), Event(5.0, "x", True, 9)])[0] == 3
+    assert concurrency([]) == (0, 0.0)
 
 
-def test_runs_are_merged_only_if_they_are_alike() -> None:
+def test_only_comparable_runs_are_merged() -> None:
     def document(sql: str, *scenarios: str) -> dict[str, Any]:
         machine, settings = {"cpu": "one", "cores": 2}, {"effort": "quick"}
         versions = {"postgresql": "15", "python": "3", "sql": sql}
@@ -253,17 +256,17 @@ def test_runs_are_merged_only_if_they_are_alike() -> None:
 
     former = document("same", "drain", "latency")
 
-    together = merged(former, document("same", "enqueue-one", "drain"))
+    together = merge_results(former, document("same", "enqueue-one", "drain"))
     assert [one["name"] for one in together["scenarios"]] == ["enqueue-one", "drain", "latency"]
-    with pytest.raises(NotAlike, match="sql"):
-        merged(former, document("changed", "drain"))
+    with pytest.raises(NotComparable, match="sql"):
+        merge_results(former, document("changed", "drain"))
     former["scenarios"][0]["took_s"] = {"chancy": 1.0}
-    with pytest.raises(NotAlike, match="chancy"):
-        merged(former, document("same", "drain"))
+    with pytest.raises(NotComparable, match="chancy"):
+        merge_results(former, document("same", "drain"))
 
 
 def test_results_become_charts_and_tables() -> None:
-    scenario = Scenario("drain", "Drain", (FASTER, SOONER), lambda bench, peer: {}, "by both")
+    scenario = Scenario("drain", "Drain", (FASTER, SOONER), lambda harness, peer: {}, "by both")
     outcomes = {
         OURS.name: Outcome([{"rate": 100.0, "wait": 1.0}, {"rate": 120.0, "wait": 2.0}]),
         "pgqueuer": Outcome([{"rate": 50.0, "wait": None}]),

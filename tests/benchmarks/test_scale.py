@@ -1,4 +1,4 @@
-"""What a server carries can be measured: tiny versions of each scenario."""
+"""The scale benchmark runs, with tiny versions of each scenario."""
 
 import json
 import os
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import costs
+from benchmarks import server_costs
 from benchmarks.charts import scale as charts
 from benchmarks.scale import __main__ as runner
 from benchmarks.scale import effort, message
@@ -15,7 +15,7 @@ from benchmarks.scale import effort, message
 TINY = effort.Effort("smoke", 1, 0.1, 100, (1, 2), (20, 40))
 
 
-def test_a_run_writes_results_that_charts_and_tables_can_be_made_of(
+def test_the_results_of_a_run_can_be_shown_as_charts_and_tables(
     server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(effort.EFFORTS, "smoke", TINY)
@@ -44,14 +44,14 @@ def test_a_run_writes_results_that_charts_and_tables_can_be_made_of(
     }
 
 
-def test_what_was_not_measured_is_said_to_be_missing() -> None:
+def test_figures_that_were_not_measured_are_marked_as_missing() -> None:
     assert all("Not part" in part for part in charts.make({}).parts.values())
 
 
-@pytest.mark.skipif(not costs.PROC.is_dir(), reason="needs /proc")
-def test_the_time_of_a_process_includes_that_of_children_that_ended() -> None:
-    own = costs.stat(os.getpid())
+@pytest.mark.skipif(not server_costs.PROC.is_dir(), reason="needs /proc")
+def test_process_times_can_be_read() -> None:
+    own = server_costs.stat(os.getpid())
     assert own is not None
     assert own.parent == os.getppid()
     assert own.own_s > 0
-    assert costs.stat(2**22 + 1) is None
+    assert server_costs.stat(2**22 + 1) is None

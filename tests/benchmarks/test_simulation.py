@@ -1,4 +1,4 @@
-"""The simulation keeps the queue's promises, follows from its seed, and releases what the queue would."""
+"""The simulation is reproducible, keeps the queue's promises, and releases what the real queue would."""
 
 import json
 import random
@@ -16,22 +16,22 @@ from psycopg.types.json import Jsonb
 
 from benchmarks.charts import simulation as charts
 from benchmarks.simulation import __main__ as runner
-from benchmarks.simulation.play import play
-from benchmarks.simulation.rules import SECOND, Policy, Turn, share
-from benchmarks.simulation.schedulers import Fifo, Rotation, same_for_all
-from benchmarks.simulation.traffic import Traffic, World, make
+from benchmarks.simulation.rules import SECOND, SimulatedPolicy, Turn, share_reply
+from benchmarks.simulation.schedulers import Fifo, Rotation, same_policy
+from benchmarks.simulation.simulate import simulate
+from benchmarks.simulation.traffic import Parameters, Traffic, make_traffic
 from lonnymq import NewMessage, Queue
 
-SMALL = World(tenants=5_000, duration_s=30, slots=20, largest=3_000, burst_from=20, slow_tenants=1)
+SMALL = Parameters(tenants=5_000, duration_s=30, slots=20, largest=3_000, burst_from=20, slow_tenants=1)
 
 
 @pytest.fixture(scope="session")
 def traffic() -> Traffic:
-    return make(SMALL)
+    return make_traffic(SMALL)
 
 
-def test_the_same_seed_makes_the_same_traffic_and_another_another(traffic: Traffic) -> None:
-    again, other = make(SMALL), make(World(**{**vars(SMALL), "seed": 8}))
+def test_traffic_depends_only_on_the_seed(traffic: Traffic) -> None:
+    again, other = make_traffic(SMALL), make_traffic(Parameters(**{**vars(SMALL), "seed": 8}))
     assert (again.at, again.tenant, again.slow, again.paying) == (
         traffic.at,
         traffic.tenant,
@@ -41,29 +41,32 @@ def test_the_same_seed_makes_the_same_traffic_and_another_another(traffic: Traff
     assert other.at != traffic.at
 
 
-def test_a_few_tenants_have_most_of_the_load(traffic: Traffic) -> None:
+def test_a_few_tenants_send_most_of_the_messages(traffic: Traffic) -> None:
     largest = sorted(traffic.messages_of, reverse=True)
     assert sum(largest[: SMALL.tenants // 50]) > sum(largest) / 2
 
 
 def test_every_message_is_released_once_under_every_policy(traffic: Traffic) -> None:
     for title, scheduler in runner.POLICIES.values():
-        assert play(traffic, scheduler(traffic)).released == traffic.messages_of, title
+        assert simulate(traffic, scheduler(traffic)).released == traffic.messages_of, title
 
 
-def test_small_tenants_wait_less_by_turns_than_in_one_line(traffic: Traffic) -> None:
-    in_line, by_turns = play(traffic, Fifo()), play(traffic, Rotation(SMALL.tenants, same_for_all(Policy())))
+def test_small_tenants_wait_less_with_turns_than_with_fifo(traffic: Traffic) -> None:
+    with_fifo, with_turns = (
+        simulate(traffic, Fifo()),
+        simulate(traffic, Rotation(SMALL.tenants, same_policy(SimulatedPolicy()))),
+    )
     small = [tenant for tenant, count in enumerate(traffic.messages_of) if count == 1]
-    assert sum(map(by_turns.mean, small)) < sum(map(in_line.mean, small)) / 5
+    assert sum(map(with_turns.mean, small)) < sum(map(with_fifo.mean, small)) / 5
 
 
 def test_a_cap_is_never_exceeded(traffic: Traffic) -> None:
-    waits = play(traffic, Rotation(SMALL.tenants, same_for_all(Policy(max_concurrency=3))))
+    waits = simulate(traffic, Rotation(SMALL.tenants, same_policy(SimulatedPolicy(max_concurrency=3))))
     assert max(waits.most_in_flight) == 3
 
 
 def test_a_rate_limit_spaces_releases() -> None:
-    queue = Rotation(1, same_for_all(Policy(release_interval_ms=100, release_burst=2)))
+    queue = Rotation(1, same_policy(SimulatedPolicy(release_interval_ms=100, release_burst=2)))
     for _ in range(10):
         queue.create(0, 0)
     released_at = [now for now in range(0, SECOND, 10_000) for _ in queue.dequeue(5, now)]
@@ -80,19 +83,19 @@ def test_a_rate_limit_spaces_releases() -> None:
         (4, [3, 3], [100, 100], [3, 1]),
     ],
 )
-def test_a_share_is_whole_rounds_by_weight_and_then_a_turn_each(
+def test_a_reply_is_divided_into_rounds_by_weight_then_single_turns(
     limit: int, weights: list[int], wants: list[int], given: list[int]
 ) -> None:
     turns = [
-        Turn(tenant, Policy(weight=weight), 0, want)
+        Turn(tenant, SimulatedPolicy(weight=weight), 0, want)
         for tenant, (weight, want) in enumerate(zip(weights, wants, strict=True))
     ]
-    share(limit, turns)
+    share_reply(limit, turns)
     assert [turn.given for turn in turns] == given
 
 
-def test_a_turn_that_the_reply_cuts_goes_on_in_the_next_one() -> None:
-    queue = Rotation(2, same_for_all(Policy(weight=3)))
+def test_a_turn_cut_off_by_a_reply_continues_in_the_next_one() -> None:
+    queue = Rotation(2, same_policy(SimulatedPolicy(weight=3)))
     for tenant in (0, 1):
         for _ in range(10):
             queue.create(tenant, tenant)
@@ -101,36 +104,43 @@ def test_a_turn_that_the_reply_cuts_goes_on_in_the_next_one() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_real_queue_releases_as_much_of_each_tenant_in_each_reply(
+def test_the_real_queue_divides_every_reply_as_the_simulation_does(
     queue: Queue, connect: Callable[..., Any], seed: int
 ) -> None:
-    """The rules are written twice, in SQL and in the simulation: they must not part."""
-    chance = random.Random(seed)
-    # So long that no second release comes due within the test.
-    limited = Policy(release_interval_ms=3_600_000, release_burst=4), Policy(release_interval_ms=3_600_000)
-    weighted = Policy(weight=2), Policy(weight=5), Policy(weight=3, max_concurrency=7)
-    kinds = [Policy(), Policy(max_concurrency=2), *(limited if seed % 2 else weighted)]
-    policies = [chance.choice(kinds) for _ in range(8)]
+    """The rules exist twice, in SQL and in the simulation, and must remain the same."""
+    rng = random.Random(seed)
+    # Intervals so long that no second release becomes due within the test.
+    limited = (
+        SimulatedPolicy(release_interval_ms=3_600_000, release_burst=4),
+        SimulatedPolicy(release_interval_ms=3_600_000),
+    )
+    weighted = (
+        SimulatedPolicy(weight=2),
+        SimulatedPolicy(weight=5),
+        SimulatedPolicy(weight=3, max_concurrency=7),
+    )
+    kinds = [SimulatedPolicy(), SimulatedPolicy(max_concurrency=2), *(limited if seed % 2 else weighted)]
+    policies = [rng.choice(kinds) for _ in range(8)]
     simulated = Rotation(len(policies), lambda tenant: policies[tenant])
-    # One tenant after the other, so that both have the same order to begin with.
+    # The tenants are created one after the other, so that both start with the same order.
     began = datetime.now(UTC) + timedelta(hours=1)
     for tenant, policy in enumerate(policies):
         at = began + timedelta(seconds=tenant)
         queue.channel(str(tenant)).set(**vars(policy))
-        count = chance.choice([1, 3, 30])
+        count = rng.choice([1, 3, 30])
         queue.enqueue_many(NewMessage(channel=str(tenant), payload=None, at=at) for _ in range(count))
         for _ in range(count):
             simulated.create(tenant, int(at.timestamp() * SECOND) - 2 * 3600 * SECOND)
-    # What is new has been looked at before anything is due.
+    # New messages are registered before any is due.
     assert not queue.dequeue(100)
-    pass_two_hours(connect())
+    advance_two_hours(connect())
 
     for limit in (3, 5, 10, 10, 1, 2, 40, 40):
         batch = queue.dequeue(limit)
         released = simulated.dequeue(limit, int(datetime.now(UTC).timestamp() * SECOND))
         expected = Counter(tenant for tenant, _ in released)
         assert Counter(int(message.channel) for message in batch) == expected
-        if chance.random() < 0.5:
+        if rng.random() < 0.5:
             queue.complete(batch)
             for tenant, _ in released:
                 simulated.complete(tenant)
@@ -145,7 +155,7 @@ def session(connect: Callable[..., Any]) -> Any:
 def turns(draw: st.DrawFn) -> list[Turn]:
     ready = []
     for tenant in range(draw(st.integers(1, 6))):
-        policy = Policy(
+        policy = SimulatedPolicy(
             weight=draw(st.sampled_from([1, 2, 5])),
             release_interval_ms=draw(st.sampled_from([None, None, 10])),
         )
@@ -156,7 +166,9 @@ def turns(draw: st.DrawFn) -> list[Turn]:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(limit=st.integers(1, 40), ready=turns())
-def test_the_simulation_shares_as_turn_share_does(session: Any, limit: int, ready: list[Turn]) -> None:
+def test_the_simulation_divides_a_reply_as_turn_share_does(
+    session: Any, limit: int, ready: list[Turn]
+) -> None:
     ready = ready[:limit]
     weights = [turn.policy.weight for turn in ready]
     wants = [turn.want for turn in ready]
@@ -169,10 +181,10 @@ def test_the_simulation_shares_as_turn_share_does(session: Any, limit: int, read
         [limit, len(ready), sum(weights), wants, weights, takens, intervals, dues],
     )
     shares, served_at, taken = shared.fetchone()
-    share(limit, ready)
+    share_reply(limit, ready)
     assert [turn.given for turn in ready] == shares
     if sum(weights) != limit or len(ready) != limit:
-        # In the short cut of one message each nobody's turn is cut, and what it had is not asked for.
+        # In the shortcut of one message each, no turn is cut off, and earlier shares are not considered.
         assert [turn.taken for turn in ready] == taken
         assert [turn.is_cut for turn in ready] == [at == due for at, due in zip(served_at, dues, strict=True)]
 
@@ -185,7 +197,7 @@ def test_the_simulation_shares_as_turn_share_does(session: Any, limit: int, read
     in_flight=st.integers(0, 6),
     behind_us=st.integers(-100_000, 300_000),
 )
-def test_the_simulation_knows_the_room_that_turn_assess_finds(
+def test_the_simulation_computes_the_same_room_as_turn_assess(
     session: Any,
     cap: int | None,
     interval_ms: int | None,
@@ -194,8 +206,8 @@ def test_the_simulation_knows_the_room_that_turn_assess_finds(
     behind_us: int,
 ) -> None:
     now = 10 * SECOND
-    policy = Policy(max_concurrency=cap, release_interval_ms=interval_ms, release_burst=burst)
-    # The last release is now: nothing is further ahead than a burst after it.
+    policy = SimulatedPolicy(max_concurrency=cap, release_interval_ms=interval_ms, release_burst=burst)
+    # With the last release now, release_at is at most a burst ahead.
     release_at = min(now + behind_us, now + burst * policy.interval)
     found = session.execute(
         "select (turn_assess('(0,1)', t, c, k, 0, %(now)s)).room from"
@@ -211,13 +223,13 @@ def test_the_simulation_knows_the_room_that_turn_assess_finds(
     assert policy.room(in_flight, release_at, now) == (None if room == 2**31 - 1 else room)
 
 
-def pass_two_hours(connection: Any) -> None:
-    """What was scheduled for later is due."""
+def advance_two_hours(connection: Any) -> None:
+    """Make messages that were scheduled for later due."""
     connection.execute("update message set dequeue_at = dequeue_at - 7200000")
     connection.execute("update turn set next_at = next_at - 7200000000")
 
 
-def test_a_run_writes_results_that_charts_and_tables_can_be_made_of(tmp_path: Path) -> None:
+def test_the_results_of_a_run_can_be_shown_as_charts_and_tables(tmp_path: Path) -> None:
     path = tmp_path / "simulation.json"
     assert runner.main(["--tenants", "2000", "--output", str(path)]) == 0
     written = json.loads(path.read_text())

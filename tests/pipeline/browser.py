@@ -1,4 +1,4 @@
-"""A page of a real browser, and everything that goes wrong in it."""
+"""A page in a real browser, and the errors that occur in it."""
 
 from pathlib import Path
 from typing import Any
@@ -8,18 +8,18 @@ from playwright.sync_api import ConsoleMessage
 
 
 class Browser:
-    """One page; `problems` and `requests` are those of the file that was opened last."""
+    """One page; `problems` and `requests` belong to the file that was opened last."""
 
     def __init__(self, chromium: Chromium) -> None:
         self.page = chromium.new_page()
         self.problems: list[str] = []
         self.requests: list[str] = []
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
-        self.page.on("console", self._note)
+        self.page.on("console", self._record)
         self.page.on("request", lambda request: self.requests.append(request.url))
 
     def open(self, file: Path, *, width: int = 1200, height: int = 900, is_dark: bool = False) -> None:
-        """Show a file and wait until it is complete."""
+        """Open a file and wait until it has loaded."""
         self.problems.clear()
         self.requests.clear()
         self.page.set_viewport_size({"width": width, "height": height})
@@ -29,5 +29,5 @@ class Browser:
     def evaluate(self, expression: str) -> Any:
         return self.page.evaluate(expression)
 
-    def _note(self, message: ConsoleMessage) -> None:
+    def _record(self, message: ConsoleMessage) -> None:
         self.problems.append(f"{message.type}: {message.text}")

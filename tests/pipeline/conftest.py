@@ -1,4 +1,4 @@
-"""The Spark session of the whole run, set up for tiny frames, and a browser."""
+"""The Spark session of the test run, configured for tiny frames, and a browser."""
 
 import shutil
 from collections.abc import Iterator
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     from pyspark.sql import SparkSession
 
-    from lonnymq.pipeline.session import SMALL, quiet
+    from lonnymq.pipeline.session import SMALL_DATA, quiet_logging
     from lonnymq.spark.java import use_java
     from tests.spark.conftest import SPARK_CONF
 
     use_java()
-    # Whoever comes first, these tests or the connector's: the session is the same.
+    # These tests and those of the Spark source share a session; whichever run first start it.
     builder = SparkSession.builder.appName("tests")
     for name, value in SPARK_CONF.items():
         builder = builder.config(name, value)
     builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-    with quiet():
+    with quiet_logging():
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
-    # Those that can be set while it runs.
-    settings = {name: value for name, value in SMALL.items() if name.startswith("spark.sql.")}
+    # Only SQL settings can be changed while the session runs.
+    settings = {name: value for name, value in SMALL_DATA.items() if name.startswith("spark.sql.")}
     for name, value in settings.items():
         spark.conf.set(name, value)
     yield spark
@@ -49,10 +49,10 @@ def lake(tmp_path: Path) -> "Lake":
     return Lake(str(tmp_path / "lake"))
 
 
-# Not for the whole run: while Playwright is there, this thread has a running loop, and asyncio.run() refuses.
+# Not session-scoped: Playwright keeps an event loop running in this thread, in which asyncio.run() fails.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The chromium of this machine, headless: Playwright's own would have to be downloaded."""
+    """The installed Chromium, headless; Playwright's own would have to be downloaded."""
     program = shutil.which("chromium")
     if program is None:
         pytest.skip("chromium is not installed: apt-get install chromium")

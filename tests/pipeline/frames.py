@@ -1,10 +1,10 @@
-"""Histories as frames, and frames as rows to compare."""
+"""Converts histories to frames, and frames to rows that can be compared."""
 
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from tests.pipeline.straightforward import DAY, Attempt, Policy
+from tests.pipeline.reference_windows import DAY_MS, Attempt, ReferencePolicy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def moment(ms: int | None) -> datetime | None:
+def timestamp(ms: int | None) -> datetime | None:
     return None if ms is None else EPOCH + timedelta(milliseconds=ms)
 
 
 def day_of(ms: int) -> date:
-    return (EPOCH + timedelta(days=ms // DAY)).date()
+    return (EPOCH + timedelta(days=ms // DAY_MS)).date()
 
 
 def attempts_frame(spark: "SparkSession", history: Iterable[Attempt]) -> "DataFrame":
@@ -31,10 +31,10 @@ def attempts_frame(spark: "SparkSession", history: Iterable[Attempt]) -> "DataFr
             one.channel,
             one.outcome,
             one.attempt,
-            moment(one.created),
-            moment(one.dequeue),
-            moment(one.leased),
-            moment(one.ended),
+            timestamp(one.created),
+            timestamp(one.dequeue),
+            timestamp(one.leased),
+            timestamp(one.ended),
             "worker",
             None,
             10,
@@ -48,12 +48,14 @@ def attempts_frame(spark: "SparkSession", history: Iterable[Attempt]) -> "DataFr
 
 
 def policies_frame(
-    spark: "SparkSession", policies: Iterable[Policy], day: date = date(1970, 1, 1)
+    spark: "SparkSession", policies: Iterable[ReferencePolicy], day: date = date(1970, 1, 1)
 ) -> "DataFrame":
     return dated_policies_frame(spark, [(day, one) for one in policies])
 
 
-def dated_policies_frame(spark: "SparkSession", policies: Iterable[tuple[date, Policy]]) -> "DataFrame":
+def dated_policies_frame(
+    spark: "SparkSession", policies: Iterable[tuple[date, ReferencePolicy]]
+) -> "DataFrame":
     from lonnymq.pipeline import schemas
 
     rows = [
@@ -72,7 +74,7 @@ def dated_policies_frame(spark: "SparkSession", policies: Iterable[tuple[date, P
 
 
 def by_window(frame: "DataFrame") -> dict[tuple[str, int], dict[str, Any]]:
-    """Rows of `windows` by channel and start in milliseconds, but for what the key says."""
+    """Return the rows of `windows` by channel and start in milliseconds, without the columns of the key."""
     from pyspark.sql import functions as f
 
     found: dict[tuple[str, int], dict[str, Any]] = {}

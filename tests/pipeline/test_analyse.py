@@ -1,4 +1,4 @@
-"""Figures that are brought up to date are those that would be computed anew; and the forecast."""
+"""The analysis: incremental runs, synthetic histories, and the forecast."""
 
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from lonnymq.errors import InvalidArgument
 from tests.pipeline.frames import policies_frame
-from tests.pipeline.straightforward import Policy
+from tests.pipeline.reference_windows import ReferencePolicy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -18,42 +18,42 @@ if TYPE_CHECKING:
 START = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def same(found: "DataFrame", expected: "DataFrame") -> bool:
-    """Row by row; a sum of fractions may differ in its last digits, by the order in which it was added."""
+def is_same(found: "DataFrame", expected: "DataFrame") -> bool:
+    """Compare all rows; sums of floating-point numbers may differ in the last digits."""
     from pyspark.sql import functions as f
 
-    def rounded(frame: "DataFrame") -> "DataFrame":
+    def round_doubles(frame: "DataFrame") -> "DataFrame":
         return frame.select(
             *(f.round(name, 6).alias(name) if kind == "double" else name for name, kind in frame.dtypes)
         )
 
-    found, expected = rounded(found), rounded(expected)
+    found, expected = round_doubles(found), round_doubles(expected)
     return found.exceptAll(expected).isEmpty() and expected.exceptAll(found).isEmpty()
 
 
 @pytest.mark.timeout(600)
-def test_days_that_are_brought_up_to_date_equal_days_computed_anew(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_an_incremental_analysis_equals_a_full_one(spark: "SparkSession", tmp_path: Path) -> None:
     from pyspark.sql import functions as f
 
     from lonnymq.pipeline.analyse import analyse
-    from lonnymq.pipeline.demo import Synthetic, generate, policies
     from lonnymq.pipeline.lake import Batch, Lake
+    from lonnymq.pipeline.synthetic import SyntheticHistory, generate, policies
 
-    synthetic = Synthetic(rows=600, days=3, tenants=3)
-    rules = policies(spark, synthetic)
-    later = policies_frame(spark, [Policy("noisy", weight=9), Policy("failing", 1, 1)], date(2030, 1, 2))
-    # Half arrives on time, and of the first days another part when all days are over.
+    synthetic = SyntheticHistory(rows=600, days=3, tenants=3)
+    first_policies = policies(spark, synthetic)
+    later_policies = policies_frame(
+        spark, [ReferencePolicy("noisy", weight=9), ReferencePolicy("failing", 1, 1)], date(2030, 1, 2)
+    )
+    # Half of the rows arrive on time, and more rows of the first days arrive after all days are over.
     is_on_time = f.pmod(f.hash("id"), f.lit(2)) == 0
     is_late = ~is_on_time & (f.col("day") < "2030-01-02")
     history = generate(spark, synthetic).where(is_on_time | is_late).cache()
     assert 300 < history.count() < 600
-    lake, anew = Lake(str(tmp_path / "lake")), Lake(str(tmp_path / "anew"))
-    lake.policies.append(rules, Batch("w", 0))
+    lake, full = Lake(str(tmp_path / "lake")), Lake(str(tmp_path / "full"))
+    lake.policies.append(first_policies, Batch("w", 0))
     arrivals = [
         (lake.attempts, history.where(is_on_time)),
-        (lake.policies, later),
+        (lake.policies, later_policies),
         (lake.attempts, history.where(is_late)),
     ]
     computed = []
@@ -61,32 +61,32 @@ def test_days_that_are_brought_up_to_date_equal_days_computed_anew(
         table.append(rows, Batch("w", number))
         computed.append(analyse(spark, lake, window_s=3600).days)
     assert computed[1][0] == date(2030, 1, 2)
-    # Late rows of the first days leave the last ones as they are.
+    # Late rows of the first days do not affect the last days.
     assert date(2030, 1, 1) in computed[2]
     assert computed[2][-1] < computed[0][-1]
     assert analyse(spark, lake, window_s=3600).days == ()
-    anew.policies.append(rules.unionByName(later), Batch("w", 0))
-    anew.attempts.append(history, Batch("w", 0))
-    analyse(spark, anew, window_s=3600)
+    full.policies.append(first_policies.unionByName(later_policies), Batch("w", 0))
+    full.attempts.append(history, Batch("w", 0))
+    analyse(spark, full, window_s=3600)
     assert lake.windows(3600).read(spark).count() > 100
-    assert same(lake.windows(3600).read(spark), anew.windows(3600).read(spark))
-    assert same(lake.fairness(3600).read(spark), anew.fairness(3600).read(spark))
-    assert same(lake.forecast.read(spark), anew.forecast.read(spark))
+    assert is_same(lake.windows(3600).read(spark), full.windows(3600).read(spark))
+    assert is_same(lake.fairness(3600).read(spark), full.fairness(3600).read(spark))
+    assert is_same(lake.forecast.read(spark), full.forecast.read(spark))
     history.unpersist()
 
 
-def test_a_synthetic_history_is_the_same_for_the_same_seed_and_keeps_its_promises(
+def test_a_synthetic_history_depends_on_its_seed_and_keeps_its_limits(
     spark: "SparkSession",
 ) -> None:
     from pyspark.sql import functions as f
 
-    from lonnymq.pipeline import Synthetic, generate
-    from lonnymq.pipeline.demo import CAP, policies
+    from lonnymq.pipeline import SyntheticHistory, generate
+    from lonnymq.pipeline.synthetic import CAP, policies
     from lonnymq.pipeline.windows import windows
 
-    synthetic = Synthetic(rows=2_000, days=1, tenants=4)
+    synthetic = SyntheticHistory(rows=2_000, days=1, tenants=4)
     history = generate(spark, synthetic)
-    # However it is cut into partitions.
+    # The partitioning does not matter.
     spark.conf.set("spark.sql.leafNodeDefaultParallelism", "5")
     try:
         again = generate(spark, synthetic).collect()
@@ -95,7 +95,7 @@ def test_a_synthetic_history_is_the_same_for_the_same_seed_and_keeps_its_promise
     assert sorted(again) == sorted(history.collect())
     assert len({row.id for row in again}) == 2_000
     assert sorted(again) != sorted(
-        generate(spark, Synthetic(rows=2_000, days=1, tenants=4, seed=2)).collect()
+        generate(spark, SyntheticHistory(rows=2_000, days=1, tenants=4, seed=2)).collect()
     )
     limited = history.where(f.col("channel").isin("capped", "throttled"))
     figures = (
@@ -113,7 +113,7 @@ def test_a_synthetic_history_is_the_same_for_the_same_seed_and_keeps_its_promise
     assert by_channel["capped"].most <= CAP
 
 
-def test_a_forecast_counts_what_waits_still_and_goes_on_as_of_late(
+def test_a_forecast_continues_recent_rates_from_the_waiting_messages(
     spark: "SparkSession", lake: "Lake"
 ) -> None:
     from pyspark.sql import functions as f
@@ -140,7 +140,7 @@ def test_a_forecast_counts_what_waits_still_and_goes_on_as_of_late(
     )
     frame = forecast(windows, waiting, until=until).withColumn("until", f.unix_millis("until"))
     a, b = sorted(frame.collect(), key=lambda row: row.channel)
-    # 100 + 20 that ended and 40 that did not arrived, 100 were served: 60 more an hour; 30 are not leased.
+    # 160 arrived: 100 + 20 that ended, 40 that did not. 100 were served: 60 more per hour. 30 are not leased.
     assert (a.arrived, a.served, a.backlog, a.backlog_in_1_hour, a.backlog_in_24_hours) == (
         160,
         100,
@@ -149,7 +149,7 @@ def test_a_forecast_counts_what_waits_still_and_goes_on_as_of_late(
         1_470,
     )
     assert a.empty_in_s is None
-    # 80 fewer an hour: 100 last for 75 minutes.
+    # 80 fewer per hour, so a backlog of 100 lasts 75 minutes.
     assert (b.arrived, b.served, b.backlog, b.backlog_in_1_hour, b.backlog_in_6_hours) == (
         50,
         130,
@@ -162,7 +162,7 @@ def test_a_forecast_counts_what_waits_still_and_goes_on_as_of_late(
         forecast(windows, waiting, until=datetime(2030, 1, 1))
 
 
-def test_a_report_of_a_lake_without_figures_says_so(
+def test_a_report_on_a_lake_without_figures_is_an_error(
     spark: "SparkSession", lake: "Lake", tmp_path: Path
 ) -> None:
     from lonnymq.pipeline.report import NothingToReport

@@ -1,4 +1,4 @@
-"""From a real queue to the lake: each attempt once, whatever dies; and nothing dropped before."""
+"""Archiving a real queue: each attempt once, whatever fails, and nothing dropped before it is archived."""
 
 import shutil
 from collections.abc import Callable
@@ -26,8 +26,8 @@ def queue(dsn: str) -> Any:
         yield queue
 
 
-def work(queue: Queue, channel: str, messages: int) -> None:
-    """Complete all but the last, which is deferred, and stays."""
+def run_messages(queue: Queue, channel: str, messages: int) -> None:
+    """Create messages, complete all but the last one, and defer that."""
     queue.enqueue_many(NewMessage(channel=channel, payload={"n": n}) for n in range(messages))
     leased = queue.dequeue(limit=messages, worker="worker-1")
     queue.complete(leased[:-1])
@@ -35,7 +35,7 @@ def work(queue: Queue, channel: str, messages: int) -> None:
 
 
 def make_old(connect: Callable[..., psycopg.Connection[Any]]) -> None:
-    """Move all of history ten days back, as if it had been written then."""
+    """Move all of history ten days back."""
     columns = "id, xid, message_id, channel_id, channel, outcome, attempt, created_at, dequeue_at, leased_at"
     ms = int(OLD.total_seconds() * 1000)
     with connect(autocommit=False) as connection:
@@ -55,7 +55,7 @@ def ids(connection: psycopg.Connection[Any]) -> list[int]:
     return [row[0] for row in connection.execute("select id from history order by id")]
 
 
-def test_every_attempt_is_archived_once_as_it_was(
+def test_every_attempt_is_archived_once_and_unchanged(
     spark: "SparkSession",
     lake: "Lake",
     queue: Queue,
@@ -67,13 +67,13 @@ def test_every_attempt_is_archived_once_as_it_was(
     source = Source(dsn=dsn, max_rows=7)
     assert dsn not in repr(source)
     queue.channel("acme").set(weight=3, max_concurrency=30)
-    work(queue, "acme", 10)
-    said: list[str] = []
-    first = archive(spark, source, lake, say=said.append)
+    run_messages(queue, "acme", 10)
+    progress: list[str] = []
+    first = archive(spark, source, lake, on_progress=progress.append)
     assert (first.rows, first.batches) == (10, 2)
-    assert said[-1] == "batch 1, attempts: 3, 10 in all"
+    assert progress[-1] == "batch 1: 3 attempts, 10 in total"
     assert archive(spark, source, lake).rows == 0
-    work(queue, "beta", 5)
+    run_messages(queue, "beta", 5)
     assert archive(spark, source, lake).rows == 5
     connection = connect()
     assert archived_ids(spark, lake) == ids(connection)
@@ -88,7 +88,7 @@ def test_every_attempt_is_archived_once_as_it_was(
         assert round(row.leased_at.timestamp() * 1000) == leased_at
     [acme, beta] = lake.policies.read(spark).orderBy("channel").collect()
     assert (acme.weight, acme.max_concurrency, beta.weight) == (3, 30, 1)
-    # What was deferred for an hour is not due, and does not wait yet.
+    # A message that was deferred for an hour is not due, so it does not wait yet.
     assert lake.waiting.read(spark).count() == 0
     queue.enqueue_many(NewMessage(channel="beta", payload=n) for n in range(4))
     archive(spark, source, lake)
@@ -97,7 +97,7 @@ def test_every_attempt_is_archived_once_as_it_was(
     ]
 
 
-def test_a_crash_between_the_lakes_commit_and_sparks_brings_no_row_twice(
+def test_a_crash_between_both_commits_archives_no_row_twice(
     spark: "SparkSession",
     lake: "Lake",
     queue: Queue,
@@ -108,24 +108,24 @@ def test_a_crash_between_the_lakes_commit_and_sparks_brings_no_row_twice(
     from lonnymq.pipeline.steps import Source, archive
 
     source = Source(dsn=dsn, max_rows=6)
-    work(queue, "acme", 10)
+    run_messages(queue, "acme", 10)
     make_old(connect)
 
     def die(line: str) -> None:
-        raise RuntimeError("the driver dies here: the lake has the batch, and Spark does not know")
+        raise RuntimeError("the driver dies after the lake's commit and before Spark's")
 
     with pytest.raises(ArchiveFailed):
-        archive(spark, source, lake, say=die)
+        archive(spark, source, lake, on_progress=die)
     assert len(archived_ids(spark, lake)) == 6
-    # Four are not archived, and Spark has not said of the six that they are: so nobody may drop them.
+    # Four attempts are not archived, and Spark has not committed the other six: none may be dropped.
     assert queue.history.prune(timedelta(days=1)) == []
-    said: list[str] = []
-    again = archive(spark, source, lake, say=said.append)
-    assert (again.rows, said[0]) == (4, "batch 0 was archived before")
+    progress: list[str] = []
+    again = archive(spark, source, lake, on_progress=progress.append)
+    assert (again.rows, progress[0]) == (4, "batch 0 was archived before")
     connection = connect()
     assert archived_ids(spark, lake) == ids(connection)
-    # The next run tells the database that the last batch is done, and then its days may go.
-    work(queue, "acme", 3)
+    # The next run reports the last batch as done; only then may its days be dropped.
+    run_messages(queue, "acme", 3)
     archive(spark, source, lake)
     kept = archived_ids(spark, lake)
     assert archive(spark, source, lake, keep=timedelta(days=1)).pruned != ()
@@ -133,14 +133,14 @@ def test_a_crash_between_the_lakes_commit_and_sparks_brings_no_row_twice(
     assert len(ids(connection)) == 3
 
 
-def test_another_checkpoint_is_an_error_and_not_all_rows_again(
+def test_a_new_checkpoint_is_an_error_instead_of_a_second_copy(
     spark: "SparkSession", lake: "Lake", queue: Queue, dsn: str, tmp_path: Path
 ) -> None:
     from lonnymq.pipeline.archive import ArchiveFailed
     from lonnymq.pipeline.steps import Source, archive
 
     source = Source(dsn=dsn)
-    work(queue, "acme", 4)
+    run_messages(queue, "acme", 4)
     archive(spark, source, lake, checkpoint=str(tmp_path / "checkpoint"))
     before = archived_ids(spark, lake)
     shutil.rmtree(tmp_path / "checkpoint")

@@ -1,4 +1,4 @@
-"""The steps from the command line and from spark-submit's door, one after the other on one lake."""
+"""The steps of the pipeline, run by the command line and by the script for spark-submit."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def test_the_commands_lead_from_a_file_to_a_report(
     assert "divides a day" in capsys.readouterr().err
 
 
-def test_spark_submits_door_runs_the_same_steps(
+def test_the_script_for_spark_submit_runs_the_same_steps(
     spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from lonnymq.pipeline import submit
@@ -60,28 +60,28 @@ def test_spark_submits_door_runs_the_same_steps(
     assert "is not a duration such as 90s" in capsys.readouterr().err
 
 
-def test_a_spark_that_starts_quietly_logs_as_we_say_unless_somebody_else_does(
+def test_a_new_spark_logs_only_errors_unless_logging_is_configured(
     spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lonnymq.pipeline.session import LOGGING, LOGGING_CHOSEN, quiet
+    from lonnymq.pipeline.session import LOGGING_FILE, LOGGING_VARIABLES, quiet_logging
 
     jvm: Any = spark.sparkContext._jvm
     logging = jvm.org.apache.logging.log4j.LogManager.getContext(False).getConfiguration()
     assert logging.getConfigurationSource().getLocation().endswith("lonnymq/pipeline/log4j2.properties")
-    assert LOGGING not in os.environ
-    for name in LOGGING_CHOSEN:
+    assert LOGGING_FILE not in os.environ
+    for name in LOGGING_VARIABLES:
         with monkeypatch.context() as chosen:
             chosen.setenv(name, "/somebody/else's")
-            with quiet():
-                assert os.environ.get(LOGGING) in (None, "/somebody/else's")
+            with quiet_logging():
+                assert os.environ.get(LOGGING_FILE) in (None, "/somebody/else's")
 
 
-def test_only_a_master_on_this_machine_keeps_the_driver_to_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    from lonnymq.pipeline.session import settings_of
+def test_only_a_local_master_binds_the_driver_to_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lonnymq.pipeline.session import local_settings
 
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
-    assert settings_of("local[2]")["spark.driver.host"] == "127.0.0.1"
+    assert local_settings("local[2]")["spark.driver.host"] == "127.0.0.1"
     for master in ("spark://master:7077", "yarn", "k8s://https://master", None):
-        assert settings_of(master) == {}
+        assert local_settings(master) == {}
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
-    assert settings_of("local[2]") == {}
+    assert local_settings("local[2]") == {}

@@ -1,4 +1,4 @@
-"""From files to the queue: all or none, once, and what is refused is kept with its reason."""
+"""Ingesting files: all accepted rows or none, once per job, and rejected rows are kept with the reason."""
 
 import json
 from pathlib import Path
@@ -29,8 +29,8 @@ LINES: list[dict[str, Any]] = [
 REASONS = {
     3: "the channel is empty",
     4: "the channel is longer than 255 characters",
-    5: "the channel has a control character",
-    6: "delay_ms cannot be read",
+    5: "the channel contains a control character",
+    6: "delay_ms cannot be parsed",
     7: "the channel is empty",
     8: "delay_ms is negative",
     9: "more than one of dequeue_at, delay_ms, priority",
@@ -43,12 +43,12 @@ def write_json(path: Path, lines: list[dict[str, Any]], *more: str) -> str:
     return str(path)
 
 
-def waiting(queue: Queue) -> list[tuple[str, Any]]:
+def dequeue_all(queue: Queue) -> list[tuple[str, Any]]:
     found = [(message.channel, message.payload) for message in queue.dequeue(limit=100)]
     return sorted(found, key=str)
 
 
-def test_rows_become_messages_once_and_others_are_kept_with_their_reason(
+def test_rows_become_messages_once_and_rejected_rows_keep_their_reason(
     spark: "SparkSession", lake: "Lake", queue: Queue, dsn: str, tmp_path: Path
 ) -> None:
     from lonnymq.pipeline.steps import Mapping, Source, ingest
@@ -69,14 +69,14 @@ def test_rows_become_messages_once_and_others_are_kept_with_their_reason(
     assert all(row.source_file.endswith("orders.json") for row in rejected)
     status = queue.status()
     assert status.waiting == 2
-    # The same name with other content is another job.
+    # A file of the same name with other content is another job.
     write_json(tmp_path / "orders.json", [{"tenant": "acme", "order": 11, "wait": None, "rank": None}])
     assert ingest(spark, [path], Source(dsn=dsn), lake, mapping=mapping).job != first.job
     assert queue.status().waiting == 3
-    assert ("acme", {"order": 11}) in waiting(queue)
+    assert ("acme", {"order": 11}) in dequeue_all(queue)
 
 
-def test_csv_and_parquet_are_read_too(
+def test_csv_and_parquet_files_are_ingested(
     spark: "SparkSession", lake: "Lake", queue: Queue, dsn: str, tmp_path: Path
 ) -> None:
     from lonnymq.pipeline.steps import Mapping, Source, ingest
@@ -105,32 +105,32 @@ def test_csv_and_parquet_are_read_too(
         job="parquet",
     )
     assert (done.accepted, done.rejected) == (2, 0)
-    assert waiting(queue) == [
+    assert dequeue_all(queue) == [
         ("acme", {"id": "007"}),
         ("all", {"price": 1.5, "tags": ["x"], "who": "beta"}),
         ("all", {"price": None, "tags": [], "who": "beta"}),
     ]
 
 
-def test_a_column_or_kind_of_file_that_is_not_there_is_one_clear_error(
+def test_a_missing_column_or_unknown_file_format_is_an_error(
     spark: "SparkSession", lake: "Lake", dsn: str, tmp_path: Path
 ) -> None:
     from lonnymq.pipeline.steps import Mapping, Source, ingest
 
     path = write_json(tmp_path / "orders.json", LINES[:1])
     with pytest.raises(
-        InvalidArgument, match=r"channel is to come from 'who'.*there are order, tenant, wait"
+        InvalidArgument, match=r"no column 'who', for channel; their columns are order, tenant, wait"
     ):
         ingest(spark, [path], Source(dsn=dsn), lake, mapping=Mapping(channel="who"))
-    with pytest.raises(InvalidArgument, match="paths must be files of one kind"):
+    with pytest.raises(InvalidArgument, match="paths must be files with one of the endings"):
         ingest(spark, ["orders.xml"], Source(dsn=dsn), lake)
     assert lake.rejected.version is None
 
 
-def test_names_may_be_as_long_here_as_in_the_queue() -> None:
+def test_ingest_allows_channel_names_as_long_as_the_queue_does() -> None:
     from lonnymq.calls import argument
-    from lonnymq.pipeline.ingest import LONGEST_NAME
+    from lonnymq.pipeline.ingest import MAX_NAME_LENGTH
 
-    assert argument.channel("x" * LONGEST_NAME)
+    assert argument.channel("x" * MAX_NAME_LENGTH)
     with pytest.raises(InvalidArgument):
-        argument.channel("x" * (LONGEST_NAME + 1))
+        argument.channel("x" * (MAX_NAME_LENGTH + 1))

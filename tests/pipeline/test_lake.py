@@ -1,4 +1,4 @@
-"""Tables of the lake: a batch counts once, or there is an error."""
+"""Tables of the lake: each batch is committed once, or raises an error."""
 
 import shutil
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.pipeline.frames import attempts_frame, policies_frame
-from tests.pipeline.straightforward import DAY, Attempt, Policy
+from tests.pipeline.reference_windows import DAY_MS, Attempt, ReferencePolicy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,13 +28,13 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> "Lake":
 
 
 def two_days(spark: "SparkSession", channel: str, rows: int = 5) -> "DataFrame":
-    """So many attempts on each of two days."""
+    """Attempts of a channel, `rows` on each of two days."""
     return attempts_frame(
         spark,
         [
             Attempt(channel, at, at, at + 1, at + 2, "completed")
             for n in range(rows)
-            for at in (NEW_YEAR + n, NEW_YEAR + DAY + n)
+            for at in (NEW_YEAR + n, NEW_YEAR + DAY_MS + n)
         ],
     )
 
@@ -44,7 +44,9 @@ def counts(spark: "SparkSession", lake: "Lake") -> dict[tuple[str, date], int]:
     return {(row.channel, row.day): row["count"] for row in rows}
 
 
-def test_a_batch_counts_once_and_a_lower_one_is_an_error(spark: "SparkSession", lake: "Lake") -> None:
+def test_a_batch_is_committed_once_and_a_lower_number_is_an_error(
+    spark: "SparkSession", lake: "Lake"
+) -> None:
     from lonnymq.pipeline.lake import Batch, LakeConflict
 
     frame = two_days(spark, "a")
@@ -53,7 +55,7 @@ def test_a_batch_counts_once_and_a_lower_one_is_an_error(spark: "SparkSession", 
     before = lake.attempts.read(spark).collect()
     # As after a crash between this commit and the writer's own.
     assert lake.attempts.append(frame, Batch("w", 3)) is None
-    with pytest.raises(LakeConflict, match="has batch 3 of 'w', and now comes batch 2"):
+    with pytest.raises(LakeConflict, match="has batch 3 of 'w', but batch 2 was sent"):
         lake.attempts.append(frame, Batch("w", 2))
     assert sorted(lake.attempts.read(spark).collect()) == sorted(before) == sorted(frame.collect())
     assert lake.attempts.append(frame, Batch("other", 0)) == 10
@@ -65,44 +67,44 @@ def test_a_batch_counts_once_and_a_lower_one_is_an_error(spark: "SparkSession", 
     assert lake.attempts.days() == [FIRST, SECOND]
 
 
-class Overtaken:
-    """A frame during whose computation something happens."""
+class InterruptedFrame:
+    """A frame that calls a function while it is computed."""
 
-    def __init__(self, frame: "DataFrame", happens: Callable[[], object]) -> None:
+    def __init__(self, frame: "DataFrame", callback: Callable[[], object]) -> None:
         self.schema = frame.schema
-        self._frame, self._happens = frame, happens
+        self._frame, self._callback = frame, callback
 
     def mapInArrow(self, *arguments: Any) -> "DataFrame":  # noqa: N802
-        self._happens()
+        self._callback()
         return self._frame.mapInArrow(*arguments)
 
 
-def test_two_that_write_the_same_batch_at_once_write_it_once(spark: "SparkSession", lake: "Lake") -> None:
-    """Two drivers were started on one checkpoint, which has a batch that is not finished."""
+def test_two_writers_of_the_same_batch_commit_it_once(spark: "SparkSession", lake: "Lake") -> None:
+    """Two drivers were started on one checkpoint with an unfinished batch."""
     from lonnymq.pipeline.lake import Batch, LakeConflict
 
     frame = two_days(spark, "a")
-    slow: Any = Overtaken(frame, lambda: lake.attempts.append(frame, Batch("w", 0), Batch("owner", 1)))
+    slow: Any = InterruptedFrame(frame, lambda: lake.attempts.append(frame, Batch("w", 0), Batch("owner", 1)))
     if lake.form == "delta":
-        with pytest.raises(LakeConflict, match="somebody else has written"):
+        with pytest.raises(LakeConflict, match="another process committed"):
             lake.attempts.append(slow, Batch("w", 0), Batch("owner", 1))
     else:
         assert lake.attempts.append(slow, Batch("w", 0), Batch("owner", 1)) is None
     assert counts(spark, lake) == {("a", FIRST): 5, ("a", SECOND): 5}
 
 
-def test_files_that_no_commit_speaks_of_do_not_count(spark: "SparkSession", lake: "Lake") -> None:
+def test_uncommitted_files_are_not_read(spark: "SparkSession", lake: "Lake") -> None:
     from lonnymq.pipeline.lake import Batch, files
 
     lake.attempts.append(two_days(spark, "a"), Batch("w", 1))
-    # A task that was killed after it had written, under the name that its try would have given.
+    # Files of a task that was killed after writing them.
     hidden = "." if lake.form == "parquet" else ""
-    left = files.write(two_days(spark, "lost"), lake.attempts.path, f"{hidden}part-")
-    assert sum(one.rows for one in left) == 10
+    leftover = files.write(two_days(spark, "lost"), lake.attempts.path, f"{hidden}part-")
+    assert sum(one.rows for one in leftover) == 10
     assert counts(spark, lake) == {("a", FIRST): 5, ("a", SECOND): 5}
 
 
-def test_days_are_replaced_and_others_stay(spark: "SparkSession", lake: "Lake") -> None:
+def test_replacing_days_keeps_the_other_days(spark: "SparkSession", lake: "Lake") -> None:
     from lonnymq.pipeline.lake import Batch
 
     lake.attempts.append(two_days(spark, "a"), Batch("w", 1))
@@ -116,19 +118,19 @@ def test_days_are_replaced_and_others_stay(spark: "SparkSession", lake: "Lake") 
     assert lake.attempts.last_batch("r") == 3
 
 
-def test_a_table_takes_rows_that_have_a_new_field(spark: "SparkSession", lake: "Lake") -> None:
+def test_a_table_accepts_rows_with_a_new_field(spark: "SparkSession", lake: "Lake") -> None:
     from pyspark.sql import functions as f
     from pyspark.sql.types import StructType
 
     from lonnymq.pipeline import schemas
     from lonnymq.pipeline.lake import Batch
 
-    # As a lake that was written before policies had a max_size.
+    # Like a lake that was written before policies had a max_size.
     earlier = StructType([field for field in schemas.POLICIES if field.name != "max_size"])
-    rows = policies_frame(spark, [Policy("a")], FIRST)
+    rows = policies_frame(spark, [ReferencePolicy("a")], FIRST)
     lake.table("policies", earlier).append(rows.drop("max_size"), Batch("w", 1))
     lake.policies.append(
-        policies_frame(spark, [Policy("b")], FIRST).withColumn("max_size", f.lit(5).cast("bigint")),
+        policies_frame(spark, [ReferencePolicy("b")], FIRST).withColumn("max_size", f.lit(5).cast("bigint")),
         Batch("w", 2),
     )
     sizes = {row.channel: row.max_size for row in lake.policies.read(spark).collect()}
@@ -137,18 +139,16 @@ def test_a_table_takes_rows_that_have_a_new_field(spark: "SparkSession", lake: "
     assert [row.max_size for row in lake.policies.read(spark).collect()] == [7]
 
 
-def test_a_plain_commit_that_was_cut_off_is_mended_by_its_repetition(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_repeating_an_interrupted_parquet_commit_completes_it(spark: "SparkSession", tmp_path: Path) -> None:
     from lonnymq.pipeline.lake import Batch, Lake, LakeFormat
-    from lonnymq.pipeline.lake.plain import LOG
+    from lonnymq.pipeline.lake.parquet import LOG_NAME
 
     lake = Lake(str(tmp_path), LakeFormat.PARQUET)
     lake.attempts.append(two_days(spark, "a"), Batch("w", 1))
-    log = Path(lake.attempts.path) / LOG
+    log = Path(lake.attempts.path) / LOG_NAME
     shutil.copy(log, tmp_path / "before")
     lake.attempts.append(two_days(spark, "b"), Batch("w", 2))
-    # As if power had failed after the files got their names, and before the log told of them.
+    # As if power had failed after the files became visible and before the log was written.
     shutil.copy(tmp_path / "before", log)
     assert lake.attempts.append(two_days(spark, "b"), Batch("w", 2)) == 10
     assert counts(spark, lake) == {(name, day): 5 for name in "ab" for day in (FIRST, SECOND)}

@@ -1,4 +1,4 @@
-"""The pages about the pipeline: what they show runs, and what there is is named."""
+"""The pages about the pipeline: their examples run, and the reference is complete."""
 
 import warnings
 
@@ -11,13 +11,13 @@ TUTORIAL = ROOT / "docs" / "tutorial" / "spark-pipeline.md"
 
 
 @pytest.mark.usefixtures("spark")
-def test_the_tutorial_is_a_program() -> None:
+def test_the_tutorial_runs() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("default", ResourceWarning)
         run(TUTORIAL, {})
 
 
-def test_every_column_of_the_lake_is_in_its_reference() -> None:
+def test_the_reference_names_every_column_of_the_lake() -> None:
     from lonnymq.pipeline import schemas
 
     text = (ROOT / "docs" / "reference" / "lake.md").read_text(encoding="utf-8")

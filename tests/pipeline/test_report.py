@@ -1,4 +1,4 @@
-"""The report, looked at by a real browser; and its drawing, by hand."""
+"""The report in a real browser, and its drawing functions."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 
 from lonnymq.charts import draw
-from lonnymq.pipeline.report.gather import stretch
-from lonnymq.pipeline.report.page import page
-from lonnymq.pipeline.report.story import REASONS, Moment, Outlook, Reading, Story, Tenant
+from lonnymq.pipeline.report.page import render_page
+from lonnymq.pipeline.report.summarise import period_length
+from lonnymq.pipeline.report.summary import REASONS, BacklogForecast, Period, Summary, Tenant, TenantPeriod
 from tests.pipeline.browser import Browser
 
 BEGIN = datetime(2030, 1, 1, tzinfo=UTC)
 EVIL = "<script>alert(1)</script>\"'&<img src=x onerror=alert(2)>"
 WIDE = ["W" * 255, "日本語テナント" * 9, "x" * 255]
-SECTIONS = ["who", "when", "shares", "limits", "noisy", "work", "outlook", "tenants"]
+SECTIONS = ["reasons", "waiting", "shares", "limits", "noisy", "outcomes", "forecast", "tenants"]
 
 IS_EVERY_CHART_TALL = """
 [...document.querySelectorAll('svg')].every(svg => svg.getBoundingClientRect().height > 40)
 """
-# Marks outside their picture.
+# Marks that extend beyond their chart.
 OUTSIDE = """
 [...document.querySelectorAll('svg')].flatMap(svg => {
   const a = svg.getBoundingClientRect();
@@ -30,7 +30,7 @@ OUTSIDE = """
   });
 }).map(mark => mark.outerHTML)
 """
-# Words that lie on words.
+# Labels that overlap.
 OVERLAPS = """
 [...document.querySelectorAll('svg')].flatMap(svg => {
   const words = [...svg.querySelectorAll('text')]
@@ -46,8 +46,8 @@ MIDDLE_OF_HEAT = """
 """
 
 
-def story(tenants: int = 12, moments: int = 24) -> Story:
-    """One of everything, and a tenant whose name is meant to break the page."""
+def example_summary(tenants: int = 12, periods: int = 24) -> Summary:
+    """A summary with one of everything, and a tenant whose name tries to break the page."""
     names = [EVIL, "capped", "throttled", *WIDE, *(f"tenant-{n:02}" for n in range(tenants - 6))]
     made = [
         Tenant(
@@ -74,16 +74,16 @@ def story(tenants: int = 12, moments: int = 24) -> Story:
         )
         for place, name in enumerate(names)
     ]
-    times = [BEGIN + timedelta(hours=n) for n in range(moments)]
-    return Story(
+    times = [BEGIN + timedelta(hours=n) for n in range(periods)]
+    return Summary(
         begin=BEGIN,
-        end=BEGIN + timedelta(hours=moments),
+        end=BEGIN + timedelta(hours=periods),
         window_s=60,
-        stretch_s=3600,
+        period_s=3600,
         channels=tenants + 7,
         tenants=tuple(made),
-        moments=tuple(
-            Moment(
+        periods=tuple(
+            Period(
                 start=time,
                 arrivals=50,
                 completed=100 + 10 * (n % 5),
@@ -95,17 +95,19 @@ def story(tenants: int = 12, moments: int = 24) -> Story:
             )
             for n, time in enumerate(times)
         ),
-        readings=tuple(
-            Reading(name, time, None if (n + place) % 7 == 0 else 10 * 3 ** ((n + place) % 9), 20, 0.3, 40)
+        tenant_periods=tuple(
+            TenantPeriod(
+                name, time, None if (n + place) % 7 == 0 else 10 * 3 ** ((n + place) % 9), 20, 0.3, 40
+            )
             for place, name in enumerate(names)
             for n, time in enumerate(times)
         ),
-        outlooks=(
-            Outlook(EVIL, 900, 1_000.0, 1_300.0, 600, 0, 0, 10_800),
-            Outlook("growing", 10, 200.0, 100.0, 110, 610, 2_410, None),
-            *(Outlook(f"idle-{n}", 0, 5.0, 5.0 - n, n, 6 * n, 24 * n, 0) for n in range(4)),
+        forecasts=(
+            BacklogForecast(EVIL, 900, 1_000.0, 1_300.0, 600, 0, 0, 10_800),
+            BacklogForecast("growing", 10, 200.0, 100.0, 110, 610, 2_410, None),
+            *(BacklogForecast(f"idle-{n}", 0, 5.0, 5.0 - n, n, 6 * n, 24 * n, 0) for n in range(4)),
         ),
-        until=BEGIN + timedelta(hours=moments),
+        until=BEGIN + timedelta(hours=periods),
         made_at=BEGIN,
         releases=1_266,
         completed=1_080,
@@ -119,14 +121,14 @@ def story(tenants: int = 12, moments: int = 24) -> Story:
 
 
 @pytest.mark.parametrize(("width", "is_dark"), [(1200, False), (1200, True), (390, False)])
-def test_a_browser_shows_every_part_without_a_complaint_or_a_request(
+def test_a_browser_shows_every_section_without_errors_or_requests(
     tmp_path: Path, browser: Browser, width: int, is_dark: bool
 ) -> None:
     path = tmp_path / "report.html"
-    path.write_text(page(story()), encoding="utf-8")
+    path.write_text(render_page(example_summary()), encoding="utf-8")
     browser.open(path, width=width, is_dark=is_dark)
     assert browser.evaluate("[...document.querySelectorAll('section')].map(s => s.id)") == SECTIONS
-    # Nothing sticks out sideways: what is wide scrolls inside its own frame.
+    # The page does not scroll sideways: wide content scrolls inside its own frame.
     assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert browser.evaluate(IS_EVERY_CHART_TALL)
     assert browser.evaluate(OUTSIDE) == []
@@ -144,33 +146,34 @@ def test_a_browser_shows_every_part_without_a_complaint_or_a_request(
     [
         ("<script>nowhere()</script>", "nowhere is not defined"),
         ("<script>console.log('a remark')</script>", "a remark"),
-        ("<img src='http://localhost:1/x.png'>", "Content Security Policy"),
+        ("<img src='http://localhost:1/x.png'>", "Content Security ReferencePolicy"),
     ],
 )
-def test_the_browser_notices_what_goes_wrong_in_a_page(
-    tmp_path: Path, browser: Browser, content: str, problem: str
-) -> None:
+def test_errors_in_a_page_are_noticed(tmp_path: Path, browser: Browser, content: str, problem: str) -> None:
     path = tmp_path / "report.html"
-    path.write_text(page(story()).replace("</body>", f"{content}</body>"), encoding="utf-8")
+    path.write_text(render_page(example_summary()).replace("</body>", f"{content}</body>"), encoding="utf-8")
     browser.open(path)
     assert [one for one in browser.problems if problem in one]
 
 
-def test_times_in_seconds_fit_to_the_end_of_the_axis(tmp_path: Path, browser: Browser) -> None:
-    made = story()
-    short = replace(made, end=BEGIN + timedelta(seconds=10), stretch_s=1, window_s=1, readings=(), moments=())
+def test_time_labels_with_seconds_fit_on_the_axis(tmp_path: Path, browser: Browser) -> None:
+    made = example_summary()
+    short = replace(
+        made, end=BEGIN + timedelta(seconds=10), period_s=1, window_s=1, tenant_periods=(), periods=()
+    )
     path = tmp_path / "report.html"
     times = tuple(
-        replace(one, start=BEGIN + timedelta(seconds=n % 10)) for n, one in enumerate(made.readings[:240])
+        replace(one, start=BEGIN + timedelta(seconds=n % 10))
+        for n, one in enumerate(made.tenant_periods[:240])
     )
-    path.write_text(page(replace(short, readings=times)), encoding="utf-8")
+    path.write_text(render_page(replace(short, tenant_periods=times)), encoding="utf-8")
     browser.open(path)
     assert browser.evaluate(OUTSIDE) == []
 
 
-def test_names_of_tenants_are_shown_and_never_run(tmp_path: Path, browser: Browser) -> None:
+def test_tenant_names_are_escaped(tmp_path: Path, browser: Browser) -> None:
     path = tmp_path / "report.html"
-    path.write_text(page(story()), encoding="utf-8")
+    path.write_text(render_page(example_summary()), encoding="utf-8")
     browser.open(path)
     assert browser.evaluate("document.querySelectorAll('script').length") == 1
     assert browser.evaluate("document.querySelectorAll('img').length") == 0
@@ -180,15 +183,15 @@ def test_names_of_tenants_are_shown_and_never_run(tmp_path: Path, browser: Brows
     assert browser.problems == []
 
 
-def test_pointing_at_a_mark_tells_what_it_is_and_a_heading_sorts(tmp_path: Path, browser: Browser) -> None:
+def test_marks_have_tooltips_and_headings_sort(tmp_path: Path, browser: Browser) -> None:
     path = tmp_path / "report.html"
-    path.write_text(page(story()), encoding="utf-8")
+    path.write_text(render_page(example_summary()), encoding="utf-8")
     browser.open(path)
-    browser.evaluate("document.getElementById('when').scrollIntoView()")
+    browser.evaluate("document.getElementById('waiting').scrollIntoView()")
     box = browser.evaluate(MIDDLE_OF_HEAT)
     browser.page.mouse.move(*box)
     assert browser.evaluate("document.getElementById('tip').className") == "is-shown"
-    assert "95 % within" in browser.evaluate("document.getElementById('tip').textContent")
+    assert "95th percentile" in browser.evaluate("document.getElementById('tip').textContent")
     column = "[...document.querySelectorAll('#tenants tbody tr')].map(r => Number(r.cells[1].dataset.value))"
     browser.evaluate("document.querySelectorAll('#tenants th')[1].click()")
     first = browser.evaluate(column)
@@ -196,15 +199,16 @@ def test_pointing_at_a_mark_tells_what_it_is_and_a_heading_sorts(tmp_path: Path,
     assert first == sorted(first, reverse=True) == browser.evaluate(column)[::-1]
 
 
-def test_a_story_in_which_nothing_happened_is_a_page_too(tmp_path: Path, browser: Browser) -> None:
+def test_a_report_without_any_activity_is_rendered(tmp_path: Path, browser: Browser) -> None:
     quiet = replace(
-        story(), tenants=(Tenant(channel="a"),), moments=(), readings=(), outlooks=(), until=None, channels=1,
+        example_summary(), tenants=(Tenant(channel="a"),), periods=(), tenant_periods=(), forecasts=(),
+        until=None, channels=1,
         releases=0, completed=0, failures=0, buried=0, wait_total_ms=0, caps_broken=0, rates_held=0,
     )  # fmt: skip
     path = tmp_path / "report.html"
-    path.write_text(page(quiet), encoding="utf-8")
+    path.write_text(render_page(quiet), encoding="utf-8")
     browser.open(path)
-    assert "Nobody waited." in browser.evaluate("document.body.innerText")
+    assert "No message waited." in browser.evaluate("document.body.innerText")
     assert not browser.evaluate("/NaN|undefined|None/.test(document.querySelector('main').innerHTML)")
     assert browser.problems == []
 
@@ -216,11 +220,11 @@ def test_a_story_in_which_nothing_happened_is_a_page_too(tmp_path: Path, browser
         *((90_000, "1.5 min"), (7.2e6, "2.0 h"), (86_400_000 * 30, "30 days")),
     ],
 )
-def test_a_duration_is_told_in_the_unit_that_suits_it(ms: float, words: str) -> None:
-    assert draw.span(ms) == words
+def test_a_duration_has_a_suitable_unit(ms: float, words: str) -> None:
+    assert draw.format_duration(ms) == words
 
 
-def test_ticks_are_round_and_reach_the_highest() -> None:
+def test_axis_ticks_are_round_numbers_up_to_the_highest_value() -> None:
     assert draw.ticks(7) == [0, 2, 4, 6, 8]
     assert draw.ticks(3) == [0, 1, 2, 3]
     assert draw.ticks(1_000) == [0, 250, 500, 750, 1_000]
@@ -233,7 +237,7 @@ def test_ticks_are_round_and_reach_the_highest() -> None:
     assert len(draw.time_ticks(BEGIN, BEGIN + timedelta(days=400))) <= 9
 
 
-def test_a_long_time_is_shown_in_stretches_of_whole_windows() -> None:
-    assert stretch(0, 60) == 60
-    assert stretch(119 * 60_000, 60) == 60
-    assert stretch(7 * 86_400_000, 60) == 60 * 85
+def test_a_long_time_is_shown_in_periods_of_whole_windows() -> None:
+    assert period_length(0, 60) == 60
+    assert period_length(119 * 60_000, 60) == 60
+    assert period_length(7 * 86_400_000, 60) == 60 * 85

@@ -1,4 +1,4 @@
-"""One Spark session for the whole run, since it takes seconds to start; on one kind of server only."""
+"""One Spark session for the whole test run, because it takes seconds to start."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -9,8 +9,9 @@ import pytest
 
 from lonnymq import Queue
 from lonnymq.pipeline.archive import LATE_WORKER, RETRIES
-from lonnymq.spark.options import Connect
+from lonnymq.spark.options import ConnectionOptions
 
+ROOT = Path(__file__).resolve().parents[2]
 SPARK_CONF = {
     # Two cores, and a task may fail twice.
     "spark.master": "local[2,3]",
@@ -18,7 +19,7 @@ SPARK_CONF = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.memory": "1g",
-    # Everything is run once or twice: there is nothing to gain from optimising it.
+    # Every plan runs once or twice, so optimising the JVM's code gains nothing.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -31,7 +32,7 @@ SPARK_CONF = {
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
-    from lonnymq.pipeline.session import quiet
+    from lonnymq.pipeline.session import quiet_logging
     from lonnymq.spark.java import use_java
 
     use_java()
@@ -39,7 +40,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     for name, value in SPARK_CONF.items():
         builder = builder.config(name, value)
     builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-    with quiet():
+    with quiet_logging():
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
@@ -47,22 +48,22 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture
-def target(dsn: str) -> Connect:
-    return Connect(dsn)
+def target(dsn: str) -> ConnectionOptions:
+    return ConnectionOptions(dsn)
 
 
 @pytest.fixture
-def keeping(queue: Queue) -> Queue:
-    """A queue that keeps its history in full."""
+def history_queue(queue: Queue) -> Queue:
+    """A queue that records its full history."""
     queue.set(history="full")
     return queue
 
 
-def work(queue: Queue, most: int = 10**9) -> int:
-    """Complete what is due, as an ordinary worker; return how many."""
+def complete_due(queue: Queue, limit: int = 10**9) -> int:
+    """Complete the messages that are due, as a worker would; return how many."""
     done = 0
-    while done < most:
-        batch = queue.dequeue(min(500, most - done))
+    while done < limit:
+        batch = queue.dequeue(min(500, limit - done))
         if not batch:
             break
         queue.complete(list(batch))
@@ -70,13 +71,13 @@ def work(queue: Queue, most: int = 10**9) -> int:
     return done
 
 
-def environment() -> dict[str, str]:
-    root = Path(__file__).resolve().parents[2]
-    return {**os.environ, "PYTHONPATH": str(root)}
+def subprocess_environment() -> dict[str, str]:
+    """Return an environment in which Python imports the package and the tests from this checkout."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
 
 
-def to_the_end(start: Callable[[], Any], seconds: int = 120) -> Any:
-    """Run a query to its end and return it: once more where Spark gave up on a process that was late."""
+def run_to_end(start: Callable[[], Any], seconds: int = 120) -> Any:
+    """Run a query to its end and return it; retry if a Python process started too late for Spark."""
     from pyspark.errors import StreamingQueryException
 
     for is_last in (*(False,) * RETRIES, True):

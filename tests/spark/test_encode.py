@@ -1,4 +1,4 @@
-"""What is encoded by columns is what is encoded row by row."""
+"""Encoding whole columns produces the same bytes as encoding row by row."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -40,15 +40,15 @@ SCHEMA = pa.schema(
 )
 
 
-def encoded(*batches: pa.RecordBatch) -> bytes:
+def encode_columns(*batches: pa.RecordBatch) -> bytes:
     encoder = Encoder("p", PART)
     chunks = [bytes(chunk) for batch in batches for chunk in encoder.encode(batch)]
-    chunks += [bytes(chunk) for chunk in encoder.rest()]
+    chunks += [bytes(chunk) for chunk in encoder.flush()]
     assert encoder.count == sum(batch.num_rows for batch in batches)
     return b"".join(chunks)
 
 
-def packed(*rows: Draft) -> bytes:
+def encode_rows(*rows: Draft) -> bytes:
     packer = stage.Packer("p", PART)
     return b"".join([*(packer.flush() for row in rows if packer.add(row)), packer.flush()])
 
@@ -58,23 +58,23 @@ def one(**columns: Any) -> pa.RecordBatch:
 
 
 @given(ROWS, st.integers(0, 20))
-def test_columns_and_rows_are_encoded_alike(rows: list[tuple[Any, ...]], cut: int) -> None:
-    wanted = packed(*(Draft(*row) for row in rows))
+def test_encoding_by_column_equals_encoding_by_row(rows: list[tuple[Any, ...]], cut: int) -> None:
+    expected = encode_rows(*(Draft(*row) for row in rows))
     arrays = [pa.array([row[place] for row in rows], field.type) for place, field in enumerate(SCHEMA)]
     batch = pa.record_batch(arrays, schema=SCHEMA)
-    assert encoded(batch) == wanted
-    # Also in two batches, whose columns begin in the middle of their buffers.
-    assert encoded(batch.slice(0, cut), batch.slice(cut)) == wanted
+    assert encode_columns(batch) == expected
+    # The same in two batches, whose columns start in the middle of their buffers.
+    assert encode_columns(batch.slice(0, cut), batch.slice(cut)) == expected
 
 
-def test_a_priority_and_a_time_become_one_number() -> None:
-    assert encoded(one(priority=pa.array([5]))) == packed(Draft("a", b"x", -5, None, None, None))
+def test_a_priority_or_a_time_becomes_dequeue_at() -> None:
+    assert encode_columns(one(priority=pa.array([5]))) == encode_rows(Draft("a", b"x", -5, None, None, None))
     before = datetime(1969, 12, 31, 23, 59, 59, 999_500, tzinfo=UTC)
     at = pa.array([before], pa.timestamp("us", "UTC"))
-    assert encoded(one(dequeue_at=at)) == packed(Draft("a", b"x", -1, None, None, None))
+    assert encode_columns(one(dequeue_at=at)) == encode_rows(Draft("a", b"x", -1, None, None, None))
     nothing = pa.array([None], pa.timestamp("us", "UTC"))
     both = one(dequeue_at=nothing, priority=pa.array([2], pa.int16()))
-    assert encoded(both) == packed(Draft("a", b"x", -2, None, None, None))
+    assert encode_columns(both) == encode_rows(Draft("a", b"x", -2, None, None, None))
 
 
 def test_structs_become_json() -> None:
@@ -90,7 +90,7 @@ def test_structs_become_json() -> None:
     value = {"n": 1, "at": datetime(2026, 1, 2, tzinfo=UTC), "tags": ["ä"], "by": [("k", 2)], "none": None}
     batch = pa.record_batch({"channel": pa.array(["a"]), "content": pa.array([value], kind)})
     text = '{"n":1,"at":"2026-01-02T00:00:00+00:00","tags":["ä"],"by":{"k":2},"none":null}'.encode()
-    assert encoded(batch) == packed(Draft("a", text, None, None, None, None))
+    assert encode_columns(batch) == encode_rows(Draft("a", text, None, None, None, None))
 
 
 @pytest.mark.parametrize(
@@ -99,11 +99,11 @@ def test_structs_become_json() -> None:
         ({"channel": pa.array([None], pa.string())}, "channel must not be null"),
         ({"content": pa.array([None], pa.binary())}, "content must not be null"),
         ({"priority": pa.array([0])}, "priority must be at least 1"),
-        ({"priority": pa.array([1]), "dequeue_at": pa.array([1])}, "one at a time"),
+        ({"priority": pa.array([1]), "dequeue_at": pa.array([1])}, "must not both be given"),
         ({"content": pa.array([{"x": float("nan")}])}, "NaN"),
         ({"max_attempts": pa.array([2**32 + 1])}, "max_attempts must be a whole number from 1 to"),
     ],
 )
 def test_rows_that_cannot_be_messages_are_refused(columns: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidArgument, match=words):
-        encoded(one(**columns))
+        encode_columns(one(**columns))

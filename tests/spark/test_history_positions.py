@@ -1,4 +1,4 @@
-"""The reader of history, called as Spark calls it: nothing missed, nothing twice, or a clear error."""
+"""The history stream, called as Spark calls it: every row exactly once, or a clear error."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -11,9 +11,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from lonnymq import HistoryDropped, HistoryUnknown, Queue
 from lonnymq.embedded import EmbeddedServer
-from lonnymq.spark import options, stream
-from lonnymq.spark.reader import HistoryReader
-from lonnymq.spark.stream import HistoryStreamReader
+from lonnymq.spark import history_stream, options
+from lonnymq.spark.batch_read import HistoryBatchReader
+from lonnymq.spark.history_stream import HistoryStreamReader
 from tests import schema
 from tests.conftest import Connect
 
@@ -27,34 +27,34 @@ NOW = timedelta(0)
 
 
 @pytest.fixture(autouse=True)
-def _stops_readers() -> Iterator[None]:
+def _stop_readers() -> Iterator[None]:
     yield
     while Query.readers:
         Query.readers.pop().stop()
 
 
 class Query:
-    """Spark's part: offsets in a log, batches read and committed, restarts with a new reader."""
+    """Plays Spark's part: logs offsets, reads and commits batches, and restarts with a new reader."""
 
     readers: ClassVar[list[HistoryStreamReader]] = []
 
     def __init__(self, dsn: str, **more: str) -> None:
-        self._given = {"dsn": dsn, "columns": "message_id", "rows_per_partition": "7", **more}
+        self._options = {"dsn": dsn, "columns": "message_id", "rows_per_partition": "7", **more}
         self.log: list[dict[str, Any]] = []
         self.committed = 0
         self.seen: list[int] = []
         self.restart()
 
     def restart(self, **more: str) -> None:
-        self._given |= more
-        self.reader = HistoryStreamReader(options.follow(self._given))
+        self._options |= more
+        self.reader = HistoryStreamReader(options.parse_follow(self._options))
         self.readers.append(self.reader)
 
     def start(self, number: int) -> dict[str, Any]:
         return self.log[number - 1] if number else self.reader.initialOffset()
 
     def plan(self, max_rows: int | None = None) -> bool:
-        """Ask for the next end and log it; False if there is none."""
+        """Ask for the next end offset and log it; return False if there is none."""
         start = self.start(len(self.log))
         limit = ReadAllAvailable() if max_rows is None else ReadMaxRows(max_rows)
         end = self.reader.latestOffset(start, limit)
@@ -66,7 +66,7 @@ class Query:
         return True
 
     def read(self) -> list[int]:
-        """Read the last batch that was logged."""
+        """Read the batch that was logged last."""
         number = len(self.log) - 1
         rows = [
             message_id
@@ -89,8 +89,8 @@ def add(connection: psycopg.Connection[Any], first: int, last: int) -> None:
     connection.execute(ROW, (first, last))
 
 
-def old_day(connection: psycopg.Connection[Any], rows: int) -> str:
-    """Make a partition of 1970 with rows in it."""
+def create_old_partition(connection: psycopg.Connection[Any], rows: int) -> str:
+    """Create a partition of 1970 with rows in it."""
     connection.execute("create table history_19700102 (like history including defaults)")
     connection.execute("create index on history_19700102 (xid, id)")
     connection.execute(
@@ -104,7 +104,7 @@ def old_day(connection: psycopg.Connection[Any], rows: int) -> str:
     return "history_19700102"
 
 
-def test_writers_that_commit_in_the_opposite_order_are_read_once(dsn: str, connect: Connect) -> None:
+def test_writers_committing_in_reverse_order_are_read_once(dsn: str, connect: Connect) -> None:
     first, second, third = connect(), connect(), connect()
     query = Query(dsn)
     for connection in (first, second):
@@ -112,7 +112,7 @@ def test_writers_that_commit_in_the_opposite_order_are_read_once(dsn: str, conne
     add(first, 1, 3)
     add(second, 4, 6)
     second.execute("commit")
-    assert query.drain() == [], "a row may still come below"
+    assert query.drain() == [], "a row may still appear below"
     add(third, 7, 9)
     assert query.drain() == []
     first.execute("commit")
@@ -120,7 +120,7 @@ def test_writers_that_commit_in_the_opposite_order_are_read_once(dsn: str, conne
     assert query.drain() == []
 
 
-def test_what_was_read_before_a_long_writer_stays_read(dsn: str, connect: Connect) -> None:
+def test_rows_read_before_a_long_transaction_are_not_read_again(dsn: str, connect: Connect) -> None:
     quick, slow = connect(), connect()
     add(quick, 1, 5)
     slow.execute("begin")
@@ -133,7 +133,7 @@ def test_what_was_read_before_a_long_writer_stays_read(dsn: str, connect: Connec
 
 
 @pytest.mark.slow
-def test_one_huge_transaction_is_read_in_small_batches_and_slices(dsn: str, connect: Connect) -> None:
+def test_a_huge_transaction_is_read_in_small_batches(dsn: str, connect: Connect) -> None:
     connection = connect()
     add(connection, 1, 200_000)
     query = Query(dsn)
@@ -141,7 +141,7 @@ def test_one_huge_transaction_is_read_in_small_batches_and_slices(dsn: str, conn
         assert query.plan(15)
         assert len(query.read()) == 15
         query.restart()
-    # To its end as it is now, and no further.
+    # Read up to the present end of history, and no further.
     query.restart(rows_per_partition="14000")
     query.reader.prepareForTriggerAvailableNow()
     add(connection, 200_001, 200_002)
@@ -152,7 +152,7 @@ def test_one_huge_transaction_is_read_in_small_batches_and_slices(dsn: str, conn
     assert query.drain() == [200_001, 200_002]
 
 
-def test_a_batch_that_was_logged_and_not_finished_is_read_again_as_it_was(dsn: str, connect: Connect) -> None:
+def test_a_logged_but_unfinished_batch_is_read_again_unchanged(dsn: str, connect: Connect) -> None:
     connection = connect()
     add(connection, 1, 10)
     query = Query(dsn)
@@ -165,13 +165,13 @@ def test_a_batch_that_was_logged_and_not_finished_is_read_again_as_it_was(dsn: s
     assert query.drain() == list(range(5, 21))
 
 
-def test_two_queries_of_one_reader_name_do_not_move_each_other(dsn: str, connect: Connect) -> None:
+def test_two_queries_with_one_reader_name_keep_their_own_positions(dsn: str, connect: Connect) -> None:
     connection = connect()
     add(connection, 1, 10)
     first, second = Query(dsn), Query(dsn)
     assert first.drain() == list(range(1, 11))
     assert second.plan(4)
-    # This one says under the same name that all is done, before the other has read its first batch.
+    # The first query commits everything under the shared name before the second has read its first batch.
     assert not first.plan()
     second.restart()
     assert second.read() == [1, 2, 3, 4]
@@ -180,9 +180,7 @@ def test_two_queries_of_one_reader_name_do_not_move_each_other(dsn: str, connect
     assert second.drain() == list(range(5, 13))
 
 
-def test_from_now_on_means_from_the_first_look_on_also_in_an_empty_history(
-    dsn: str, connect: Connect
-) -> None:
+def test_latest_starts_at_the_first_poll_even_if_history_is_empty(dsn: str, connect: Connect) -> None:
     connection = connect()
     query = Query(dsn, starting="latest")
     assert query.plan()
@@ -191,7 +189,7 @@ def test_from_now_on_means_from_the_first_look_on_also_in_an_empty_history(
     assert query.drain() == [1, 2, 3]
 
 
-def test_available_now_ends_although_others_go_on_writing(dsn: str, connect: Connect) -> None:
+def test_available_now_ends_while_others_keep_writing(dsn: str, connect: Connect) -> None:
     connection = connect()
     add(connection, 1, 10)
     query = Query(dsn)
@@ -202,7 +200,7 @@ def test_available_now_ends_although_others_go_on_writing(dsn: str, connect: Con
     assert query.drain() == list(range(11, 21))
 
 
-def test_attempts_that_went_to_the_overflow_come_when_they_are_moved(dsn: str, connect: Connect) -> None:
+def test_attempts_in_the_overflow_are_read_once_they_are_moved(dsn: str, connect: Connect) -> None:
     connection = connect()
     add(connection, 1, 2)
     connection.execute(ROW.replace("lonnymq.history", "lonnymq.history_overflow"), (3, 4))
@@ -213,8 +211,8 @@ def test_attempts_that_went_to_the_overflow_come_when_they_are_moved(dsn: str, c
     assert query.drain() == [3, 4]
 
 
-def test_a_crash_of_the_server_reuses_no_position(own_server: Callable[..., EmbeddedServer]) -> None:
-    """Numbers of transactions are not logged when assigned: without a durable end, rows would be lost."""
+def test_a_server_crash_neither_loses_nor_repeats_rows(own_server: Callable[..., EmbeddedServer]) -> None:
+    """A crashed server reuses transaction ids, so the end of a batch must be durable before Spark sees it."""
     server = own_server(fsync=True, settings={"wal_writer_delay": "10s"})
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         schema.install(connection)
@@ -222,7 +220,7 @@ def test_a_crash_of_the_server_reuses_no_position(own_server: Callable[..., Embe
     expected: list[int] = []
     for crash in range(3):
         with closing(psycopg.connect(server.dsn, autocommit=True)) as connection:
-            # Not durable: these may be gone after the crash, but not if they were read.
+            # Rows that are not durable may be lost in the crash, but only if nobody has read them.
             connection.execute("set synchronous_commit = off")
             for number in range(5):
                 add(connection, crash * 100 + number, crash * 100 + number)
@@ -247,7 +245,7 @@ def test_a_crash_of_the_server_reuses_no_position(own_server: Callable[..., Embe
 
 def test_a_day_that_a_reader_still_needs_is_not_dropped(queue: Queue, dsn: str, connect: Connect) -> None:
     connection = connect()
-    day = old_day(connection, 5)
+    day = create_old_partition(connection, 5)
     query = Query(dsn, reader="archive")
     assert query.plan(2)
     assert queue.history.prune(NOW) == []
@@ -255,7 +253,7 @@ def test_a_day_that_a_reader_still_needs_is_not_dropped(queue: Queue, dsn: str, 
     assert (reader.name, reader.behind) == ("archive", 5)
     query.read()
     query.drain()
-    # The last batch is done when Spark asks for more, or says so.
+    # The last batch counts as processed once Spark asks for more or commits it.
     query.reader.commit(query.log[-1])
     assert queue.history.prune(NOW) == [day]
     add(connection, 1, 2)
@@ -263,9 +261,9 @@ def test_a_day_that_a_reader_still_needs_is_not_dropped(queue: Queue, dsn: str, 
     assert query.seen == [-1, -2, -3, -4, -5, 1, 2]
 
 
-def test_a_reader_that_comes_back_to_dropped_rows_is_told(queue: Queue, dsn: str, connect: Connect) -> None:
+def test_a_reader_whose_rows_were_dropped_gets_an_error(queue: Queue, dsn: str, connect: Connect) -> None:
     connection = connect()
-    day = old_day(connection, 5)
+    day = create_old_partition(connection, 5)
     query = Query(dsn, reader="archive")
     assert query.plan(2)
     assert queue.history.forget("archive")
@@ -273,7 +271,7 @@ def test_a_reader_that_comes_back_to_dropped_rows_is_told(queue: Queue, dsn: str
     assert queue.history.prune(NOW) == [day]
     with pytest.raises(HistoryUnknown, match="no such reader"):
         query.plan()
-    # A new reader of that name begins with what is left.
+    # A new reader of that name starts with the remaining rows.
     Query(dsn, reader="archive").drain()
     with pytest.raises((HistoryDropped, HistoryUnknown)):
         query.read()
@@ -281,14 +279,14 @@ def test_a_reader_that_comes_back_to_dropped_rows_is_told(queue: Queue, dsn: str
         query.plan()
 
 
-def test_rows_that_vanish_between_planning_and_reading_are_missed_aloud(dsn: str, connect: Connect) -> None:
+def test_rows_dropped_between_planning_and_reading_raise_an_error(dsn: str, connect: Connect) -> None:
     connection = connect()
-    day = old_day(connection, 5)
+    day = create_old_partition(connection, 5)
     query = Query(dsn)
     assert query.plan()
     partitions = query.reader.partitions(query.start(0), query.log[0])
     connection.execute(f"drop table {day}".encode())
-    with pytest.raises(HistoryDropped, match=r"history has 0 rows .* and had 5"):
+    with pytest.raises(HistoryDropped, match=r"history has 0 rows .* but had 5"):
         list(query.reader.read(partitions[0]))
 
 
@@ -299,25 +297,25 @@ def test_a_restored_database_is_recognised(dsn: str, connect: Connect, queue: Qu
     query.drain()
     position = query.log[-1]
     assert isinstance(position["origin"], str)
-    # Another server, or timeline.
+    # The position is from another server or timeline.
     query.log[-1] = {**position, "origin": "1/00000002/3"}
     add(connection, 6, 9)
     with pytest.raises(HistoryUnknown, match="it is from history 1/00000002/3"):
         query.plan()
-    # Which is right all the same if this database has seen the reader come as far: a failover.
+    # After a failover the position is valid if this database recorded it.
     query.restart(rebase="true")
     assert query.drain() == [6, 7, 8, 9]
-    # A backup from before: the reader has been further than this database knows.
+    # An older backup: the reader was further than this database recorded.
     connection.execute("update history_reader set xid = xid - 1")
     with pytest.raises(HistoryUnknown, match="has not given that position to the reader"):
         query.plan()
-    # A backup in which transactions have not come as far.
+    # An older backup: transaction ids have not reached the position yet.
     query.log[-1] = {**query.log[-1], "xid": 10**15}
     with pytest.raises(HistoryUnknown, match="this server has only reached transaction"):
         query.plan()
 
 
-def test_a_queue_that_was_made_again_is_another(dsn: str, queue: Queue) -> None:
+def test_a_reinstalled_queue_is_recognised_as_another_one(dsn: str, queue: Queue) -> None:
     with psycopg.connect(dsn, autocommit=True) as connection:
         add(connection, 1, 5)
         query = Query(dsn)
@@ -329,10 +327,10 @@ def test_a_queue_that_was_made_again_is_another(dsn: str, queue: Queue) -> None:
         query.plan()
 
 
-def test_who_holds_the_readers_back_is_named(
+def test_the_transaction_that_holds_readers_back_is_named(
     queue: Queue, dsn: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "BLOCKED_FOR_S", 0.0)
+    monkeypatch.setattr(history_stream, "BLOCKER_CHECK_S", 0.0)
     assert queue.history.blocker() is None
     with psycopg.connect(dsn, application_name="long report") as slow:
         add(slow, 1, 2)
@@ -344,14 +342,14 @@ def test_who_holds_the_readers_back_is_named(
         [xid] = slow.execute("select pg_current_xact_id()::text::bigint").fetchone() or (None,)
         assert found.xid == xid
         assert not Query(dsn).plan()
-        assert f"history waits for an open transaction: {found}" in caplog.text
+        assert f"an open transaction holds back the reading of history: {found}" in caplog.text
     assert queue.history.blocker() is None
 
 
-def test_a_dump_that_is_restored_must_be_rebased_and_then_each_row_comes_once(
+def test_a_restored_dump_must_be_rebased_and_is_then_read_once(
     queue: Queue, dsn: str, connect: Connect
 ) -> None:
-    """On a server that has had fewer transactions, as a new one has; made here by raising all numbers."""
+    """A new server has assigned fewer transaction ids; simulated by raising all recorded ids."""
     connection = connect()
     add(connection, 1, 5)
     old = Query(dsn, reader="archive")
@@ -362,7 +360,7 @@ def test_a_dump_that_is_restored_must_be_rebased_and_then_each_row_comes_once(
     connection.execute("update history_reader set xid = xid + %s, done_xid = done_xid", (ahead,))
     old.log[-1] = {**old.log[-1], "xid": old.log[-1]["xid"] + ahead, "origin": "1/00000001/3"}
     add(connection, 6, 7)
-    batch: Any = HistoryReader(options.read({"dsn": dsn}))
+    batch: Any = HistoryBatchReader(options.parse_read({"dsn": dsn}))
     with pytest.raises(HistoryUnknown, match="it is from history 1"):
         old.plan()
     for attempt in (Query(dsn, reader="new").plan, batch.partitions):
@@ -375,7 +373,7 @@ def test_a_dump_that_is_restored_must_be_rebased_and_then_each_row_comes_once(
     assert sum(partition.rows for partition in batch.partitions()) == 7
     with pytest.raises(HistoryUnknown):
         old.plan()
-    # Nobody has read it here: it is kept until somebody has.
+    # No reader of this database has read the rows, so they are kept.
     assert [reader.behind for reader in queue.history.readers()] == [7]
     new = Query(dsn, reader="archive")
     add(connection, 8, 9)
@@ -383,8 +381,8 @@ def test_a_dump_that_is_restored_must_be_rebased_and_then_each_row_comes_once(
     assert queue.history.rebase() == 0
 
 
-def test_a_position_that_the_server_came_to_only_later_is_not_believed(dsn: str, connect: Connect) -> None:
-    """A dump was restored, and numbers ran on to where the reader was, for rows that it has not read."""
+def test_a_position_that_the_new_server_reached_later_is_refused(dsn: str, connect: Connect) -> None:
+    """After a restored dump, transaction ids reached the reader's position with rows that it has not read."""
     connection = connect()
     add(connection, 1, 5)
     query = Query(dsn)

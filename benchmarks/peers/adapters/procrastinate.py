@@ -1,4 +1,4 @@
-"""procrastinate, from PyPI."""
+"""procrastinate from PyPI."""
 
 from benchmarks.peers.peer import Feature, Peer, Runtime, Service
 
@@ -11,9 +11,9 @@ PEER = Peer(
     service=Service.POSTGRESQL,
     features=frozenset({Feature.TENANTS, Feature.CAP, Feature.RECOVERY}),
     settings=(
-        "concurrency 30, jobs deleted when done, LISTEN on; batch_defer of 1,000 for bulk; a queue and a "
-        "worker per tenant, since each fetch passes over all jobs of a lock that is taken; a cap of 3 is "
-        "three locks; where a worker is killed, heartbeats of 0.5 s and the periodic task of its "
-        "documentation, each second."
+        "concurrency 30, jobs deleted when done, LISTEN on; batch_defer with 1,000 for bulk; a queue and a "
+        "worker per tenant, because each fetch passes over all jobs with a lock that is taken; three locks "
+        "for a cap of 3. In the scenario with a killed worker: heartbeats of 0.5 s, and the periodic task "
+        "that its documentation recommends, every second."
     ),
 )

@@ -1,1 +1,1 @@
-"""The programs that run inside each peer's environment, and what they share."""
+"""The programs that run in the peers' environments, and the kits they share."""

@@ -1,4 +1,4 @@
-"""chancy: a queue per tenant, the executor for asyncio, polled again as soon as a job is done."""
+"""chancy: a queue per tenant, the asyncio executor, and eager polling."""
 
 import logging
 import os
@@ -8,10 +8,10 @@ from chancy.plugins.leadership import Leadership
 from chancy.plugins.recovery import Recovery
 
 from benchmarks.peers.programs import kit
-from benchmarks.peers.programs.kit import Order, Payload
+from benchmarks.peers.programs.kit import Command, Payload
 
 CONCURRENCY = 200
-# Of a tenant at a time, if nobody asks for less: with more, a large one has too much of a start.
+# Concurrency per tenant unless a cap asks for less; with more, a large tenant gets too far ahead.
 SHARE = 200
 
 
@@ -19,23 +19,23 @@ async def handle(**payload: object) -> None:
     await kit.handle(payload)
 
 
-def connected(told: Order) -> Chancy:
+def make_client(command: Command) -> Chancy:
     plugins = (
-        [] if told.lease_s is None else [Recovery(poll_interval=1), Leadership(poll_interval=1, timeout=2)]
+        [] if command.lease_s is None else [Recovery(poll_interval=1), Leadership(poll_interval=1, timeout=2)]
     )
-    quiet = logging.getLogger("chancy")
-    quiet.setLevel(logging.ERROR)
-    return Chancy(f"dbname={os.environ['PGDATABASE']}", plugins=plugins, log=quiet)
+    logger = logging.getLogger("chancy")
+    logger.setLevel(logging.ERROR)
+    return Chancy(f"dbname={os.environ['PGDATABASE']}", plugins=plugins, log=logger)
 
 
-async def install(told: Order) -> None:
-    async with connected(told) as chancy:
+async def install(command: Command) -> None:
+    async with make_client(command) as chancy:
         await chancy.migrate()
-        for tenant, policy in told.tenants.items():
+        for tenant, policy in command.tenants.items():
             await chancy.declare(
                 Queue(
                     name=tenant,
-                    concurrency=policy.max_concurrency or (SHARE if told.is_tenanted else CONCURRENCY),
+                    concurrency=policy.max_concurrency or (SHARE if command.has_tenants else CONCURRENCY),
                     executor=Chancy.Executor.Async,
                     polling_interval=1,
                     eager_polling=True,
@@ -45,31 +45,33 @@ async def install(told: Order) -> None:
             )
 
 
-def job(told: Order, tenant: str, payload: Payload) -> Job:
-    # Where this module is run as a program, it has another name than the one workers import.
+def job(command: Command, tenant: str, payload: Payload) -> Job:
+    # When this module runs as a program, its name differs from the one that workers import.
     return Job(func=f"{__spec__.name}.handle", queue=tenant, kwargs=payload, max_attempts=2)
 
 
-async def enqueue(told: Order) -> None:
-    async with connected(told) as chancy:
+async def enqueue(command: Command) -> None:
+    async with make_client(command) as chancy:
 
         async def one(tenant: str, payload: Payload) -> None:
-            await chancy.push(job(told, tenant, payload))
+            await chancy.push(job(command, tenant, payload))
 
         async def many(batch: list[tuple[str, Payload]]) -> None:
-            async for _ in chancy.push_many([job(told, tenant, payload) for tenant, payload in batch]):
+            async for _ in chancy.push_many([job(command, tenant, payload) for tenant, payload in batch]):
                 pass
 
-        await kit.send(told, one, many)
+        await kit.send(command, one, many)
 
 
-async def work(told: Order) -> None:
-    noticed = (
-        {} if told.lease_s is None else {"heartbeat_poll_interval": 1, "heartbeat_timeout": told.lease_s}
+async def work(command: Command) -> None:
+    heartbeats = (
+        {}
+        if command.lease_s is None
+        else {"heartbeat_poll_interval": 1, "heartbeat_timeout": command.lease_s}
     )
-    async with connected(told) as chancy:
+    async with make_client(command) as chancy:
         kit.wait_for_go()
-        async with Worker(chancy, shutdown_timeout=5, **noticed) as worker:
+        async with Worker(chancy, shutdown_timeout=5, **heartbeats) as worker:
             await worker.wait_for_shutdown()
 
 

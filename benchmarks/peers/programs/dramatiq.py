@@ -1,4 +1,4 @@
-"""Dramatiq with RabbitMQ: a queue and an actor per tenant, its own command line for processes."""
+"""Dramatiq with RabbitMQ: a queue and an actor per tenant; its own command line starts the processes."""
 
 import os
 
@@ -6,14 +6,14 @@ import dramatiq
 from dramatiq.brokers.rabbitmq import RabbitmqBroker
 
 from benchmarks.peers.programs import kit
-from benchmarks.peers.programs.kit import Order, Payload
+from benchmarks.peers.programs.kit import Command, Payload
 
 THREADS = 8
 PREFETCH = "200"
 
-told = kit.order()
-# Durable before the call returns, as with everybody else; in bulk nobody waits for each.
-broker = RabbitmqBroker(url=os.environ["LONNYMQ_BENCH_BROKER"], confirm_delivery=told.how != "bulk")
+command = kit.read_command()
+# Messages are durable before the call returns, as with all peers, except in bulk mode.
+broker = RabbitmqBroker(url=os.environ["LONNYMQ_BENCH_BROKER"], confirm_delivery=command.mode != "bulk")
 dramatiq.set_broker(broker)
 
 
@@ -22,16 +22,18 @@ def handle(payload: Payload) -> None:
 
 
 actors = {
-    tenant: dramatiq.actor(handle, actor_name=tenant, queue_name=f"{told.place}_{tenant}", broker=broker)
-    for tenant in told.tenants
+    tenant: dramatiq.actor(
+        handle, actor_name=tenant, queue_name=f"{command.namespace}_{tenant}", broker=broker
+    )
+    for tenant in command.tenants
 }
 
 
-def install(told: Order) -> None:
-    """Queues come with their first message."""
+def install(command: Command) -> None:
+    """Nothing to install: queues are created with their first message."""
 
 
-async def enqueue(told: Order) -> None:
+async def enqueue(command: Command) -> None:
     async def one(tenant: str, payload: Payload) -> None:
         actors[tenant].send(payload)
 
@@ -39,17 +41,17 @@ async def enqueue(told: Order) -> None:
         for tenant, payload in batch:
             actors[tenant].send(payload)
 
-    await kit.send(told, one, many)
+    await kit.send(command, one, many)
     broker.close()
 
 
-def work(told: Order) -> None:
+def work(command: Command) -> None:
     from dramatiq.cli import main, make_argument_parser
 
-    if told.lease_s is None:
-        os.environ["dramatiq_queue_prefetch"] = PREFETCH  # noqa: SIM112 - its own spelling
+    if command.lease_s is None:
+        os.environ["dramatiq_queue_prefetch"] = PREFETCH  # noqa: SIM112 - spelled as Dramatiq reads it
     kit.wait_for_go()
-    counts = [f"--processes={told.processes}", f"--threads={THREADS}"]
+    counts = [f"--processes={command.processes}", f"--threads={THREADS}"]
     main(make_argument_parser().parse_args([*counts, "benchmarks.peers.programs.dramatiq"]))
 
 

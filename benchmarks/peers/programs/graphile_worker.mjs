@@ -1,31 +1,31 @@
-// graphile-worker: a local queue and batched completion, as its page on performance has it.
+// graphile-worker: a local queue and batched completion, as its documentation on performance advises.
 
-import { handle, order, require, send, waitForGo } from "./kit.mjs";
+import { command, handle, require, send, waitForGo } from "./kit.mjs";
 
 const { Logger, makeWorkerUtils, run } = require("graphile-worker");
 const { Pool } = require("pg");
 
 const CONCURRENCY = 24;
 const LOCAL_QUEUE = 500;
-// Of a tenant at a time: more, and a large tenant has had hundreds before the small ones are done.
+// Concurrent jobs per tenant; with more, a large tenant gets hundreds before the small tenants are done.
 const SHARE = 40;
 const TASK = "handle";
-const tenants = Object.keys(order.tenants);
+const tenants = Object.keys(command.tenants);
 const isTenanted = tenants.length > 1;
-const isWorker = order.do === "work";
-// One more than jobs at a time, as its page has it; each runner keeps a connection of its own for LISTEN.
+const isWorker = command.action === "work";
+// One more than concurrent jobs, as documented; each runner keeps an additional connection for LISTEN.
 const pgPool = new Pool({ max: CONCURRENCY + (isWorker && isTenanted ? tenants.length : 1) });
 const logger = new Logger(() => () => {});
 
-// Jobs of a named queue run one at a time, so a cap of three is three names; for tenants alone names would be
-// slow, because every search passes over all jobs of a name that is taken.
-let turn = 0;
+// Jobs of a named queue run one at a time, so a cap of three is three names. For tenants without a cap, named
+// queues would be slow, because every search passes over all jobs of a locked queue.
+let jobNumber = 0;
 const job = (tenant, payload) => {
-  const cap = order.tenants[tenant].max_concurrency;
-  const named = cap === null ? {} : { queueName: `${tenant}/${turn++ % cap}` };
+  const cap = command.tenants[tenant].max_concurrency;
+  const named = cap === null ? {} : { queueName: `${tenant}/${jobNumber++ % cap}` };
   return { identifier: isTenanted ? tenant : TASK, payload, ...named };
 };
-const isCapped = Object.values(order.tenants).some((policy) => policy.max_concurrency !== null);
+const isCapped = Object.values(command.tenants).some((policy) => policy.max_concurrency !== null);
 
 async function enqueue() {
   const utils = await makeWorkerUtils({ pgPool, logger });
@@ -40,11 +40,11 @@ async function enqueue() {
 }
 
 function settings() {
-  // A local queue keeps one job of each name and drops the rest: with names each worker fetches for itself.
+  // A local queue keeps only one job per named queue, so with named queues each worker fetches for itself.
   if (isCapped) return { concurrentJobs: 2, pollInterval: 10 };
   const batched = { completeJobBatchDelay: 0, failJobBatchDelay: 0, pollInterval: 100 };
   if (isTenanted) return { ...batched, concurrentJobs: SHARE, localQueue: { size: SHARE } };
-  return { ...batched, concurrentJobs: CONCURRENCY, localQueue: { size: order.batch ?? LOCAL_QUEUE } };
+  return { ...batched, concurrentJobs: CONCURRENCY, localQueue: { size: command.batch ?? LOCAL_QUEUE } };
 }
 
 async function work() {
@@ -57,7 +57,7 @@ async function work() {
   await Promise.all(runners.map((runner) => runner.promise));
 }
 
-if (order.do === "install") {
+if (command.action === "install") {
   const utils = await makeWorkerUtils({ pgPool, logger });
   await utils.migrate();
   await utils.release();

@@ -1,4 +1,4 @@
-// What the programs of all peers in Node share; kit.py is its twin, and says what the words mean.
+// Shared by the Node programs of all peers; the counterpart of kit.py, which documents the command's fields.
 
 import { openSync, readSync, writeSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -8,102 +8,102 @@ const FLUSH_MS = 20;
 const EVENTS_PER_LINE = 40;
 const PAD = "x".repeat(60);
 
-export const order = JSON.parse(process.env.LONNYMQ_BENCH_ORDER);
-// The peer is not installed beside this file, but in an environment of its own.
+export const command = JSON.parse(process.env.LONNYMQ_BENCH_COMMAND);
+// The peer is installed in an environment of its own, not beside this file.
 export const require = createRequire(process.env.PEER_MODULES);
 
 const nowNs = () => Number(process.hrtime.bigint());
 const message = (tag, number = 0) => {
-  const part = order.is_uneven ? 0.5 + (number % 11) / 10 : 1;
-  return { tag, sleep_ms: Math.round(order.sleep_ms * part), pad: PAD };
+  const part = command.is_uneven ? 0.5 + (number % 11) / 10 : 1;
+  return { tag, sleep_ms: Math.round(command.sleep_ms * part), pad: PAD };
 };
 
-class Meter {
+class ProgressWriter {
   count = 0;
-  said = 0;
+  written = 0;
   events = [];
-  // Who may be killed says everything at once.
-  isPrompt = order.lease_s !== null;
-  pipe = openSync(order.meter, "w");
+  // A process that may be killed reports each event immediately.
+  isImmediate = command.lease_s !== null;
+  pipe = openSync(command.progress_pipe, "w");
 
   constructor() {
-    setInterval(() => this.report(), FLUSH_MS).unref();
+    setInterval(() => this.flush(), FLUSH_MS).unref();
   }
 
-  began(tag) {
+  messageBegan(tag) {
     this.count += 1;
-    this.note(tag, 0);
+    this.addEvent(tag, 0);
   }
 
-  ended(tag) {
-    this.note(tag, 1);
+  messageEnded(tag) {
+    this.addEvent(tag, 1);
   }
 
-  note(tag, isEnd) {
-    if (!order.is_traced) return;
+  addEvent(tag, isEnd) {
+    if (!command.is_traced) return;
     const event = [nowNs(), tag, isEnd];
-    if (this.isPrompt) this.say({ events: [event] });
+    if (this.isImmediate) this.write({ events: [event] });
     else this.events.push(event);
   }
 
-  say(words) {
-    writeSync(this.pipe, JSON.stringify({ pid: process.pid, ...words }) + "\n");
+  write(fields) {
+    writeSync(this.pipe, JSON.stringify({ pid: process.pid, ...fields }) + "\n");
   }
 
-  report() {
+  flush() {
     const events = this.events;
     this.events = [];
     for (let start = 0; start < events.length; start += EVENTS_PER_LINE) {
-      this.say({ events: events.slice(start, start + EVENTS_PER_LINE) });
+      this.write({ events: events.slice(start, start + EVENTS_PER_LINE) });
     }
-    if (!order.is_traced && this.count !== this.said) {
-      this.said = this.count;
-      this.say({ at: nowNs(), count: this.said });
+    if (!command.is_traced && this.count !== this.written) {
+      this.written = this.count;
+      this.write({ at: nowNs(), count: this.written });
     }
   }
 }
 
-const meter = order.do === "work" ? new Meter() : null;
+const writer = command.action === "work" ? new ProgressWriter() : null;
 
 export function waitForGo() {
-  meter.say({ is_ready: true });
+  writer.write({ is_ready: true });
   readSync(0, Buffer.alloc(16));
 }
 
 export async function handle(payload) {
-  meter.began(payload.tag);
+  writer.messageBegan(payload.tag);
   if (payload.sleep_ms) await sleep(payload.sleep_ms);
-  meter.ended(payload.tag);
+  writer.messageEnded(payload.tag);
 }
 
 function* messages() {
-  for (const [tenant, count] of order.groups) {
+  for (const [tenant, count] of command.groups) {
     for (let number = 0; number < count; number += 1) yield [tenant, message(`${tenant}/${number}`, number)];
   }
 }
 
-export async function send(one, many, atOnce = 1000) {
-  if (order.how === "bulk") return sendBatches(many, atOnce);
+export async function send(one, many, batchSize = 1000) {
+  if (command.mode === "bulk") return sendBatches(many, batchSize);
   const all = [...messages()];
   const beganNs = nowNs();
   const cpu = process.cpuUsage();
-  if (order.how === "paced") {
+  if (command.mode === "paced") {
     for (const [number, [tenant]] of all.entries()) {
-      const waitMs = (beganNs + (number / order.per_s) * 1e9 - nowNs()) / 1e6;
+      const waitMs = (beganNs + (number / command.per_s) * 1e9 - nowNs()) / 1e6;
       if (waitMs > 0) await sleep(waitMs);
       await one(tenant, message(String(nowNs())));
     }
   } else {
     for (const [tenant, payload] of all) await one(tenant, payload);
   }
-  finished(all.length, nowNs() - beganNs, process.cpuUsage(cpu));
+  printResult(all.length, nowNs() - beganNs, process.cpuUsage(cpu));
 }
 
-async function sendBatches(many, atOnce) {
+async function sendBatches(many, batchSize) {
   let count = 0;
   let tookNs = 0;
   const spent = { user: 0, system: 0 };
-  for (const batch of batched(atOnce)) {
+  for (const batch of batches(batchSize)) {
     const beganNs = nowNs();
     const cpu = process.cpuUsage();
     await many(batch);
@@ -112,12 +112,12 @@ async function sendBatches(many, atOnce) {
     const { user, system } = process.cpuUsage(cpu);
     spent.user += user;
     spent.system += system;
-    if (order.window_s !== null && tookNs > order.window_s * 1e9) break;
+    if (command.window_s !== null && tookNs > command.window_s * 1e9) break;
   }
-  finished(count, tookNs, spent);
+  printResult(count, tookNs, spent);
 }
 
-function* batched(size) {
+function* batches(size) {
   let batch = [];
   for (const one of messages()) {
     batch.push(one);
@@ -129,6 +129,6 @@ function* batched(size) {
   if (batch.length) yield batch;
 }
 
-function finished(count, tookNs, spent) {
+function printResult(count, tookNs, spent) {
   console.log(JSON.stringify({ count, took_s: tookNs / 1e9, cpu_s: (spent.user + spent.system) / 1e6 }));
 }

@@ -1,7 +1,7 @@
-"""What the programs of all peers in Python share: the order, the messages, their handling, the meter.
+"""Shared by the Python programs of all peers: reading the command, sending and handling messages, progress.
 
-A program is told what to do by an order in its environment, as JSON. What it has handled it writes as JSON
-lines into a named pipe; a line fits into one atomic write, so many processes can share the pipe.
+A program is told what to do by a command in its environment, as JSON. It reports the messages that it handles
+as JSON lines into a named pipe. Each line fits into one atomic write, so many processes can share the pipe.
 """
 
 import asyncio
@@ -16,9 +16,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-ORDER = "LONNYMQ_BENCH_ORDER"
+COMMAND_VARIABLE = "LONNYMQ_BENCH_COMMAND"
 FLUSH_S = 0.02
-# Of events in a line of at most 4096 bytes, which a pipe takes whole.
+# A line with this many events has at most 4,096 bytes, which a pipe accepts atomically.
 EVENTS_PER_LINE = 40
 PAD = "x" * 60
 
@@ -26,40 +26,42 @@ Payload = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Policy:
-    """What a tenant may do; None: whatever it likes."""
+class TenantLimits:
+    """A tenant's rate limit and concurrency cap; None is no limit."""
 
     per_s: int | None = None
     max_concurrency: int | None = None
 
 
 @dataclass(frozen=True)
-class Order:
-    """What a program is told to do."""
+class Command:
+    """What a program has to do."""
 
-    do: str
-    # A name that no other stage has used, for servers that are shared by all stages.
-    place: str = ""
-    tenants: dict[str, Policy] = field(default_factory=dict)
-    # enqueue: tenants and how many messages, in that order.
+    # install, enqueue or work.
+    action: str
+    # A name that no other deployment has used, for servers that several deployments share.
+    namespace: str = ""
+    tenants: dict[str, TenantLimits] = field(default_factory=dict)
+    # enqueue: tenants and their numbers of messages, in this order.
     groups: list[tuple[str, int]] = field(default_factory=list)
-    how: str = "bulk"
+    # bulk, one (one by one) or paced.
+    mode: str = "bulk"
     per_s: float = 0.0
     sleep_ms: int = 0
-    # Sleeps from half as long to half as long again, so that messages do not end together.
+    # Handlers sleep between half and one and a half times as long, so that messages do not end together.
     is_uneven: bool = False
-    # In bulk, no more is sent when this is over; None: all.
+    # In bulk mode, sending stops after this time; None: never.
     window_s: float | None = None
     # work
     processes: int = 1
     batch: int | None = None
-    # The sooner a dead worker should be noticed, the smaller; None: as the peer has it by default.
+    # How soon a dead worker should be noticed; None: the peer's default.
     lease_s: int | None = None
-    meter: str = ""
+    progress_pipe: str = ""
     is_traced: bool = False
 
     @property
-    def is_tenanted(self) -> bool:
+    def has_tenants(self) -> bool:
         return len(self.tenants) > 1
 
     def messages(self) -> Iterator[tuple[str, Payload]]:
@@ -72,158 +74,158 @@ class Order:
         return {"tag": tag, "sleep_ms": round(self.sleep_ms * part), "pad": PAD}
 
 
-def order() -> Order:
-    told = json.loads(os.environ[ORDER])
-    told["tenants"] = {name: Policy(**policy) for name, policy in told["tenants"].items()}
-    return Order(**told)
+def read_command() -> Command:
+    fields = json.loads(os.environ[COMMAND_VARIABLE])
+    fields["tenants"] = {name: TenantLimits(**limits) for name, limits in fields["tenants"].items()}
+    return Command(**fields)
 
 
-def encoded(payload: Payload) -> bytes:
+def encode(payload: Payload) -> bytes:
     return json.dumps(payload).encode()
 
 
-class Meter:
-    """Tells the harness what this process has handled."""
+class ProgressWriter:
+    """Reports the messages that this process handles."""
 
-    def __init__(self, told: Order) -> None:
+    def __init__(self, command: Command) -> None:
         self.pid = os.getpid()
-        self.is_traced = told.is_traced
-        # Who may be killed says everything at once.
-        self.is_prompt = told.lease_s is not None
-        # Some peers have threads, and two of them would count the same message.
+        self.is_traced = command.is_traced
+        # A process that may be killed reports each event immediately.
+        self.is_immediate = command.lease_s is not None
+        # Some peers have threads, which must not count the same message twice.
         self.lock = threading.Lock()
         self.count = 0
         self.events: deque[tuple[int, str, int]] = deque()
-        self.pipe = os.open(told.meter, os.O_WRONLY)
-        threading.Thread(target=self._report, daemon=True).start()
+        self.pipe = os.open(command.progress_pipe, os.O_WRONLY)
+        threading.Thread(target=self._run, daemon=True).start()
 
-    def began(self, tag: str) -> None:
+    def message_began(self, tag: str) -> None:
         with self.lock:
             self.count += 1
         if self.is_traced:
-            self._note(tag, 0)
+            self._add_event(tag, 0)
 
-    def ended(self, tag: str) -> None:
+    def message_ended(self, tag: str) -> None:
         if self.is_traced:
-            self._note(tag, 1)
+            self._add_event(tag, 1)
 
-    def _note(self, tag: str, is_end: int) -> None:
+    def _add_event(self, tag: str, is_end: int) -> None:
         event = (time.monotonic_ns(), tag, is_end)
-        if self.is_prompt:
-            self.say(events=[event])
+        if self.is_immediate:
+            self.write(events=[event])
         else:
             self.events.append(event)
 
-    def say(self, **words: object) -> None:
-        os.write(self.pipe, json.dumps({"pid": self.pid} | words).encode() + b"\n")
+    def write(self, **fields: object) -> None:
+        os.write(self.pipe, json.dumps({"pid": self.pid} | fields).encode() + b"\n")
 
-    def _report(self) -> None:
-        said = 0
+    def _run(self) -> None:
+        written = 0
         while True:
             time.sleep(FLUSH_S)
-            # Taken one by one, so that none is lost that is noted meanwhile.
+            # Events are removed one by one, so that none added meanwhile is lost.
             while count := min(len(self.events), EVENTS_PER_LINE):
-                self.say(events=[self.events.popleft() for _ in range(count)])
-            if not self.is_traced and self.count != said:
-                said = self.count
-                self.say(at=time.monotonic_ns(), count=said)
+                self.write(events=[self.events.popleft() for _ in range(count)])
+            if not self.is_traced and self.count != written:
+                written = self.count
+                self.write(at=time.monotonic_ns(), count=written)
 
 
-_meters: dict[int, Meter] = {}
-_making = threading.Lock()
+_writers: dict[int, ProgressWriter] = {}
+_writers_lock = threading.Lock()
 
 
-def meter() -> Meter:
-    """Return this process's own, also after a fork."""
+def progress_writer() -> ProgressWriter:
+    """Return the writer of this process, which is a new one after a fork."""
     pid = os.getpid()
-    # The first messages may come to several threads at once.
-    if pid not in _meters:
-        with _making:
-            if pid not in _meters:
-                _meters[pid] = Meter(order())
-    return _meters[pid]
+    # Several threads may handle the first messages at the same time.
+    if pid not in _writers:
+        with _writers_lock:
+            if pid not in _writers:
+                _writers[pid] = ProgressWriter(read_command())
+    return _writers[pid]
 
 
 def wait_for_go() -> None:
-    """Say that everything is imported, and wait until all other processes are there too."""
-    meter().say(is_ready=True)
+    """Report that everything is imported, and wait until all other processes are ready."""
+    progress_writer().write(is_ready=True)
     sys.stdin.readline()
 
 
 async def handle(payload: Payload) -> None:
-    """Do what every handler of every peer does: nothing, or sleep."""
-    now = meter()
-    now.began(payload["tag"])
+    """The handler of every peer: do nothing, or sleep."""
+    writer = progress_writer()
+    writer.message_began(payload["tag"])
     if payload["sleep_ms"]:
         await asyncio.sleep(payload["sleep_ms"] / 1000)
-    now.ended(payload["tag"])
+    writer.message_ended(payload["tag"])
 
 
 def handle_blocking(payload: Payload) -> None:
-    now = meter()
-    now.began(payload["tag"])
+    writer = progress_writer()
+    writer.message_began(payload["tag"])
     if payload["sleep_ms"]:
         time.sleep(payload["sleep_ms"] / 1000)
-    now.ended(payload["tag"])
+    writer.message_ended(payload["tag"])
 
 
 async def send(
-    told: Order,
+    command: Command,
     one: Callable[[str, Payload], Awaitable[object]],
     many: Callable[[list[tuple[str, Payload]]], Awaitable[object]],
-    at_once: int = 1_000,
+    batch_size: int = 1_000,
 ) -> None:
-    """Enqueue as told, and print how long it took; `one` and `many` are the peer's own calls."""
-    if told.how == "bulk":
-        await send_batches(told, many, at_once)
+    """Enqueue the messages and print how long it took; `one` and `many` are the peer's own calls."""
+    if command.mode == "bulk":
+        await send_batches(command, many, batch_size)
         return
-    if told.how == "paced":
+    if command.mode == "paced":
         began_at, began_cpu_s = time.monotonic(), time.process_time()
-        for number, (tenant, _) in enumerate(told.messages()):
-            await asyncio.sleep(max(0.0, began_at + number / told.per_s - time.monotonic()))
-            await one(tenant, told.message(str(time.monotonic_ns())))
+        for number, (tenant, _) in enumerate(command.messages()):
+            await asyncio.sleep(max(0.0, began_at + number / command.per_s - time.monotonic()))
+            await one(tenant, command.message(str(time.monotonic_ns())))
     else:
-        messages = list(told.messages())
+        messages = list(command.messages())
         began_at, began_cpu_s = time.monotonic(), time.process_time()
         for tenant, payload in messages:
             await one(tenant, payload)
-    count = sum(count for _, count in told.groups)
-    finished(count, time.monotonic() - began_at, time.process_time() - began_cpu_s)
+    count = sum(count for _, count in command.groups)
+    print_result(count, time.monotonic() - began_at, time.process_time() - began_cpu_s)
 
 
 async def send_batches(
-    told: Order, many: Callable[[list[tuple[str, Payload]]], Awaitable[object]], at_once: int
+    command: Command, many: Callable[[list[tuple[str, Payload]]], Awaitable[object]], batch_size: int
 ) -> None:
-    """Send batch after batch; to make them is no work of the peer's, and not counted."""
+    """Send batch after batch; creating the batches is not timed."""
     count, took_s, cpu_s = 0, 0.0, 0.0
-    for batch in batched(told, at_once):
+    for batch in batches(command, batch_size):
         began_at, began_cpu_s = time.monotonic(), time.process_time()
         await many(batch)
         count += len(batch)
         took_s += time.monotonic() - began_at
         cpu_s += time.process_time() - began_cpu_s
-        if told.window_s is not None and took_s > told.window_s:
+        if command.window_s is not None and took_s > command.window_s:
             break
-    finished(count, took_s, cpu_s)
+    print_result(count, took_s, cpu_s)
 
 
-def batched(told: Order, size: int) -> Iterator[list[tuple[str, Payload]]]:
-    messages = told.messages()
+def batches(command: Command, size: int) -> Iterator[list[tuple[str, Payload]]]:
+    messages = command.messages()
     while batch := list(itertools.islice(messages, size)):
         yield batch
 
 
-def finished(count: int, took_s: float, cpu_s: float) -> None:
+def print_result(count: int, took_s: float, cpu_s: float) -> None:
     print(json.dumps({"count": count, "took_s": took_s, "cpu_s": cpu_s}), flush=True)
 
 
-def run(**actions: Callable[[Order], Awaitable[None] | None]) -> None:
-    """Do what the order says: install, enqueue or work."""
-    told = order()
-    doing = actions[told.do](told)
-    if doing is not None:
-        asyncio.run(_awaited(doing))
+def run(**actions: Callable[[Command], Awaitable[None] | None]) -> None:
+    """Run the action of the command: install, enqueue or work."""
+    command = read_command()
+    result = actions[command.action](command)
+    if result is not None:
+        asyncio.run(_await(result))
 
 
-async def _awaited(doing: Awaitable[None]) -> None:
-    await doing
+async def _await(awaitable: Awaitable[None]) -> None:
+    await awaitable

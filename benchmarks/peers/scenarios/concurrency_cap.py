@@ -1,16 +1,16 @@
-"""A tenant that may have 3 messages running, and 8 processes that would run more.
+"""A tenant with a cap of 3 running messages, and 8 processes that could run more.
 
-A cap is kept if never more than 3 ran at the same time. If so, the more of it is used the better: on average
-3 should be running, as long as there are messages. Both are taken from the handlers' own begins and ends,
-the average from the first tenth of the messages to the last. Who has a cap only within one process has no
-such feature here.
+The cap is kept if never more than 3 messages ran at the same time. If it is kept, using more of it is better:
+on average, 3 messages should run while there are any. Both are computed from the times at which handlers
+began and ended, the average without the first and the last tenth of the messages. A peer whose cap holds only
+within one process does not have this feature.
 """
 
 from collections.abc import Iterable
 
-from benchmarks.peers.meter import FROM, UNTIL, Event
 from benchmarks.peers.peer import Feature, Peer
-from benchmarks.peers.scenario import Bench, Figures, Metric, Policy, Scenario
+from benchmarks.peers.progress import FROM, UNTIL, Event
+from benchmarks.peers.scenario import Figures, Metric, PeerHarness, Scenario, TenantLimits
 
 TENANT = "capped"
 CAP = 3
@@ -18,56 +18,56 @@ PROCESSES = 8
 SLEEP_MS = 20
 
 
-def measure(bench: Bench, peer: Peer) -> Figures:
-    # As many as a perfect queue would do in the time.
-    count = int(bench.effort.limited_s * 1000 / SLEEP_MS * CAP)
-    with bench.stage(peer, {TENANT: Policy(max_concurrency=CAP)}) as stage:
-        stage.enqueue([(TENANT, count)], sleep_ms=SLEEP_MS)
-        with stage.crew(PROCESSES, is_traced=True) as crew:
-            crew.wait(count, 2 * bench.effort.limited_s)
-            events = list(crew.meter.events)
-    most, average = running(events)
+def measure(harness: PeerHarness, peer: Peer) -> Figures:
+    # As many as an ideal queue would process in the time.
+    count = int(harness.effort.limited_s * 1000 / SLEEP_MS * CAP)
+    with harness.deploy(peer, {TENANT: TenantLimits(max_concurrency=CAP)}) as deployment:
+        deployment.enqueue([(TENANT, count)], sleep_ms=SLEEP_MS)
+        with deployment.workers(PROCESSES, is_traced=True) as workers:
+            workers.wait(count, 2 * harness.effort.limited_s)
+            events = list(workers.progress.events)
+    peak, average = concurrency(events)
     return {
-        "used": 100.0 * average / CAP if most <= CAP else None,
-        "over": float(max(0, most - CAP)),
+        "used": 100.0 * average / CAP if peak <= CAP else None,
+        "over": float(max(0, peak - CAP)),
         "average": average,
     }
 
 
-def running(events: Iterable[Event]) -> tuple[int, float]:
-    """Return how many ran at the same time, at the most and on average."""
-    # Of one moment, ends first: what ended made room.
+def concurrency(events: Iterable[Event]) -> tuple[int, float]:
+    """Return how many messages ran at the same time: at most, and on average."""
+    # At equal times ends come first, because they make room.
     ordered = sorted(events, key=lambda event: (event.at_s, not event.is_end))
     begun = [event.at_s for event in ordered if not event.is_end]
     if len(begun) < 2:
         return len(begun), 0.0
     from_s, until_s = (begun[int((len(begun) - 1) * part)] for part in (FROM, UNTIL))
-    now = most = 0
+    running = peak = 0
     spent_s = 0.0
     at_s = from_s
     for event in ordered:
-        # What runs until this event, as far as it is between the two moments.
+        # Add what ran until this event, within the measured interval.
         next_s = min(max(event.at_s, from_s), until_s)
-        spent_s += now * (next_s - at_s)
+        spent_s += running * (next_s - at_s)
         at_s = next_s
-        now += -1 if event.is_end else 1
-        most = max(most, now)
-    return most, spent_s / (until_s - from_s) if until_s > from_s else 0.0
+        running += -1 if event.is_end else 1
+        peak = max(peak, running)
+    return peak, spent_s / (until_s - from_s) if until_s > from_s else 0.0
 
 
 SCENARIO = Scenario(
     "concurrency-cap",
-    "3 at a time asked, messages of 20 ms, 8 processes",
+    "Cap of 3 messages at a time, messages of 20 ms, 8 processes",
     (
-        Metric("used", "of the 3 at a time, used", "%", True, missing="not kept"),
-        Metric("over", "more than 3 at a time, at the most", "messages", False),
-        Metric("average", "at a time, on average", "messages", True, bound=None),
+        Metric("used", "use of the cap", "%", True, missing="cap not kept"),
+        Metric("over", "peak above the cap", "messages", False),
+        Metric("average", "average concurrency", "messages", True, bound=None),
     ),
     measure,
     rule=(
-        "By both: that there were never more, and how much of it was used on average. Who exceeds it has no "
-        "figure for its use."
+        "By whether the cap was never exceeded, and by how much of it was used on average. A peer that "
+        "exceeds the cap has no figure for its use."
     ),
     needs=frozenset({Feature.CAP}),
-    lasts_s=lambda effort: 2 * effort.start_s + 1.5 * effort.limited_s,
+    duration_s=lambda effort: 2 * effort.start_s + 1.5 * effort.limited_s,
 )

@@ -1,23 +1,23 @@
-"""The CPU time of a message's life: its producer's, its worker's and its server's."""
+"""The CPU time per message: of producer, worker and server."""
 
 from benchmarks.peers.peer import Peer
-from benchmarks.peers.scenario import Bench, Figures, Metric, Scenario
+from benchmarks.peers.scenario import Figures, Metric, PeerHarness, Scenario
 
 MILLION = 1_000_000
 
 
-def measure(bench: Bench, peer: Peer) -> Figures:
-    count = bench.effort.costed
-    with bench.stage(peer) as stage:
-        before = stage.place.spent()
-        sent = stage.enqueue(count)
-        with stage.crew(1) as crew:
-            # Starting an interpreter is no part of a message's life.
-            started_cpu_s = crew.cpu_s()
-            is_done = crew.wait(count, 10 * bench.effort.window_s)
-            worker_cpu_s = crew.cpu_s() - started_cpu_s
-            handled = crew.meter.total
-        server = stage.place.spent() - before
+def measure(harness: PeerHarness, peer: Peer) -> Figures:
+    count = harness.effort.costed
+    with harness.deploy(peer) as deployment:
+        before = deployment.endpoint.spent()
+        sent = deployment.enqueue(count)
+        with deployment.workers(1) as workers:
+            # Starting the interpreter does not count.
+            started_cpu_s = workers.cpu_s()
+            is_done = workers.wait(count, 10 * harness.effort.window_s)
+            worker_cpu_s = workers.cpu_s() - started_cpu_s
+            handled = workers.progress.total
+        server = deployment.endpoint.spent() - before
     if not is_done or server.cpu_s is None:
         return {"all": None, "worker": worker_cpu_s / handled * MILLION if handled else None}
     per_message_s = (sent.cpu_s + server.cpu_s) / count + worker_cpu_s / handled
@@ -37,6 +37,6 @@ SCENARIO = Scenario(
         Metric("worker", "CPU of the worker", "s per million", False, bound=None),
     ),
     measure,
-    rule="By the sum of all three, at most 1.25 times the least; whose it is, is shown.",
-    lasts_s=lambda effort: effort.start_s + effort.costed / 3_000,
+    rule="By the sum of all three, at most 1.25 times the least; the parts are shown.",
+    duration_s=lambda effort: effort.start_s + effort.costed / 3_000,
 )

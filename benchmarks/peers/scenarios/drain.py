@@ -1,22 +1,22 @@
-"""No-op messages, handled end to end by real worker processes."""
+"""No-op messages, handled from end to end by real worker processes."""
 
 from benchmarks.peers.peer import Peer
-from benchmarks.peers.scenario import Bench, Figures, Metric, Scenario
+from benchmarks.peers.scenario import Figures, Metric, PeerHarness, Scenario
 
 PROCESSES = (1, 4)
 
 
-def measure(bench: Bench, peer: Peer) -> Figures:
-    return {f"processes-{processes}": drained(bench, peer, processes) for processes in PROCESSES}
+def measure(harness: PeerHarness, peer: Peer) -> Figures:
+    return {f"processes-{processes}": measure_drain(harness, peer, processes) for processes in PROCESSES}
 
 
-def drained(bench: Bench, peer: Peer, processes: int) -> float:
-    with bench.stage(peer) as stage:
-        # Who is slow to fill has fewer, which is no disadvantage.
-        count = stage.enqueue(bench.effort.drained, window_s=bench.effort.fill_s).count
-        with stage.crew(processes) as crew:
-            crew.wait(count, bench.effort.window_s)
-            return crew.meter.rate()
+def measure_drain(harness: PeerHarness, peer: Peer, processes: int) -> float:
+    with harness.deploy(peer) as deployment:
+        # A peer that is slow to fill the queue has fewer messages, which is no disadvantage.
+        count = deployment.enqueue(harness.effort.drained, window_s=harness.effort.fill_s).count
+        with deployment.workers(processes) as workers:
+            workers.wait(count, harness.effort.window_s)
+            return workers.progress.rate()
 
 
 SCENARIO = Scenario(
@@ -32,6 +32,6 @@ SCENARIO = Scenario(
         for processes in PROCESSES
     ),
     measure,
-    rule="By the rates, with one process and with four.",
-    lasts_s=lambda effort: len(PROCESSES) * (effort.start_s + 0.7 * (effort.fill_s + effort.window_s)),
+    rule="By the rates with one and with four processes.",
+    duration_s=lambda effort: len(PROCESSES) * (effort.start_s + 0.7 * (effort.fill_s + effort.window_s)),
 )

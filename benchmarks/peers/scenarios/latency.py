@@ -1,29 +1,29 @@
-"""From the call that enqueues to the handler's first line, in an idle worker, at 50 messages a second.
+"""The time from the enqueueing call to the handler's first line, in an idle worker, at 50 messages a second.
 
-Percentiles are of the messages of all rounds together: a round alone has too few for a tail. What each round
-had is shown as the spread, and compared round by round.
+Percentiles are computed over the messages of all rounds together, because one round has too few for the tail.
+The percentiles of each round are shown as the spread, and are compared round by round.
 """
 
 from collections.abc import Sequence
 from functools import partial
 
 from benchmarks.peers.peer import Peer
-from benchmarks.peers.scenario import Bench, Figures, Metric, Sampled, Scenario
+from benchmarks.peers.scenario import Figures, Metric, PeerHarness, Sampled, Scenario
 
 PER_S = 50.0
 WARM_UP = 25
 PERCENTILES = (50, 95, 99)
 
 
-def measure(bench: Bench, peer: Peer) -> Figures:
-    count = bench.effort.latencies
-    with bench.stage(peer) as stage, stage.crew(1, is_traced=True) as crew:
-        stage.enqueue(WARM_UP, how="paced", per_s=PER_S)
-        crew.wait(WARM_UP)
-        stage.enqueue(count, how="paced", per_s=PER_S)
-        crew.wait(WARM_UP + count)
-        # A message's tag is the moment at which its sender began.
-        begun = sorted(crew.meter.begun(), key=lambda event: int(event.tag))[WARM_UP:]
+def measure(harness: PeerHarness, peer: Peer) -> Figures:
+    count = harness.effort.latencies
+    with harness.deploy(peer) as deployment, deployment.workers(1, is_traced=True) as workers:
+        deployment.enqueue(WARM_UP, mode="paced", per_s=PER_S)
+        workers.wait(WARM_UP)
+        deployment.enqueue(count, mode="paced", per_s=PER_S)
+        workers.wait(WARM_UP + count)
+        # A message's tag is the time at which its sender began.
+        begun = sorted(workers.progress.beginnings(), key=lambda event: int(event.tag))[WARM_UP:]
     waits_ms = [(event.at_s - int(event.tag) / 1e9) * 1000 for event in begun]
     return Sampled({f"p{part}": percentile(part, waits_ms) for part in PERCENTILES}, waits_ms)
 
@@ -34,12 +34,12 @@ def percentile(part: int, values: Sequence[float]) -> float:
 
 SCENARIO = Scenario(
     "latency",
-    "Enqueue to start, 50 messages a second, one worker process",
+    "Latency from enqueue to start, 50 messages a second, one worker process",
     tuple(
         Metric(f"p{part}", f"enqueue to start, p{part}", "ms", False, pool=partial(percentile, part))
         for part in PERCENTILES
     ),
     measure,
-    rule="By the percentiles; each is of the messages of all rounds together, its spread is of the rounds.",
-    lasts_s=lambda effort: effort.start_s + (WARM_UP + effort.latencies) / PER_S,
+    rule="By each percentile of the messages of all rounds together; the spread is that of the rounds.",
+    duration_s=lambda effort: effort.start_s + (WARM_UP + effort.latencies) / PER_S,
 )

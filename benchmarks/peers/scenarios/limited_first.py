@@ -1,40 +1,40 @@
-"""A tenant that may do one message a second has a thousand, and was first: do the others still flow?"""
+"""A tenant limited to one message a second has enqueued a thousand first: are other tenants still served?"""
 
+from benchmarks.peers.deployment import WorkerProcesses
 from benchmarks.peers.peer import Feature, Peer
-from benchmarks.peers.scenario import Bench, Figures, Metric, Policy, Scenario
-from benchmarks.peers.stage import Crew
+from benchmarks.peers.scenario import Figures, Metric, PeerHarness, Scenario, TenantLimits
 
 LIMITED = "limited"
 OTHERS = {f"other{number}": 100 for number in range(10)}
 WAITING = 1_000
 
 
-def measure(bench: Bench, peer: Peer) -> Figures:
-    tenants = {LIMITED: Policy(per_s=1)} | dict.fromkeys(OTHERS, Policy())
+def measure(harness: PeerHarness, peer: Peer) -> Figures:
+    tenants = {LIMITED: TenantLimits(per_s=1)} | dict.fromkeys(OTHERS, TenantLimits())
     others = sum(OTHERS.values())
-    with bench.stage(peer, tenants) as stage:
-        stage.enqueue([(LIMITED, WAITING), *OTHERS.items()])
-        with stage.crew(1, is_traced=True) as crew:
-            crew.wait_until(lambda: len(flowed(crew)) == others, 2 * bench.effort.limited_s)
-            begun, flowed_s = crew.meter.begun(), flowed(crew)
-    took_s = flowed_s[-1] - begun[0].at_s if len(flowed_s) == others else None
-    return {"share": 100.0 * len(flowed_s) / others, "took": took_s}
+    with harness.deploy(peer, tenants) as deployment:
+        deployment.enqueue([(LIMITED, WAITING), *OTHERS.items()])
+        with deployment.workers(1, is_traced=True) as workers:
+            workers.wait_until(lambda: len(others_began_at(workers)) == others, 2 * harness.effort.limited_s)
+            begun, others_s = workers.progress.beginnings(), others_began_at(workers)
+    took_s = others_s[-1] - begun[0].at_s if len(others_s) == others else None
+    return {"share": 100.0 * len(others_s) / others, "took": took_s}
 
 
-def flowed(crew: Crew) -> list[float]:
-    """Return when messages of the others began, in that order."""
-    return [event.at_s for event in crew.meter.begun() if event.tenant != LIMITED]
+def others_began_at(workers: WorkerProcesses) -> list[float]:
+    """Return the times at which messages of the other tenants began, in order."""
+    return [event.at_s for event in workers.progress.beginnings() if event.tenant != LIMITED]
 
 
 SCENARIO = Scenario(
     "limited-first",
     "A rate-limited tenant first in line, one process",
     (
-        Metric("share", "of the others, handled in the time", "%", True),
-        Metric("took", "until the others are done", "s", False),
+        Metric("share", "other tenants' messages handled in time", "%", True),
+        Metric("took", "time until the other tenants are done", "s", False),
     ),
     measure,
-    rule="By whether the others come through at all, and by when they are done.",
+    rule="By whether the other tenants are served at all, and by when they are done.",
     needs=frozenset({Feature.RATE_LIMIT}),
-    lasts_s=lambda effort: effort.start_s + 0.5 * effort.limited_s,
+    duration_s=lambda effort: effort.start_s + 0.5 * effort.limited_s,
 )

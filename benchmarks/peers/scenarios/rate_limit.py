@@ -1,39 +1,38 @@
-"""A tenant that may do 20 messages a second, and 8 processes that would do more.
+"""A tenant with a rate limit of 20 messages a second, and 8 processes that could run more.
 
-Counted are the messages that begin in so many whole seconds, the first message's moment included and the
-last moment not: who starts one every 50 ms and who starts 20 at the beginning of each second have both got
-exactly 20. Too many and too few are errors alike. A gap longer than what was asked is no merit, and counts
-as 50 ms; who is off the rate by more than a quarter has none. The first two seconds are left out, while
-processes start.
+Messages are counted that begin within a whole number of seconds, from the first message on: a queue that
+starts one every 50 ms and a queue that starts 20 at the beginning of each second both have exactly 20. Too
+many and too few are errors alike. A gap longer than required counts as 50 ms; a queue that misses the rate by
+more than a quarter has no gap. The first two seconds, in which processes start, are excluded.
 """
 
 from itertools import pairwise
 
 from benchmarks.peers.peer import Feature, Peer
-from benchmarks.peers.scenario import Bench, Figures, Metric, Policy, Scenario
+from benchmarks.peers.scenario import Figures, Metric, PeerHarness, Scenario, TenantLimits
 
 TENANT = "limited"
 PER_S = 20
 PROCESSES = 8
-# One message a second: what the edges of the time may hide.
+# An error of one message a second counts as exact, because the edges of the interval may cause it.
 EXACT = 100.0 / PER_S
 FAR_OFF = 25.0
-START_S = 2.0
+EXCLUDED_S = 2.0
 
 
-def measure(bench: Bench, peer: Peer) -> Figures:
-    window_s = bench.effort.limited_s
-    count = int(3 * PER_S * (START_S + window_s))
-    with bench.stage(peer, {TENANT: Policy(per_s=PER_S)}) as stage:
-        stage.enqueue([(TENANT, count)])
-        with stage.crew(PROCESSES, is_traced=True) as crew:
-            crew.wait(count, START_S + window_s + 0.5)
-            begun_s = [event.at_s for event in crew.meter.begun()]
-    return precision([at_s for at_s in begun_s if at_s >= begun_s[0] + START_S], window_s)
+def measure(harness: PeerHarness, peer: Peer) -> Figures:
+    window_s = harness.effort.limited_s
+    count = int(3 * PER_S * (EXCLUDED_S + window_s))
+    with harness.deploy(peer, {TENANT: TenantLimits(per_s=PER_S)}) as deployment:
+        deployment.enqueue([(TENANT, count)])
+        with deployment.workers(PROCESSES, is_traced=True) as workers:
+            workers.wait(count, EXCLUDED_S + window_s + 0.5)
+            begun_s = [event.at_s for event in workers.progress.beginnings()]
+    return precision([at_s for at_s in begun_s if at_s >= begun_s[0] + EXCLUDED_S], window_s)
 
 
 def precision(begun_s: list[float], window_s: float) -> Figures:
-    """Return how far the rate is off, the rate and the smallest gap, given the moments in their order."""
+    """Return the error of the rate, the rate and the smallest gap, given the ordered times."""
     begun_s = [at_s for at_s in begun_s if at_s < begun_s[0] + window_s]
     if len(begun_s) < 2:
         return {"error": None, "got": None, "gap": None}
@@ -45,17 +44,17 @@ def precision(begun_s: list[float], window_s: float) -> Figures:
 
 SCENARIO = Scenario(
     "rate-limit",
-    "20 messages a second asked, 8 processes",
+    "Rate limit of 20 messages a second, 8 processes",
     (
-        Metric("error", "off the rate that was asked", "%", False, enough=EXACT),
-        Metric("got", "messages per second, of 20 asked", "messages/s", True, bound=None),
-        Metric("gap", "smallest gap, of 50 ms", "ms", True, missing="too far off the rate"),
+        Metric("error", "error of the rate", "%", False, enough=EXACT),
+        Metric("got", "rate, of 20 allowed", "messages/s", True, bound=None),
+        Metric("gap", "smallest gap, of 50 ms required", "ms", True, missing="rate too far off"),
     ),
     measure,
     rule=(
-        f"By both: how far the rate is off, where {EXACT:g} % or less is exact, and the smallest gap between "
-        f"two messages. Who is off by more than {FAR_OFF:g} % has no gap."
+        f"By the error of the rate, where {EXACT:g} % or less counts as exact, and by the smallest gap "
+        f"between two messages. A peer with an error of more than {FAR_OFF:g} % has no figure for the gap."
     ),
     needs=frozenset({Feature.RATE_LIMIT}),
-    lasts_s=lambda effort: 2 * effort.start_s + START_S + effort.limited_s,
+    duration_s=lambda effort: 2 * effort.start_s + EXCLUDED_S + effort.limited_s,
 )

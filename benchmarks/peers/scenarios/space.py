@@ -1,33 +1,33 @@
-"""What a message writes and takes: bytes of WAL from enqueue to done, bytes on disk while it waits.
+"""Bytes of WAL per message from enqueue to completion, and bytes on disk while it waits.
 
-While it waits is after a vacuum, which is not counted as WAL: what a way of loading has written and thrown
-away is gone a second later, by autovacuum. What the disk had to hold right after the load is shown too.
+The space on disk is measured after a vacuum, whose WAL is not counted: autovacuum would remove what bulk
+loading leaves behind within seconds. The space right after the load is shown as well.
 """
 
 import psycopg
 
 from benchmarks.peers.peer import Feature, Peer
-from benchmarks.peers.scenario import Bench, Figures, Metric, Scenario
+from benchmarks.peers.scenario import Figures, Metric, PeerHarness, Scenario
 
 
-def measure(bench: Bench, peer: Peer) -> Figures:
-    count = bench.effort.costed
-    with bench.stage(peer) as stage:
-        # Once before, too: its own maps of all tables are no message's.
-        vacuum(stage.place.dsn)
-        before = stage.place.spent()
-        stage.enqueue(count)
-        loaded = stage.place.spent() - before
-        vacuum(stage.place.dsn)
-        rested = stage.place.spent()
+def measure(harness: PeerHarness, peer: Peer) -> Figures:
+    count = harness.effort.costed
+    with harness.deploy(peer) as deployment:
+        # Vacuum once before, so that the visibility maps of the tables are not attributed to messages.
+        vacuum(deployment.endpoint.dsn)
+        before = deployment.endpoint.spent()
+        deployment.enqueue(count)
+        loaded = deployment.endpoint.spent() - before
+        vacuum(deployment.endpoint.dsn)
+        after_vacuum = deployment.endpoint.spent()
         disk = {
-            "disk": (rested - before).disk_bytes / count,
+            "disk": (after_vacuum - before).disk_bytes / count,
             "loaded": loaded.disk_bytes / count,
         }
-        with stage.crew(1) as crew:
-            if not crew.wait(count, 10 * bench.effort.window_s):
+        with deployment.workers(1) as workers:
+            if not workers.wait(count, 10 * harness.effort.window_s):
                 return {"wal": None, **disk}
-        worked = stage.place.spent() - rested
+        worked = deployment.endpoint.spent() - after_vacuum
     return {"wal": (loaded.wal_bytes + worked.wal_bytes) / count, **disk}
 
 
@@ -38,17 +38,17 @@ def vacuum(dsn: str) -> None:
 
 SCENARIO = Scenario(
     "space",
-    "WAL and disk of a message, enqueued in bulk, drained by one process",
+    "WAL and disk space per message, enqueued in bulk, drained by one process",
     (
         Metric("wal", "WAL per message", "bytes", False, bound=1.25),
-        Metric("disk", "disk per waiting message", "bytes", False, bound=1.25),
-        Metric("loaded", "disk right after the load", "bytes", False, bound=None),
+        Metric("disk", "disk space per waiting message", "bytes", False, bound=1.25),
+        Metric("loaded", "disk space right after the load", "bytes", False, bound=None),
     ),
     measure,
     rule=(
-        "By bytes of WAL, and by bytes on disk while it waits, after a vacuum; at most 1.25 times the least. "
-        "What the disk had to hold right after the load is information."
+        "By bytes of WAL, and by bytes on disk while a message waits, after a vacuum; at most 1.25 times the "
+        "least. The space right after the load is shown but not judged."
     ),
     needs=frozenset({Feature.SNAPSHOT}),
-    lasts_s=lambda effort: effort.start_s + effort.costed / 3_000,
+    duration_s=lambda effort: effort.start_s + effort.costed / 3_000,
 )

@@ -1,1 +1,1 @@
-"""Charts as SVG text, without a library; their colours come from the style of the page that shows them."""
+"""Draws charts as SVG text, without a library; the style of the page defines their colours."""

@@ -1,6 +1,6 @@
-"""Drawing with SVG: tags, scales, axes, legends, and numbers as people read them.
+"""Draws with SVG: elements, scales, axes, legends, and numbers formatted for people.
 
-Colours are classes, which `style()` defines for light and dark pages.
+Colours are CSS classes, which `style()` defines for light and dark pages.
 """
 
 import math
@@ -21,21 +21,21 @@ def style() -> str:
 
 
 def tag(name: str, *content: str, **attributes: object) -> str:
-    """One element; `class_` and `data_tip` are written with dashes and without the underscore at the end."""
+    """Return an element; attributes lose a trailing underscore, and other underscores become dashes."""
     pairs = (
-        f' {key.rstrip("_").replace("_", "-")}="{escape(_text(value))}"'
+        f' {key.rstrip("_").replace("_", "-")}="{escape(_format_attribute(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
     return f"<{name}{''.join(pairs)}>{''.join(content)}</{name}>"
 
 
-def _text(value: object) -> str:
+def _format_attribute(value: object) -> str:
     return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
 
 
-def text(x: float, y: float, words: str, anchor: str = "start", class_: str = "label") -> str:
-    return tag("text", escape(words), x=x, y=y, text_anchor=anchor, class_=class_)
+def text(x: float, y: float, label: str, anchor: str = "start", class_: str = "label") -> str:
+    return tag("text", escape(label), x=x, y=y, text_anchor=anchor, class_=class_)
 
 
 def bar(
@@ -48,12 +48,12 @@ def bar(
     tip: str | None = None,
     rx: float | None = None,
 ) -> str:
-    """Return a rectangle, rounded by `rx`; `tip` is what pointing at it tells."""
+    """Return a rectangle with corners rounded by `rx`; `tip` is shown when the mouse points at it."""
     return tag("rect", x=x, y=y, width=width, height=height, rx=rx, class_=class_, data_tip=tip)
 
 
-def picture(width: int, height: int, name: str, content: Iterable[str]) -> str:
-    """A chart, with its name for those who cannot see it."""
+def chart(width: int, height: int, name: str, content: Iterable[str]) -> str:
+    """Return a chart; screen readers read its name."""
     return tag(
         "div",
         tag(
@@ -70,27 +70,27 @@ def picture(width: int, height: int, name: str, content: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Scale:
-    """From values to places on the page; `bend` is applied to values first."""
+    """Maps values to coordinates; `transform` is applied to values first."""
 
     low: float
     high: float
     begin: float
     end: float
-    bend: Callable[[float], float] = float
+    transform: Callable[[float], float] = float
 
     def __call__(self, value: float) -> float:
-        low, high = self.bend(self.low), self.bend(self.high)
-        part = (self.bend(value) - low) / (high - low) if high > low else 0.0
+        low, high = self.transform(self.low), self.transform(self.high)
+        part = (self.transform(value) - low) / (high - low) if high > low else 0.0
         return self.begin + part * (self.end - self.begin)
 
 
-def bent(value: float) -> float:
-    """Logarithmic, but zero has a place."""
+def log1p(value: float) -> float:
+    """A logarithmic transform that is defined at zero."""
     return math.log10(1 + max(value, 0))
 
 
 def ticks(high: float, count: int = 4) -> list[float]:
-    """Round numbers from zero to the first at or above `high`."""
+    """Return round numbers from zero to the first one at or above `high`."""
     if high <= 0:
         return [0, 1]
     rough = high / count
@@ -102,7 +102,7 @@ def ticks(high: float, count: int = 4) -> list[float]:
 
 
 def time_ticks(begin: datetime, end: datetime, most: int = 8) -> list[tuple[datetime, str]]:
-    """Round times between two, with words; midnights show their date."""
+    """Return round times between two, with labels; the label of a midnight is its date."""
     span_s = max((end - begin).total_seconds(), 1)
     days = math.ceil(span_s / most / 86400)
     step_s = next((step for step in STEPS_S if span_s / step <= most), 86400 * days)
@@ -118,8 +118,8 @@ def time_ticks(begin: datetime, end: datetime, most: int = 8) -> list[tuple[date
     return found
 
 
-def span(ms: float) -> str:
-    """A duration, in the unit that suits it."""
+def format_duration(ms: float) -> str:
+    """Return a duration in a suitable unit."""
     if ms < 1000:
         return f"{ms:.0f} ms"
     seconds = ms / 1000
@@ -131,8 +131,8 @@ def span(ms: float) -> str:
     return f"{days:.1f} days" if days < 10 else f"{days:,.0f} days"
 
 
-def number(value: float) -> str:
-    """A count, shortened where its tail says nothing."""
+def format_count(value: float) -> str:
+    """Return a count; large ones are abbreviated with k, M and B."""
     for size, unit in ((1e9, "B"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= size:
             short = value / (1000 if unit == "k" else size)
@@ -140,78 +140,78 @@ def number(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def percent(part: float) -> str:
+def format_percent(part: float) -> str:
     value = 100 * part
     return f"{value:.1f} %" if 0 < abs(value) < 10 else f"{value:.0f} %"
 
 
-def clock(moment: datetime) -> str:
+def format_time(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S").removesuffix(":00")
 
 
-def shortened(words: str, most: float = 22) -> str:
-    """Cut what is wider than so many letters of usual width."""
-    widths = list(accumulate(_width(letter) for letter in words))
-    if not words or widths[-1] <= most:
-        return words
-    return words[: sum(width <= most - 1.9 for width in widths)] + "…"
+def shorten(label: str, max_width: float = 22) -> str:
+    """Cut a label that is wider than this many letters of average width."""
+    widths = list(accumulate(_letter_width(letter) for letter in label))
+    if not label or widths[-1] <= max_width:
+        return label
+    return label[: sum(width <= max_width - 1.9 for width in widths)] + "…"
 
 
-def _width(letter: str) -> float:
-    """How wide a letter is, about: those of Chinese, Japanese and Korean are squares."""
+def _letter_width(letter: str) -> float:
+    """Return the approximate width of a letter; Chinese, Japanese and Korean ones are square."""
     if unicodedata.east_asian_width(letter) in "WF":
         return 2.0
     return 1.9 if letter in "mwMW@%" else 1.5 if letter.isupper() or letter in "<>=+&" else 1.1
 
 
 def line(points: Sequence[tuple[float, float] | None], class_: str) -> str:
-    """A line that is broken where there is no point; a point by itself is a dot."""
-    parts: list[list[tuple[float, float]]] = [[]]
+    """Return a line, interrupted at each None; a single point between two gaps becomes a dot."""
+    segments: list[list[tuple[float, float]]] = [[]]
     for point in points:
         if point is None:
-            parts.append([])
+            segments.append([])
         else:
-            parts[-1].append(point)
+            segments[-1].append(point)
     drawn = [
-        tag("path", d="M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in part), class_=f"line {class_}")
-        for part in parts
-        if len(part) > 1
+        tag("path", d="M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in segment), class_=f"line {class_}")
+        for segment in segments
+        if len(segment) > 1
     ]
     dots = [
-        tag("circle", cx=part[0][0], cy=part[0][1], r=2, class_=f"dot {class_}")
-        for part in parts
-        if len(part) == 1
+        tag("circle", cx=segment[0][0], cy=segment[0][1], r=2, class_=f"dot {class_}")
+        for segment in segments
+        if len(segment) == 1
     ]
     return "".join(drawn + dots)
 
 
 def value_axis(up: Scale, marks: Iterable[tuple[float, str]], left: float, right: float) -> list[str]:
-    """Return a rule from left to right at each mark, with its words on the left."""
+    """Return a horizontal rule at each mark, with the mark's label on the left."""
     drawn = []
-    for value, words in marks:
+    for value, label in marks:
         y = up(value)
         drawn += [
             tag("line", x1=left, x2=right, y1=y, y2=y, class_="rule"),
-            text(left - 12, y + 4, words, "end"),
+            text(left - 12, y + 4, label, "end"),
         ]
     return drawn
 
 
 def time_axis(across: Scale, y: float, bottom: float) -> list[str]:
-    """Return ticks below `bottom` at round times of a scale of timestamps, with words at `y`."""
+    """Return ticks below `bottom` at round times of a scale of timestamps, with labels at `y`."""
     begin, end = (datetime.fromtimestamp(edge, UTC) for edge in (across.low, across.high))
     drawn = []
-    for moment, words in time_ticks(begin, end):
+    for moment, label in time_ticks(begin, end):
         x = across(moment.timestamp())
         drawn.append(tag("line", x1=x, x2=x, y1=bottom, y2=bottom + 5, class_="tick"))
-        # The last word must not stick out of the picture.
-        drawn.append(text(min(x, across.end - 12), y, words, "middle"))
+        # The last label must not extend beyond the chart.
+        drawn.append(text(min(x, across.end - 12), y, label, "middle"))
     return drawn
 
 
 def legend(entries: Iterable[tuple[str, str]]) -> str:
-    """Return a key of each class of marks, with what it stands for."""
+    """Return a legend from pairs of a CSS class and its label."""
     keys = (
-        tag("span", tag("i", class_=f"key {kind}"), escape(shortened(words, 44))) for kind, words in entries
+        tag("span", tag("i", class_=f"key {kind}"), escape(shorten(label, 44))) for kind, label in entries
     )
     return tag("div", *keys, class_="legend")

@@ -21,7 +21,7 @@ from lonnymq.texts import escape_hidden
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lonnymq.pipeline.source import Say
+    from lonnymq.pipeline.source import OnProgress
     from lonnymq.pipeline.steps import Lake, Source
 
 app = typer.Typer(
@@ -79,8 +79,8 @@ def generate(
     with _spark_session(master) as (spark, progress):
         from lonnymq.pipeline import steps
 
-        synthetic = steps.Synthetic(rows=rows, days=days, tenants=tenants, seed=seed)
-        added = steps.generate(spark, synthetic, _lake(lake, lake_format), say=progress)
+        synthetic = steps.SyntheticHistory(rows=rows, days=days, tenants=tenants, seed=seed)
+        added = steps.generate(spark, synthetic, _lake(lake, lake_format), on_progress=progress)
     if as_json:
         print_json({"added": added})
     else:
@@ -148,7 +148,7 @@ def ingest(
             form=None if file_format is None else steps.FileFormat(file_format),
             mapping=mapping,
             job=job,
-            say=progress,
+            on_progress=progress,
         )
     if as_json:
         print_json(done)
@@ -190,7 +190,7 @@ def archive(
             _lake(lake, lake_format),
             checkpoint=checkpoint,
             keep=keep,
-            say=progress,
+            on_progress=progress,
         )
     if as_json:
         print_json(done)
@@ -217,7 +217,7 @@ def analyse(
             _lake(lake, lake_format),
             window_s=int(window.total_seconds()),
             is_full=is_full,
-            say=progress,
+            on_progress=progress,
         )
     if as_json:
         print_json({"days": [day.isoformat() for day in done.days], "windows": done.windows})
@@ -239,7 +239,9 @@ def report(
         from lonnymq.pipeline import steps
 
         window_s = int(window.total_seconds())
-        written = steps.report(spark, _lake(lake, lake_format), output, window_s=window_s, say=progress)
+        written = steps.report(
+            spark, _lake(lake, lake_format), output, window_s=window_s, on_progress=progress
+        )
     if as_json:
         print_json({"report": str(written)})
     else:
@@ -247,21 +249,21 @@ def report(
 
 
 @contextmanager
-def _spark_session(master: str | None) -> Iterator[tuple["SparkSession", "Say"]]:
+def _spark_session(master: str | None) -> Iterator[tuple["SparkSession", "OnProgress"]]:
     """Start Spark for one command, and show progress on stderr."""
     missing = [name for name in ("pyspark", "pyarrow", "deltalake") if importlib.util.find_spec(name) is None]
     if missing:
         print_error(f"the pipeline needs {missing[0]}", install_advice("spark"))
         raise typer.Exit(CommandExit.USAGE)
-    from lonnymq.pipeline.session import borrowed
+    from lonnymq.pipeline.session import session_scope
 
     to = console(is_error=True)
     if not to.is_terminal:
         # Not a terminal: one line per step.
-        with borrowed(master) as spark:
+        with session_scope(master) as spark:
             yield spark, lambda line: to.print(escape_hidden(line), soft_wrap=True)
         return
-    with to.status("starting Spark") as status, borrowed(master) as spark:
+    with to.status("starting Spark") as status, session_scope(master) as spark:
         yield spark, lambda line: status.update(escape_hidden(line))
 
 

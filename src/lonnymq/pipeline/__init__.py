@@ -1,9 +1,9 @@
-"""What a queue's history says: each step takes frames and returns frames; `steps` runs them on files."""
+"""Analyses a queue's history: functions from frames to frames, and `steps`, which runs them on a lake."""
 
-from lonnymq.pipeline.demo import Synthetic, generate
 from lonnymq.pipeline.forecast import forecast
 from lonnymq.pipeline.lake import Lake, LakeFormat
 from lonnymq.pipeline.shares import fairness
+from lonnymq.pipeline.synthetic import SyntheticHistory, generate
 from lonnymq.pipeline.windows import windows
 
-__all__ = ["Lake", "LakeFormat", "Synthetic", "fairness", "forecast", "generate", "windows"]
+__all__ = ["Lake", "LakeFormat", "SyntheticHistory", "fairness", "forecast", "generate", "windows"]

@@ -1,8 +1,8 @@
-"""Bring the lake's figures up to date: of the days that new attempts speak of, and of no others.
+"""Brings the lake's figures up to date, computing only the days that new attempts affect.
 
-Attempts come late: a message may wait for days, and its archive for longer. So a run looks at which files
-are new since the last one, which days their rows touch, and computes these days again from all attempts that
-touch them.
+Attempts arrive late: a message may wait for days before it ends, and longer before it is archived. So a run
+finds the files that are new since the last run and the days that their rows affect, and computes these days
+again from all attempts that affect them.
 """
 
 from collections.abc import Callable
@@ -13,21 +13,21 @@ from functools import cache, partial
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from lonnymq.pipeline.events import days_touched
+from lonnymq.pipeline.events import days_affected
 from lonnymq.pipeline.forecast import HOUR_S, forecast
 from lonnymq.pipeline.lake import Batch, Lake, Table
 from lonnymq.pipeline.lake.delta import days_of
 from lonnymq.pipeline.shares import fairness
-from lonnymq.pipeline.source import Say, silent
-from lonnymq.pipeline.windows import checked_window_s, windows
+from lonnymq.pipeline.source import OnProgress, ignore_progress
+from lonnymq.pipeline.windows import check_window_s, windows
 
 ATTEMPTS, POLICIES = "attempts", "policies"
-Touched = Callable[[frozenset[str]], set[date]]
+DaysAffected = Callable[[frozenset[str]], set[date]]
 
 
 @dataclass(frozen=True)
-class Analysed:
-    """What a run computed: the days, and how many rows of windows they have."""
+class AnalyseResult:
+    """The days that a run computed, and how many rows they have in the table of windows."""
 
     days: tuple[date, ...]
     windows: int
@@ -40,18 +40,18 @@ def analyse(
     window_s: int = 60,
     over_s: int = HOUR_S,
     is_full: bool = False,
-    say: Say = silent,
-) -> Analysed:
-    """Update windows, fairness and forecast; `is_full` computes every day again."""
-    checked_window_s(window_s)
+    on_progress: OnProgress = ignore_progress,
+) -> AnalyseResult:
+    """Update windows, fairness and forecast; with `is_full`, compute every day again."""
+    check_window_s(window_s)
     seen = [Batch(ATTEMPTS, lake.attempts.version or 0), Batch(POLICIES, lake.policies.version or 0)]
     table = lake.windows(window_s)
-    # Asked for windows and for fairness, of the same files almost always: looked at once.
-    touched = cache(partial(_touched, spark, lake))
-    days = _stale_days(touched, lake, table, is_full)
+    # Windows and fairness almost always ask about the same files, so the answer is cached.
+    affected = cache(partial(_days_affected, spark, lake))
+    days = _stale_days(affected, lake, table, is_full)
     count = 0
     if days:
-        say(f"windows of {window_s} s, days: {len(days)}, {days[0]} to {days[-1]}")
+        on_progress(f"windows of {window_s} s, days: {len(days)}, {days[0]} to {days[-1]}")
         frame = windows(
             lake.attempts.read(spark, _paths_from(lake.attempts, days[0])),
             lake.policies.read(spark),
@@ -59,24 +59,31 @@ def analyse(
             days=days,
         )
         count = table.replace(frame, days, seen)
-    fairness_days = _stale_days(touched, lake, lake.fairness(window_s), is_full)
-    _judge(spark, lake, window_s, seen, fairness_days, say)
-    _forecast(spark, lake, window_s, over_s, say)
-    return Analysed(tuple(days), count)
+    fairness_days = _stale_days(affected, lake, lake.fairness(window_s), is_full)
+    _update_fairness(spark, lake, window_s, seen, fairness_days, on_progress)
+    _update_forecast(spark, lake, window_s, over_s, on_progress)
+    return AnalyseResult(tuple(days), count)
 
 
-def _judge(
-    spark: SparkSession, lake: Lake, window_s: int, seen: list[Batch], days: list[date], say: Say
+def _update_fairness(
+    spark: SparkSession,
+    lake: Lake,
+    window_s: int,
+    seen: list[Batch],
+    days: list[date],
+    on_progress: OnProgress,
 ) -> None:
-    """By days of its own: a run that was cut off may have left windows up to date, and this not."""
+    """Update fairness; its days may differ, because an interrupted run may have updated only the windows."""
     if days:
-        say(f"fairness, days: {len(days)}")
+        on_progress(f"fairness, days: {len(days)}")
         chosen = lake.windows(window_s).read(spark).where(f.col("day").isin(days))
         lake.fairness(window_s).replace(fairness(chosen), days, seen)
 
 
-def _forecast(spark: SparkSession, lake: Lake, window_s: int, over_s: int, say: Say) -> None:
-    """Until when the queue was last looked at; without that, until the last attempt ended."""
+def _update_forecast(
+    spark: SparkSession, lake: Lake, window_s: int, over_s: int, on_progress: OnProgress
+) -> None:
+    """Forecast from the time of the last snapshot of the queue or, without one, from the last window."""
     waiting = lake.waiting.read(spark)
     taken = waiting.agg(f.max(f.unix_millis("taken_at"))).first()
     known = lake.windows(window_s).read(spark)
@@ -85,21 +92,21 @@ def _forecast(spark: SparkSession, lake: Lake, window_s: int, over_s: int, say: 
     if until_ms is None:
         return
     until = datetime.fromtimestamp(until_ms / 1000, UTC)
-    say(f"forecast from {until:%Y-%m-%d %H:%M:%S}")
+    on_progress(f"forecast from {until:%Y-%m-%d %H:%M:%S}")
     lake.forecast.replace(
         forecast(known, waiting, until=until, over_s=over_s), None, [Batch("forecast", until_ms)]
     )
 
 
-def _stale_days(touched: Touched, lake: Lake, table: Table, is_full: bool) -> list[date]:
-    """The days of a table that must be computed again."""
+def _stale_days(affected: DaysAffected, lake: Lake, table: Table, is_full: bool) -> list[date]:
+    """Return the days of a table that must be computed again."""
     attempts_then, policies_then = table.last_batch(ATTEMPTS), table.last_batch(POLICIES)
     before = None if is_full or attempts_then is None else lake.attempts.paths(attempts_then)
     now = lake.attempts.paths() or frozenset()
     if before is None:
-        return sorted({*touched(now), *table.days()})
-    # Files that went, as when old days are deleted, leave their own day to be computed again.
-    stale = {*touched(now - before), *days_of(before - now)}
+        return sorted({*affected(now), *table.days()})
+    # If files were removed, for example because old days were deleted, their own day is computed again.
+    stale = {*affected(now - before), *days_of(before - now)}
     policies_before = None if policies_then is None else lake.policies.paths(policies_then)
     if policies_before is None or not policies_before:
         changed = lake.policies.days()
@@ -110,12 +117,12 @@ def _stale_days(touched: Touched, lake: Lake, table: Table, is_full: bool) -> li
     return sorted(stale)
 
 
-def _touched(spark: SparkSession, lake: Lake, paths: frozenset[str]) -> set[date]:
+def _days_affected(spark: SparkSession, lake: Lake, paths: frozenset[str]) -> set[date]:
     if not paths:
         return set()
-    return {row.day for row in days_touched(lake.attempts.read(spark, paths)).collect()}
+    return {row.day for row in days_affected(lake.attempts.read(spark, paths)).collect()}
 
 
 def _paths_from(table: Table, day: date) -> list[str]:
-    """The files with attempts that may touch that day or a later one."""
+    """Return the files with attempts that may affect that day or a later one."""
     return [path for path in table.paths() or () if (days_of([path])[0] - day).days >= -1]

@@ -1,8 +1,8 @@
-"""Attempts as events on a line of time, one line per channel and day.
+"""Turns attempts into events on timelines, one timeline per channel and day.
 
 An attempt waits from when it was due until it was leased, and runs from then until it ended; both intervals
-are half open. What is under way at midnight is carried into the next day by an event of its own, so that
-each day can be computed by itself. An attempt that was cancelled was never leased: it waits until its end.
+are half-open. An attempt that waits or runs at midnight is carried into the next day by an extra event, so
+that each day can be computed by itself. A cancelled attempt was never leased: it waits until its end.
 """
 
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from pyspark.sql import functions as f
 
 from lonnymq.pipeline.schemas import DAY_MS, day_of_ms
 
-NO_LONG = "cast(null as bigint)"
+NULL_LONG = "cast(null as bigint)"
 
 
-def spans(attempts: DataFrame) -> DataFrame:
-    """Each attempt in milliseconds: when it was due, leased, and ended; clocks that went back are mended."""
+def attempt_times(attempts: DataFrame) -> DataFrame:
+    """Return when each attempt was due, leased and ended, in milliseconds; corrects clocks that went back."""
     due = f.greatest(f.unix_millis("created_at"), f.unix_millis("dequeue_at"))
     leased = f.unix_millis("leased_at")
     return (
@@ -34,17 +34,17 @@ def spans(attempts: DataFrame) -> DataFrame:
     )
 
 
-def days_touched(attempts: DataFrame) -> DataFrame:
-    """The days whose figures depend on these attempts, each once.
+def days_affected(attempts: DataFrame) -> DataFrame:
+    """Return the days whose figures depend on these attempts, each once.
 
-    The day after counts too: a release just before midnight may be too near to the first of that day.
+    This includes the day after: a release just before midnight may be too close to the first one of that day.
     """
     days = _days(f.least("due", "ended"), f.col("ended") + DAY_MS)
-    return spans(attempts).select(f.explode(days).alias("day")).distinct()
+    return attempt_times(attempts).select(f.explode(days).alias("day")).distinct()
 
 
-def touching(attempts: DataFrame, days: Sequence[date]) -> DataFrame:
-    """The attempts of which the figures of these days depend."""
+def attempts_affecting(attempts: DataFrame, days: Sequence[date]) -> DataFrame:
+    """Return the attempts on which the figures of these days depend."""
     if not days:
         return attempts.limit(0)
     first, last = min(days), max(days)
@@ -55,22 +55,22 @@ def touching(attempts: DataFrame, days: Sequence[date]) -> DataFrame:
 
 
 def events(attempts: DataFrame, limits: DataFrame) -> DataFrame:
-    """What happens, with the day on whose line it is drawn.
+    """Return the events, with the day of the timeline that each belongs to.
 
-    `limits` are the release intervals in force: channel, from_day, until_day, release_interval_ms,
-    release_burst. A release that is nearer to the next midnight than its channel's interval is also drawn,
-    as context, on the line of the next day.
+    `limits` are the rate limits in force: channel, from_day, until_day, release_interval_ms, release_burst. A
+    release closer to the next midnight than its channel's interval also appears on the next day's timeline,
+    as context for the gaps of that day.
     """
-    known = spans(attempts)
+    times = attempt_times(attempts)
     next_day = f.date_add(day_of_ms(f.coalesce("leased", "ended")), 1)
-    narrow = f.broadcast(limits.withColumnRenamed("channel", "limited"))
+    small_limits = f.broadcast(limits.withColumnRenamed("channel", "limited"))
     is_limited = (
         (f.col("channel") == f.col("limited"))
         & (next_day >= f.col("from_day"))
         & (next_day < f.col("until_day"))
     )
-    told = known.join(narrow, is_limited, "left")
-    return told.select("channel", f.inline(f.concat(_own_events(), _carried(), _context())))
+    limited = times.join(small_limits, is_limited, "left")
+    return limited.select("channel", f.inline(f.concat(_own_events(), _carry_events(), _context_event())))
 
 
 def _event(
@@ -79,9 +79,9 @@ def _event(
     waiting: str = "0",
     running: str = "0",
     arrival: str = "0",
-    release: str = NO_LONG,
-    wait: str = NO_LONG,
-    run: str = NO_LONG,
+    release: str = NULL_LONG,
+    wait: str = NULL_LONG,
+    run: str = NULL_LONG,
     retry: str = "0",
     outcome: str = "cast(null as string)",
     day: Column | None = None,
@@ -103,7 +103,7 @@ def _event(
 
 
 def _own_events() -> Column:
-    """Up to three: it becomes due, it is leased, it ends. Cancelled before it was due, it never waited."""
+    """Up to three events: due, leased, ended. An attempt cancelled before it was due never waited."""
     due = _event(
         f.col("due"),
         waiting="1",
@@ -131,8 +131,8 @@ def _own_events() -> Column:
     )
 
 
-def _carried() -> Column:
-    """One event for each midnight at which it waits or runs."""
+def _carry_events() -> Column:
+    """One event for each midnight at which the attempt waits or runs."""
     midnights = _days(f.col("due") + DAY_MS, f.col("ended"))
 
     def carry(day: Column) -> Column:
@@ -147,7 +147,7 @@ def _carried() -> Column:
     return f.transform(midnights, carry)
 
 
-def _context() -> Column:
+def _context_event() -> Column:
     midnight = (f.floor(f.col("leased") / DAY_MS) + 1) * DAY_MS
     is_near = f.col("leased") + f.col("release_interval_ms") > midnight
     next_day = f.date_add(day_of_ms(f.col("leased")), 1)
@@ -156,6 +156,6 @@ def _context() -> Column:
 
 
 def _days(first_ms: Column, last_ms: Column) -> Column:
-    """The days from one time to another, or none if there are none."""
+    """The days from one time to another; an empty array if the second is earlier."""
     first, last = day_of_ms(first_ms), day_of_ms(last_ms)
     return f.when(first <= last, f.sequence(first, last)).otherwise(f.array().cast("array<date>"))

@@ -1,4 +1,4 @@
-"""What becomes of each backlog if it goes on as of late."""
+"""Forecasts each channel's backlog, assuming that recent rates continue."""
 
 from datetime import datetime
 
@@ -13,11 +13,12 @@ HORIZONS = {"backlog_in_1_hour": 1, "backlog_in_6_hours": 6, "backlog_in_24_hour
 
 
 def forecast(windows: DataFrame, waiting: DataFrame, *, until: datetime, over_s: int = HOUR_S) -> DataFrame:
-    """Return the lake's table `forecast`, of the tables `windows` and `waiting`.
+    """Return the rows of the lake's table `forecast`, computed from its tables `windows` and `waiting`.
 
-    History knows only what has ended; `waiting` knows the rest. Arrived: due in the last `over_s` seconds
-    before `until`, ended or not. Served: completed, buried or cancelled in that time. The backlog is what
-    was due and not leased at `until`, and goes on growing, or shrinking, by the difference.
+    History contains only attempts that have ended; `waiting` contains the other messages. Arrived messages
+    are those that became due in the `over_s` seconds before `until`, ended or not. Served messages were
+    completed, buried or cancelled in that time. The backlog is what was due and not leased at `until`; it is
+    assumed to keep growing or shrinking by the difference.
     """
     if until.tzinfo is None:
         raise invalid("until", until, "a time with its time zone")
@@ -32,14 +33,14 @@ def forecast(windows: DataFrame, waiting: DataFrame, *, until: datetime, over_s:
         f.lit(0).alias("backlog"),
     )
     is_recent = f.col("due_at") >= begin
-    alive = waiting.where(f.col("due_at") < end).select(
+    live = waiting.where(f.col("due_at") < end).select(
         "channel",
         f.when(is_recent, f.col("messages")).otherwise(0).alias("arrived"),
         f.lit(0).alias("served"),
         (f.col("messages") - f.col("leased")).alias("backlog"),
     )
     totals = (
-        ended.unionByName(alive)
+        ended.unionByName(live)
         .groupBy("channel")
         .agg(*(f.sum(name).alias(name) for name in ("arrived", "served", "backlog")))
     )
@@ -56,7 +57,7 @@ def forecast(windows: DataFrame, waiting: DataFrame, *, until: datetime, over_s:
         )
         .withColumn("day", schemas.day_of("until"))
     )
-    return schemas.conformed(frame, schemas.FORECAST)
+    return schemas.conform(frame, schemas.FORECAST)
 
 
 def _after(net_per_s: Column, hours: int) -> Column:

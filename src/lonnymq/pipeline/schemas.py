@@ -1,4 +1,4 @@
-"""The lake's tables: their columns, and nothing else. Times are UTC; a day is a day in UTC."""
+"""The columns of the lake's tables. Times and days are UTC."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -29,7 +29,7 @@ def _struct(*columns: tuple[str, DataType]) -> StructType:
 
 _LONG, _TEXT, _TIME, _REAL = LongType(), StringType(), TimestampType(), DoubleType()
 
-# What history says of a finished attempt; `day` is the day of its end, and the partition.
+# A finished attempt as in history; `day`, the day of its end, is the partition.
 ATTEMPTS = _struct(
     ("id", _LONG),
     ("xid", _LONG),
@@ -49,7 +49,7 @@ ATTEMPTS = _struct(
     ("day", DateType()),
 )
 
-# What a channel was allowed, as it was last seen on that day.
+# A channel's policy, as last seen on that day.
 _POLICY_TYPES = {"integer": IntegerType(), "bigint": _LONG, "boolean": BooleanType()}
 POLICIES = _struct(
     ("channel", _TEXT),
@@ -57,7 +57,7 @@ POLICIES = _struct(
     ("day", DateType()),
 )
 
-# The messages that had not ended when the archive was last written, by channel and by when they became due.
+# The messages that had not ended when the archive last ran, by channel and due time.
 WAITING = _struct(
     ("channel", _TEXT),
     ("due_at", _TIME),
@@ -67,7 +67,7 @@ WAITING = _struct(
     ("day", DateType()),
 )
 
-# One channel in one window of time.
+# One channel in one window.
 WINDOWS = _struct(
     ("channel", _TEXT),
     ("window_start", _TIME),
@@ -110,7 +110,7 @@ WINDOWS = _struct(
     ("day", DateType()),
 )
 
-# All channels together in one window of time.
+# All channels together in one window.
 FAIRNESS = _struct(
     ("window_start", _TIME),
     ("window_s", IntegerType()),
@@ -124,7 +124,7 @@ FAIRNESS = _struct(
     ("day", DateType()),
 )
 
-# What becomes of a channel's backlog if it goes on as of late.
+# The course of a channel's backlog if recent rates continue.
 FORECAST = _struct(
     ("channel", _TEXT),
     ("until", _TIME),
@@ -152,21 +152,21 @@ REJECTED = _struct(
 
 
 def day_of(time: str | Column) -> Column:
-    """The day of a time in UTC, whatever the session's time zone."""
+    """The UTC day of a time, whatever the session's time zone."""
     column = f.col(time) if isinstance(time, str) else time
     return f.date_from_unix_date(f.floor(f.unix_millis(column) / f.lit(DAY_MS)).cast("int"))
 
 
 def day_of_ms(time_ms: Column) -> Column:
-    """The same, of milliseconds since 1970."""
+    """The UTC day of a time in milliseconds since 1970."""
     return f.date_from_unix_date(f.floor(time_ms / f.lit(DAY_MS)).cast("int"))
 
 
-def conformed(frame: DataFrame, schema: StructType) -> DataFrame:
-    """Exactly the columns of a table, in its order and of its types."""
+def conform(frame: DataFrame, schema: StructType) -> DataFrame:
+    """Select exactly the columns of a table, in its order and with its types."""
     return frame.select(*(f.col(field.name).cast(field.dataType).alias(field.name) for field in schema))
 
 
-def attempts(history: DataFrame) -> DataFrame:
-    """History as the lake keeps it: with the day of the attempt's end."""
-    return conformed(history.withColumn("day", day_of("ended_at")), ATTEMPTS)
+def attempts_from_history(history: DataFrame) -> DataFrame:
+    """Return history in the form of the lake's table `attempts`, with the day of each attempt's end."""
+    return conform(history.withColumn("day", day_of("ended_at")), ATTEMPTS)

@@ -1,4 +1,4 @@
-"""The Spark session of a pipeline run: the caller's, spark-submit's, or one on this machine."""
+"""The Spark session of a pipeline run: the active one, that of spark-submit, or a new one on this machine."""
 
 import logging
 import os
@@ -11,20 +11,20 @@ from pyspark.sql import SparkSession
 from lonnymq.spark.java import use_java
 from lonnymq.spark.source import hide_dsn, register
 
-# Of a session that we start; one that is there is used as it is.
+# Settings of a session started here; an active session is used as it is.
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # To note where each column was made, for errors, takes a quarter of a small analysis.
+    # Recording where each column was created, for error messages, takes a quarter of a small analysis.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
-    # Windows are aggregated in the order in which they were sorted: one at a time in memory.
+    # Windows are aggregated in sorted order, so that only one at a time is in memory.
     "spark.sql.execution.replaceHashWithSortAgg": "true",
 }
 
-# For little data: compiling a plan then takes longer than running it.
-SMALL = {
+# Settings for small data, where compiling a plan takes longer than running it.
+SMALL_DATA = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -32,13 +32,14 @@ SMALL = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
-# Read by log4j when the JVM starts, so a level that is set in the session comes too late.
-LOGGING = "LOG4J_CONFIGURATION_FILE"
-LOGGING_CHOSEN = (LOGGING, "SPARK_CONF_DIR", "SPARK_HOME", "SPARK_SUBMIT_OPTS")
+# log4j reads this variable when the JVM starts; a level set in the session comes too late.
+LOGGING_FILE = "LOG4J_CONFIGURATION_FILE"
+# With one of these, the user has configured logging.
+LOGGING_VARIABLES = (LOGGING_FILE, "SPARK_CONF_DIR", "SPARK_HOME", "SPARK_SUBMIT_OPTS")
 
 
-def session(master: str | None = None, settings: dict[str, str] | None = None) -> SparkSession:
-    """Return the active session, or start one; `master` is where, unless spark-submit has said so."""
+def get_session(master: str | None = None, settings: dict[str, str] | None = None) -> SparkSession:
+    """Return the active session, or start one on `master` (by default: spark-submit's, else this machine)."""
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
@@ -48,10 +49,10 @@ def session(master: str | None = None, settings: dict[str, str] | None = None) -
         master = "local[*]"
     if master is not None:
         builder = builder.master(master)
-    for name, value in {**SETTINGS, **settings_of(master), **(settings or {})}.items():
+    for name, value in {**SETTINGS, **local_settings(master), **(settings or {})}.items():
         builder = builder.config(name, value)
     logging.getLogger("py4j").setLevel(logging.ERROR)
-    with quiet():
+    with quiet_logging():
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     hide_dsn(spark)
@@ -61,35 +62,37 @@ def session(master: str | None = None, settings: dict[str, str] | None = None) -
 
 
 @contextmanager
-def borrowed(master: str | None = None, settings: dict[str, str] | None = None) -> Iterator[SparkSession]:
-    """Lend a session for a while, and end it unless it was there before."""
-    is_ours = SparkSession.getActiveSession() is None
-    spark = session(master, settings)
+def session_scope(
+    master: str | None = None, settings: dict[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """Yield a session, and stop it at the end unless it was active before."""
+    is_new = SparkSession.getActiveSession() is None
+    spark = get_session(master, settings)
     try:
         yield spark
     finally:
-        if is_ours:
+        if is_new:
             spark.stop()
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """Have a Spark that starts meanwhile say errors only, unless somebody has chosen what it logs."""
-    if any(name in os.environ for name in LOGGING_CHOSEN):
+def quiet_logging() -> Iterator[None]:
+    """Make a Spark that starts in this context log only errors, unless the user has configured logging."""
+    if any(name in os.environ for name in LOGGING_VARIABLES):
         yield
         return
-    with as_file(files(__package__) / "log4j2.properties") as choice:
-        os.environ[LOGGING] = str(choice)
+    with as_file(files(__package__) / "log4j2.properties") as path:
+        os.environ[LOGGING_FILE] = str(path)
         try:
             yield
         finally:
-            del os.environ[LOGGING]
+            del os.environ[LOGGING_FILE]
 
 
-def settings_of(master: str | None) -> dict[str, str]:
-    """Return what suits a master on this machine: loopback, and few shuffle partitions for its few cores.
+def local_settings(master: str | None) -> dict[str, str]:
+    """Return settings for a master on this machine: loopback addresses, and few shuffle partitions.
 
-    On a cluster its own settings count, and its executors must find the driver's real address.
+    A cluster has its own settings, and its executors need the driver's real address.
     """
     if _is_submitted() or master is None or not master.startswith("local"):
         return {}
@@ -101,5 +104,5 @@ def settings_of(master: str | None) -> dict[str, str]:
 
 
 def _is_submitted() -> bool:
-    """Whether a gateway is there already, and with it somebody else's choice of master."""
+    """Whether spark-submit started this process; its gateway then exists and its master is chosen."""
     return "PYSPARK_GATEWAY_PORT" in os.environ

@@ -1,4 +1,4 @@
-"""Who had how much of the service, against what was theirs, and at whose cost."""
+"""Computes each channel's share of the service, compared with its weight, and what excess cost others."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
@@ -6,34 +6,33 @@ from pyspark.sql import functions as f
 from lonnymq.pipeline import schemas
 
 
-def with_shares(windows: DataFrame) -> DataFrame:
+def add_shares(windows: DataFrame) -> DataFrame:
     """Add shares and blame to rows of channels in windows.
 
-    Share: of all releases in the window. Entitled share: of the weights of all channels that had something
-    to do then. Blame: the excess of one over the other, times what others waited who neither have a limit of
-    their own to wait for, nor had more than their share themselves.
+    The share is of all releases in the window; the entitled share is of the weights of all channels that had
+    something to do. Blame is the excess of the first over the second, multiplied by the waiting time of the
+    other channels that have no limit of their own and did not exceed their share either.
     """
-    # All channels of a window; small, whatever the number of attempts.
-    together = Window.partitionBy("day", "start")
-    releases = f.sum("releases").over(together)
-    weights = f.sum(f.when(_is_active(), f.col("weight")).otherwise(0)).over(together)
+    # All channels of a window: few rows, whatever the number of attempts.
+    all_channels = Window.partitionBy("day", "start")
+    releases = f.sum("releases").over(all_channels)
+    weights = f.sum(f.when(_is_active(), f.col("weight")).otherwise(0)).over(all_channels)
     is_victim = _is_unlimited() & (f.col("share") <= f.col("entitled_share"))
     wait = f.when(is_victim, f.col("wait_total_ms")).otherwise(0)
     return (
         windows.withColumn("share", f.when(releases > 0, f.col("releases") / releases).otherwise(0.0))
         .withColumn("entitled_share", f.when(_is_active(), f.col("weight") / weights).otherwise(0.0))
         .withColumn("excess_share", f.greatest(f.col("share") - f.col("entitled_share"), f.lit(0.0)))
-        .withColumn("others_wait_ms", f.sum(wait).over(together) - wait)
+        .withColumn("others_wait_ms", f.sum(wait).over(all_channels) - wait)
         .withColumn("blame_ms", f.col("excess_share") * f.col("others_wait_ms"))
     )
 
 
 def fairness(windows: DataFrame) -> DataFrame:
-    """Return the lake's table `fairness` of the table `windows`.
+    """Return the rows of the lake's table `fairness`, computed from its table `windows`.
 
-    Jain's index is over releases per weight of the channels that were hungry: they had messages waiting all
-    the window long, and no cap or rate of their own. With fewer than two of them there was nothing to
-    divide.
+    Jain's index is computed over releases per weight of hungry channels: those that had messages waiting
+    throughout the window and have no cap or rate limit. With fewer than two of them it is null.
     """
     is_hungry = (f.col("backlog_low") > 0) & _is_unlimited()
     served = f.when(is_hungry, f.col("releases") / f.col("weight"))
@@ -55,7 +54,7 @@ def fairness(windows: DataFrame) -> DataFrame:
         .withColumn("noisiest_excess_share", f.when(f.col("worst.blame_ms") > 0, f.col("worst.excess_share")))
         .withColumn("noisiest_blame_ms", f.col("worst.blame_ms"))
     )
-    return schemas.conformed(frame, schemas.FAIRNESS)
+    return schemas.conform(frame, schemas.FAIRNESS)
 
 
 def _is_active() -> Column:

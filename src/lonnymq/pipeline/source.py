@@ -1,20 +1,20 @@
-"""Where a run reads and writes, and to whom it tells its progress."""
+"""The arguments that the steps share: which queue to read, and a callback for progress."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lonnymq.spark.options import redactable
 
-Say = Callable[[str], object]
+OnProgress = Callable[[str], object]
 
 
-def silent(line: str) -> None:
-    """Tell nobody."""
+def ignore_progress(line: str) -> None:
+    """The default callback: discard the line."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Which queue, and how its history is read; `reader` is the name under which it is remembered there."""
+    """Which queue, and how to read its history; `reader` is the name under which progress is recorded."""
 
     dsn: str = field(repr=False)
     schema: str = "lonnymq"

@@ -1,26 +1,26 @@
-"""The five steps as they are run by hand, by the command line and by spark-submit."""
+"""The five steps of the pipeline, for Python programs, the command line and spark-submit."""
 
 from pyspark.sql import SparkSession
 
-from lonnymq.pipeline import demo
-from lonnymq.pipeline.analyse import Analysed, analyse
-from lonnymq.pipeline.archive import Archived, archive
-from lonnymq.pipeline.demo import Synthetic
-from lonnymq.pipeline.ingest import FileFormat, Ingested, Mapping, ingest
+from lonnymq.pipeline import synthetic as synthetic_history
+from lonnymq.pipeline.analyse import AnalyseResult, analyse
+from lonnymq.pipeline.archive import ArchiveResult, archive
+from lonnymq.pipeline.ingest import FileFormat, IngestResult, Mapping, ingest
 from lonnymq.pipeline.lake import Batch, Lake, LakeFormat
-from lonnymq.pipeline.publish import report
-from lonnymq.pipeline.source import Say, Source, silent
+from lonnymq.pipeline.source import OnProgress, Source, ignore_progress
+from lonnymq.pipeline.synthetic import SyntheticHistory
+from lonnymq.pipeline.write_report import report
 
 __all__ = [
-    "Analysed",
-    "Archived",
+    "AnalyseResult",
+    "ArchiveResult",
     "FileFormat",
-    "Ingested",
+    "IngestResult",
     "Lake",
     "LakeFormat",
     "Mapping",
     "Source",
-    "Synthetic",
+    "SyntheticHistory",
     "analyse",
     "archive",
     "generate",
@@ -29,10 +29,16 @@ __all__ = [
 ]
 
 
-def generate(spark: SparkSession, synthetic: Synthetic, lake: Lake, *, say: Say = silent) -> int:
-    """Add a synthetic history and its policies to the lake; the same one is added once. Return its rows."""
+def generate(
+    spark: SparkSession,
+    synthetic: SyntheticHistory,
+    lake: Lake,
+    *,
+    on_progress: OnProgress = ignore_progress,
+) -> int:
+    """Add a synthetic history and its policies to the lake, once; return how many rows were added."""
     batch = Batch(f"generate {synthetic!r}", 0)
-    say(f"attempts: {synthetic.rows:,}, days: {synthetic.days}")
-    rows = lake.attempts.append(demo.generate(spark, synthetic), batch)
-    lake.policies.append(demo.policies(spark, synthetic), batch)
+    on_progress(f"attempts: {synthetic.rows:,}, days: {synthetic.days}")
+    rows = lake.attempts.append(synthetic_history.generate(spark, synthetic), batch)
+    lake.policies.append(synthetic_history.policies(spark, synthetic), batch)
     return rows or 0

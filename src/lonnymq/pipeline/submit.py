@@ -1,6 +1,6 @@
-"""The same steps for spark-submit: `spark-submit "$(python -m lonnymq.pipeline.submit --where)" archive ...`.
+"""The steps for spark-submit: `spark-submit "$(python -m lonnymq.pipeline.submit --where)" archive ...`.
 
-The session, and with it the cluster, is the one that spark-submit made.
+They run in the session, and so on the cluster, of spark-submit.
 """
 
 import argparse
@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from lonnymq.errors import LonnyError
 from lonnymq.pipeline import steps
-from lonnymq.pipeline.session import session
+from lonnymq.pipeline.session import get_session
 
 UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(os.path.abspath(__file__))
         return 0
     if options.step is None:
-        parser.error("say which step: generate, ingest, archive, analyse or report")
+        parser.error("choose a step: generate, ingest, archive, analyse or report")
     try:
         print(options.run(options))
     except LonnyError as error:
@@ -34,8 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def seconds(text: str) -> int:
-    """A duration such as 90s, 5m, 2h or 30d, in seconds."""
+def parse_duration(text: str) -> int:
+    """Parse a duration such as 90s, 5m, 2h or 30d, and return its seconds."""
     match = re.fullmatch(r"([0-9]+)([smhd])", text)
     if match is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 90s, 5m, 2h or 30d")
@@ -45,43 +45,49 @@ def seconds(text: str) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="lonnymq.pipeline", description=__doc__)
     parser.add_argument("--where", action="store_true", help="print the path of this file, for spark-submit")
-    chosen = parser.add_subparsers(dest="step")
+    steps_parser = parser.add_subparsers(dest="step")
 
-    def step(name: str, run: Callable[[argparse.Namespace], object], words: str) -> argparse.ArgumentParser:
-        made = chosen.add_parser(name, help=words, description=words)
-        made.add_argument("--lake", required=True, help="where the lake is")
-        made.add_argument("--format", dest="form", choices=["delta", "parquet"], default="delta")
-        made.set_defaults(run=run)
-        return made
+    def add_step(
+        name: str, run: Callable[[argparse.Namespace], object], summary: str
+    ) -> argparse.ArgumentParser:
+        step = steps_parser.add_parser(name, help=summary, description=summary)
+        step.add_argument("--lake", required=True, help="directory or URL of the lake")
+        step.add_argument("--format", dest="form", choices=["delta", "parquet"], default="delta")
+        step.set_defaults(run=run)
+        return step
 
-    made = step("generate", _generate, "add a synthetic history to the lake")
-    made.add_argument("--rows", type=int, default=1_000_000)
-    made.add_argument("--days", type=int, default=7)
-    made.add_argument("--tenants", type=int, default=20)
-    made.add_argument("--seed", type=int, default=1)
-    made = step("ingest", _ingest, "make messages of files")
-    _connection(made)
-    made.add_argument("paths", nargs="+")
-    made.add_argument("--job", help="the name under which this happens once")
-    made.add_argument("--file-format", choices=["parquet", "csv", "json"])
+    step = add_step("generate", _generate, "add a synthetic history to the lake")
+    step.add_argument("--rows", type=int, default=1_000_000)
+    step.add_argument("--days", type=int, default=7)
+    step.add_argument("--tenants", type=int, default=20)
+    step.add_argument("--seed", type=int, default=1)
+    step = add_step("ingest", _ingest, "create messages from files")
+    _add_connection(step)
+    step.add_argument("paths", nargs="+")
+    step.add_argument("--job", help="name of the load; a named load is published once")
+    step.add_argument("--file-format", choices=["parquet", "csv", "json"])
     for name in ("channel", "content", "key", "dequeue-at", "delay-ms", "priority", "to-channel"):
-        made.add_argument(f"--{name}", default="channel" if name == "channel" else None)
-    made = step("archive", _archive, "bring history to the lake")
-    _connection(made)
-    made.add_argument("--checkpoint", help="where Spark keeps how far it read; in the lake unless given")
-    made.add_argument("--keep", type=seconds, help="then drop archived history that is older, e.g. 30d")
-    made = step("analyse", _analyse, "bring the figures up to date")
-    made.add_argument("--window", type=seconds, default=60)
-    made.add_argument("--full", action="store_true", help="compute every day again")
-    made = step("report", _report, "write the report")
-    made.add_argument("--window", type=seconds, default=60)
-    made.add_argument("--output", default="report.html")
+        step.add_argument(f"--{name}", default="channel" if name == "channel" else None)
+    step = add_step("archive", _archive, "copy finished attempts to the lake")
+    _add_connection(step)
+    step.add_argument("--checkpoint", help="where Spark records its progress (default: in the lake)")
+    step.add_argument(
+        "--keep", type=parse_duration, help="afterwards drop archived history older than this, e.g. 30d"
+    )
+    step = add_step("analyse", _analyse, "update the figures")
+    step.add_argument("--window", type=parse_duration, default=60)
+    step.add_argument("--full", action="store_true", help="compute every day again")
+    step = add_step("report", _report, "write the report")
+    step.add_argument("--window", type=parse_duration, default=60)
+    step.add_argument("--output", default="report.html")
     return parser
 
 
-def _connection(parser: argparse.ArgumentParser) -> None:
-    # Not required: a password is better in the environment than in a list of processes.
-    parser.add_argument("--dsn", default=os.environ.get("LONNYMQ_DSN", ""), help="or LONNYMQ_DSN")
+def _add_connection(parser: argparse.ArgumentParser) -> None:
+    # Optional, because a password is safer in the environment than in the process list.
+    parser.add_argument(
+        "--dsn", default=os.environ.get("LONNYMQ_DSN", ""), help="connection string (default: LONNYMQ_DSN)"
+    )
     parser.add_argument("--schema", default=os.environ.get("LONNYMQ_SCHEMA", "lonnymq"))
 
 
@@ -94,40 +100,56 @@ def _source(options: argparse.Namespace) -> steps.Source:
 
 
 def _generate(options: argparse.Namespace) -> object:
-    made = steps.Synthetic(rows=options.rows, days=options.days, tenants=options.tenants, seed=options.seed)
-    return f"attempts added: {steps.generate(session(), made, _lake(options), say=_say):,}"
+    synthetic = steps.SyntheticHistory(
+        rows=options.rows, days=options.days, tenants=options.tenants, seed=options.seed
+    )
+    added = steps.generate(get_session(), synthetic, _lake(options), on_progress=_print_progress)
+    return f"attempts added: {added:,}"
 
 
 def _ingest(options: argparse.Namespace) -> object:
     names = ("channel", "content", "key", "dequeue_at", "delay_ms", "priority", "to_channel")
     return steps.ingest(
-        session(),
+        get_session(),
         options.paths,
         _source(options),
         _lake(options),
         form=steps.FileFormat(options.file_format) if options.file_format else None,
         mapping=steps.Mapping(**{name: getattr(options, name) for name in names}),
         job=options.job,
-        say=_say,
+        on_progress=_print_progress,
     )
 
 
 def _archive(options: argparse.Namespace) -> object:
     keep = None if options.keep is None else timedelta(seconds=options.keep)
     return steps.archive(
-        session(), _source(options), _lake(options), checkpoint=options.checkpoint, keep=keep, say=_say
+        get_session(),
+        _source(options),
+        _lake(options),
+        checkpoint=options.checkpoint,
+        keep=keep,
+        on_progress=_print_progress,
     )
 
 
 def _analyse(options: argparse.Namespace) -> object:
-    return steps.analyse(session(), _lake(options), window_s=options.window, is_full=options.full, say=_say)
+    return steps.analyse(
+        get_session(),
+        _lake(options),
+        window_s=options.window,
+        is_full=options.full,
+        on_progress=_print_progress,
+    )
 
 
 def _report(options: argparse.Namespace) -> object:
-    return steps.report(session(), _lake(options), options.output, window_s=options.window, say=_say)
+    return steps.report(
+        get_session(), _lake(options), options.output, window_s=options.window, on_progress=_print_progress
+    )
 
 
-def _say(line: str) -> None:
+def _print_progress(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 

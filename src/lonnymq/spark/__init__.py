@@ -1,1 +1,1 @@
-"""The queue as a Spark data source: `spark.read.format("lonnymq")`, and its four other doors."""
+"""The queue as a Spark data source, `format("lonnymq")`: batch and stream, to read, write and consume."""

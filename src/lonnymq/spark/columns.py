@@ -1,4 +1,4 @@
-"""What frames of the queue look like: the columns of each table, and what they are in SQL. No Spark here."""
+"""The columns of each table, with their Spark types and SQL expressions. Does not import Spark."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from lonnymq.errors import invalid
 from lonnymq.model import POLICY_FIELDS
 
-# Spark's timestamps are between the years 1 and 9999; a dequeue_at may be any number.
+# Spark's timestamps cover the years 1 to 9999; a dequeue_at may be any number.
 EARLIEST_MS = -62_135_596_800_000
 LATEST_MS = 253_402_300_799_999
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its name, its type in Spark's words, and the expression that reads it."""
+    """A column: its name, its Spark type, and the SQL expression that reads it."""
 
     name: str
     kind: str
@@ -25,7 +25,7 @@ def _plain(kind: str, *names: str) -> tuple[Column, ...]:
 
 
 def _milliseconds(*names: str) -> tuple[Column, ...]:
-    """Milliseconds, read as microseconds: Arrow makes timestamps of them without looking at each."""
+    """Milliseconds, read as microseconds: Arrow turns those into timestamps without converting values."""
     return tuple(Column(name, "timestamp", f"h.{name} * 1000") for name in names)
 
 
@@ -92,15 +92,15 @@ DEAD = (
     *_plain("binary", "content", "state"),
 )
 TABLES = {"history": HISTORY, "message": MESSAGE, "channel": CHANNEL, "lease": LEASE, "dead": DEAD}
-# Where the live ones are read.
+# The relations from which live tables are read.
 RELATIONS = {
     "message": "message_status",
     "channel": "channel_status",
     "lease": "lease_status",
     "dead": "dead",
 }
-# What a consumer gets: one message each, leased.
-CONSUMED = (
+# The columns of mode consume: one leased message per row.
+CONSUMED_MESSAGE = (
     *_plain("bigint", "message_id"),
     *_plain("string", "channel"),
     *_plain("int", "attempt"),
@@ -110,8 +110,8 @@ CONSUMED = (
 )
 
 
-def chosen(columns: Sequence[Column], names: Sequence[str]) -> tuple[Column, ...]:
-    """Return the columns of these names, in this order; all if there are none."""
+def choose(columns: Sequence[Column], names: Sequence[str]) -> tuple[Column, ...]:
+    """Return the columns with these names, in this order; all columns if no names are given."""
     if not names:
         return tuple(columns)
     known = {column.name: column for column in columns}
@@ -125,10 +125,10 @@ def ddl(columns: Sequence[Column]) -> str:
     return ", ".join(f"`{column.name}` {column.kind}" for column in columns)
 
 
-def simple(columns: Sequence[Column]) -> str:
-    """Return what Spark calls the simple string of these columns' schema."""
+def simple_string(columns: Sequence[Column]) -> str:
+    """Return what Spark's `simpleString()` returns for a schema of these columns."""
     return f"struct<{','.join(f'{column.name}:{column.kind}' for column in columns)}>"
 
 
-def selection(columns: Sequence[Column]) -> str:
+def select_list(columns: Sequence[Column]) -> str:
     return ", ".join(f'{column.expression} as "{column.name}"' for column in columns)

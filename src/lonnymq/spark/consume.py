@@ -1,4 +1,4 @@
-"""Spark as a worker: each batch is a claim, completed when Spark has logged that the batch is done."""
+"""Spark as a worker: each batch is a claim, completed once Spark has logged the batch as done."""
 
 import logging
 import time
@@ -12,11 +12,11 @@ from lonnymq.calls import claim as calls
 from lonnymq.connections.backoff import Backoff
 from lonnymq.errors import Busy, LonnyError
 from lonnymq.spark import columns
-from lonnymq.spark.database import arrow_schema, client, opened
-from lonnymq.spark.idle import Idle
-from lonnymq.spark.keeper import Keeper
+from lonnymq.spark.claim_heartbeat import ClaimHeartbeat
+from lonnymq.spark.database import arrow_schema, make_client, open_queue
+from lonnymq.spark.idle_backoff import IdleBackoff
 from lonnymq.spark.options import ConsumeOptions
-from lonnymq.spark.partitions import MessagesPartition, of_messages
+from lonnymq.spark.partitions import MessagesPartition, message_partitions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,26 +24,27 @@ if TYPE_CHECKING:
     from lonnymq.client.sync.queue import Queue
 
 Offset = dict[str, Any]
-# Contents are read so many at a time, and fewer while they have more bytes than that.
+# Messages per read; fewer while a read returns more than READ_BYTES.
 READ_MESSAGES = 100
 READ_BYTES = 16 * 2**20
+# How long completing a claim is retried while another transaction has its messages locked.
 BUSY_FOR_S = 30.0
 
 log = logging.getLogger("lonnymq.spark")
 
 
 class ConsumeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """At least once, by the same turns, caps and rates as any worker. An offset is a claim's id."""
+    """Delivers at least once, by the same turns, caps and rates as any worker. Offsets are ids of claims."""
 
     def __init__(self, options: ConsumeOptions) -> None:
         self._options = options
         self._opened: Queue | None = None
-        self._keeper: Keeper | None = None
-        # What this query may still take if it is to end; None: it goes on for ever.
+        self._heartbeat: ClaimHeartbeat | None = None
+        # How many messages an availableNow query may still take; None: no limit.
         self._budget: int | None = None
-        self._first: str | None = None
-        self._plans: dict[str, list[MessagesPartition]] = {}
-        self._idle = Idle()
+        self._first_claim: str | None = None
+        self._partitions: dict[str, list[MessagesPartition]] = {}
+        self._idle = IdleBackoff()
 
     def initialOffset(self) -> Offset:  # noqa: N802
         return {"claim": None}
@@ -52,20 +53,20 @@ class ConsumeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._options.max_messages)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Take as many as are due now, and end: producers may go on."""
+        """Take as many messages as are due now, then end, even if producers continue."""
         self._budget = self._queue.caller.perform(calls.backlog())
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Complete the batch that Spark has just logged as done, then claim the next.
 
-        Completing waits for nothing else: a channel at its cap moves on only then, and Spark may never
-        say commit() for a last batch.
+        This does not wait for commit(): until the claim is complete, a channel at its cap gets no more
+        messages, and Spark may never call commit() for the last batch.
         """
-        before = start["claim"]
-        if before is not None:
-            self._complete(before)
-        elif self._first is not None:
-            return {"claim": self._first}
+        previous = start["claim"]
+        if previous is not None:
+            self._complete(previous)
+        elif self._first_claim is not None:
+            return {"claim": self._first_claim}
         most = self._options.max_messages
         if isinstance(limit, ReadMaxRows):
             most = min(most, limit.max_rows)
@@ -74,50 +75,50 @@ class ConsumeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if most < 1:
             return start
         call = calls.take(
-            before, self._options.consumer, self._options.is_alone, most, 1000 * self._options.lease_s
+            previous, self._options.consumer, self._options.is_named, most, 1000 * self._options.lease_s
         )
         claim = self._queue.caller.perform(call)
         if claim.id is None:
-            self._idle.rest()
+            self._idle.wait()
             return start
         if self._budget is not None:
             self._budget -= claim.messages
-        if before is None:
-            self._first = claim.id
-        self._keep(claim.id)
+        if previous is None:
+            self._first_claim = claim.id
+        self._start_heartbeat(claim.id)
         return {"claim": claim.id}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """Decide once which messages this batch has; after a restart, those that are still held."""
+        """Decide once which messages are in this batch; after a restart, those whose leases still hold."""
         claim = end["claim"]
         if claim is None or claim == start["claim"]:
-            return of_messages([], 1)
-        if claim not in self._plans:
+            return message_partitions([], 1)
+        if claim not in self._partitions:
             held = self._queue.caller.perform(calls.messages(claim, 1000 * self._options.lease_s))
-            self._plans = {claim: of_messages(held, self._options.rows_per_partition)}
-            self._keep(claim)
-        return self._plans[claim]
+            self._partitions = {claim: message_partitions(held, self._options.rows_per_partition)}
+            self._start_heartbeat(claim)
+        return self._partitions[claim]
 
     def read(self, partition: Any) -> Iterator["pa.RecordBatch"]:
-        """Read messages under their tokens; raise if one is somebody else's by now."""
-        with opened(self._options.connect) as queue:
-            place, most = 0, 1
-            while place < len(partition.ids):
-                chosen = slice(place, place + most)
-                batch = _batch(
+        """Yield the messages; raises if another worker has taken one of them meanwhile."""
+        with open_queue(self._options.connect) as queue:
+            first, most = 0, 1
+            while first < len(partition.ids):
+                chosen = slice(first, first + most)
+                batch = _record_batch(
                     queue.caller.perform(calls.read(partition.ids[chosen], partition.tokens[chosen]))
                 )
                 yield batch
-                place += most
+                first += most
                 most = max(most // 2, 1) if batch.nbytes > READ_BYTES else min(4 * most, READ_MESSAGES)
 
     def commit(self, end: Offset) -> None:
-        """Complete, unless that is done."""
+        """Complete the claim, unless that is already done."""
         if end["claim"] is not None:
             self._complete(end["claim"])
 
     def stop(self) -> None:
-        """Close the connections, if this process had any."""
+        """Close the connections, if this process opened any."""
         if self._opened is not None:
             self._opened.close()
 
@@ -128,36 +129,36 @@ class ConsumeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 break
             time.sleep(pause_s)
         else:
-            raise Busy(f"messages of claim {claim} are locked by another transaction")
-        if self._keeper is not None:
-            self._keeper.end(claim)
+            raise Busy(f"claim {claim} could not be completed: another transaction has its messages locked")
+        if self._heartbeat is not None:
+            self._heartbeat.stop(claim)
         if lost:
-            log.warning("%s messages of claim %s lost their lease, and will come again", lost, claim)
+            log.warning("%s messages of claim %s lost their lease and will be delivered again", lost, claim)
 
-    def _keep(self, claim: str) -> None:
-        if self._keeper is None:
-            self._keeper = Keeper(self._queue, self._options.lease_s, self._options.max_claim_s)
-        self._keeper.keep(claim)
+    def _start_heartbeat(self, claim: str) -> None:
+        if self._heartbeat is None:
+            self._heartbeat = ClaimHeartbeat(self._queue, self._options.lease_s, self._options.max_claim_s)
+        self._heartbeat.start(claim)
 
     @property
     def _queue(self) -> "Queue":
         if self._opened is None:
-            self._opened = client(self._options.connect)
+            self._opened = make_client(self._options.connect)
         return self._opened
 
 
-def _batch(rows: list[tuple[Any, ...]]) -> "pa.RecordBatch":
+def _record_batch(rows: list[tuple[Any, ...]]) -> "pa.RecordBatch":
     import pyarrow as pa
 
     lost = [row[0] for row in rows if row[1] == "lease_lost"]
     if lost:
         raise LonnyError(
-            f"the leases of {len(lost)} messages ended during this batch (message {lost[0]}): they come"
-            " again; restart the query, and give it a longer lease_s if this is often"
+            f"{len(lost)} messages lost their lease during this batch (the first is {lost[0]}) and will be"
+            " delivered again: restart the query, with a longer lease_s if this happens often"
         )
-    # A message that was cancelled meanwhile is nobody's any more.
+    # Messages that were cancelled meanwhile are left out.
     held = [(row[0], *row[2:5], *map(_microseconds, row[5:8]), *row[8:]) for row in rows if row[1] == "held"]
-    schema = arrow_schema(columns.CONSUMED)
+    schema = arrow_schema(columns.CONSUMED_MESSAGE)
     values = list(zip(*held, strict=True)) or [()] * len(schema)
     return pa.record_batch(
         [pa.array(column, field.type) for column, field in zip(values, schema, strict=True)], schema=schema

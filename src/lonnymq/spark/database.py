@@ -1,4 +1,4 @@
-"""The queue as tasks and drivers see it: a client with a connection or two, and Arrow for reading."""
+"""Database access of driver and tasks: a client with at most two connections, and reads as Arrow batches."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from lonnymq.client.sync.queue import Queue
 from lonnymq.connections import failure
 from lonnymq.connections.settings import CONNECTION_DEFAULTS, ClientSettings
 from lonnymq.spark.columns import Column
-from lonnymq.spark.options import Connect
+from lonnymq.spark.options import ConnectionOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,19 +21,21 @@ if TYPE_CHECKING:
 SETTINGS = ClientSettings(pool_min_size=0, pool_max_size=2, listen=False)
 
 
-def client(connect: Connect) -> Queue:
+def make_client(connect: ConnectionOptions) -> Queue:
     return Queue(connect.dsn, schema=connect.schema, settings=SETTINGS)
 
 
 @contextmanager
-def opened(connect: Connect) -> Iterator[Queue]:
-    with client(connect) as queue:
+def open_queue(connect: ConnectionOptions) -> Iterator[Queue]:
+    with make_client(connect) as queue:
         yield queue
 
 
-def batches(connect: Connect, statement: Statement, columns: Sequence[Column]) -> Iterator["pa.RecordBatch"]:
-    """Yield what a statement reads, of one snapshot, with the types that Spark wants."""
-    # Not its dbapi: that imports pandas, which takes longer than reading 100,000 rows.
+def read_batches(
+    connect: ConnectionOptions, statement: Statement, columns: Sequence[Column]
+) -> Iterator["pa.RecordBatch"]:
+    """Yield the rows of a statement, from one snapshot, with the types that Spark requires."""
+    # ADBC's own dbapi module imports pandas, which takes longer than reading 100,000 rows.
     import adbc_driver_manager as adbc
     import pyarrow as pa
 
@@ -43,7 +45,7 @@ def batches(connect: Connect, statement: Statement, columns: Sequence[Column]) -
             adbc.AdbcConnection(_database(connect.dsn)) as connection,
             adbc.AdbcStatement(connection) as reading,
         ):
-            # A statement without parameters is sent as it is: what was doubled for placeholders is single.
+            # A statement without parameters is sent as it is: `%%`, psycopg's escape, becomes `%`.
             reading.set_sql_query(statement.text(connect.schema).replace("%%", "%"))
             found, _ = reading.execute_query()
             with pa.RecordBatchReader.from_stream(found) as stream:
@@ -59,22 +61,23 @@ def batches(connect: Connect, statement: Statement, columns: Sequence[Column]) -
 
 @lru_cache(maxsize=1)
 def _database(dsn: str) -> "AdbcDatabase":
-    """Kept for the process's next task: it reads all types, in the time that ten connections take."""
+    """Cached for the process's next task: opening it reads the type catalog, which costs ten connections."""
     import adbc_driver_postgresql as postgresql
 
-    given = {name: str(value) for name, value in CONNECTION_DEFAULTS.items()}
-    made: AdbcDatabase = postgresql.connect(make_conninfo(make_conninfo("", **given), **_parts(dsn)))
-    return made
+    defaults = {name: str(value) for name, value in CONNECTION_DEFAULTS.items()}
+    conninfo = make_conninfo(make_conninfo("", **defaults), **_parse_dsn(dsn))
+    database: AdbcDatabase = postgresql.connect(conninfo)
+    return database
 
 
-def _parts(dsn: str) -> dict[str, str]:
+def _parse_dsn(dsn: str) -> dict[str, str]:
     from psycopg.conninfo import conninfo_to_dict
 
     return {name: str(value) for name, value in conninfo_to_dict(dsn).items() if value is not None}
 
 
 def arrow_schema(columns: Sequence[Column]) -> "pa.Schema":
-    """Return what Spark's types are in Arrow: it takes exactly these."""
+    """Return the Arrow types of these columns; Spark accepts no others."""
     import pyarrow as pa
 
     kinds = {

@@ -1,4 +1,4 @@
-"""Arrow batches as sql/copy.sql takes them, in COPY's binary format, whole columns at a time."""
+"""Encodes Arrow batches in COPY's binary format for sql/copy.sql, whole columns at a time."""
 
 import base64
 import json
@@ -16,16 +16,16 @@ import pyarrow.compute as pc
 from lonnymq.calls import stage
 from lonnymq.errors import InvalidArgument
 
-# Arrow's offsets are 32 bits wide: batches beyond this are cut.
+# Arrow's offsets have 32 bits: larger batches are split.
 MAX_BATCH_BYTES = 256 * 2**20
 BIGINT = numpy.dtype([("length", ">i4"), ("value", ">i8")])
 INTEGER = numpy.dtype([("length", ">i4"), ("value", ">i4")])
-# As stage.ARRAY.
+# The layout of stage.ARRAY.
 ARRAY = numpy.dtype([(name, ">i4") for name in ("size", "dimensions", "has_null", "kind", "length", "first")])
 
 
 class Encoder:
-    """Encodes the batches of one part, stretch by stretch, counting its messages."""
+    """Encodes the batches of one part, a stretch of messages at a time, and counts them."""
 
     def __init__(self, publication: str, part: UUID) -> None:
         self._prefix = stage.prefix(publication, part)
@@ -36,7 +36,7 @@ class Encoder:
         self.count = 0
 
     def encode(self, batch: pa.RecordBatch) -> Iterator[memoryview]:
-        """Gather a batch; yield what COPY sends when that is enough."""
+        """Collect a batch; yield the bytes for COPY once enough messages are collected."""
         if batch.nbytes > MAX_BATCH_BYTES and batch.num_rows > 1:
             middle = batch.num_rows // 2
             yield from self.encode(batch.slice(0, middle))
@@ -46,105 +46,107 @@ class Encoder:
             self._messages += batch.num_rows
             self._bytes += batch.nbytes
             if self._messages >= stage.CHUNK_MESSAGES or self._bytes >= stage.CHUNK_BYTES:
-                yield from self.rest()
+                yield from self.flush()
 
-    def rest(self) -> Iterator[memoryview]:
-        """Yield what COPY sends for what was gathered."""
+    def flush(self) -> Iterator[memoryview]:
+        """Yield the bytes for COPY of the messages collected so far."""
         if self._batches:
             table = pa.Table.from_batches(self._batches).combine_chunks()
-            yield _joined(self._rows(table))
+            yield _join(self._row_pieces(table))
             self.count += table.num_rows
             self._batches.clear()
             self._messages = self._bytes = 0
             self._ordinal += 1
 
-    def _rows(self, table: pa.Table) -> list[Any]:
-        """Return the pieces of each row, a column for each."""
+    def _row_pieces(self, table: pa.Table) -> list[Any]:
+        """Return the pieces that form each row, one array per piece."""
         columns = {name: table.column(name).chunk(0) for name in table.schema.names}
         for name in ("channel", "content"):
             if columns[name].null_count:
                 raise InvalidArgument(
-                    f"column {name} must not be null, and is in {columns[name].null_count} rows"
+                    f"column {name} must not be null, but is null in {columns[name].null_count} rows"
                 )
         channels = columns.pop("channel").dictionary_encode()
-        gathered = Gathered(channels.indices.to_numpy(), len(channels.dictionary))
-        at = _dequeue_at(columns.get("dequeue_at"), columns.get("priority"))
-        attempts = _max_attempts(columns.get("max_attempts"))
+        groups = ChannelGroups(channels.indices.to_numpy(), len(channels.dictionary))
+        at = _encode_dequeue_at(columns.get("dequeue_at"), columns.get("priority"))
+        attempts = _encode_max_attempts(columns.get("max_attempts"))
         return [
             self._prefix + stage.BIGINT.pack(8, self._ordinal),
-            *_bytes(channels.dictionary),
-            *gathered.arrays(_content(columns["content"]), stage.BYTEA_OID, _sized),
-            *gathered.arrays(at, stage.BIGINT_OID, partial(_numbers, layout=BIGINT)),
-            *gathered.arrays(columns.get("delay_ms"), stage.BIGINT_OID, partial(_numbers, layout=BIGINT)),
-            *gathered.arrays(columns.get("key"), stage.TEXT_OID, _sized),
-            *gathered.arrays(attempts, stage.INTEGER_OID, partial(_numbers, layout=INTEGER)),
+            *_lengths_and_bytes(channels.dictionary),
+            *groups.arrays(_encode_content(columns["content"]), stage.BYTEA_OID, _length_prefixed),
+            *groups.arrays(at, stage.BIGINT_OID, partial(_encode_numbers, layout=BIGINT)),
+            *groups.arrays(
+                columns.get("delay_ms"), stage.BIGINT_OID, partial(_encode_numbers, layout=BIGINT)
+            ),
+            *groups.arrays(columns.get("key"), stage.TEXT_OID, _length_prefixed),
+            *groups.arrays(attempts, stage.INTEGER_OID, partial(_encode_numbers, layout=INTEGER)),
         ]
 
 
-class Gathered:
-    """Messages by channel: channels as they come first, and those of each in their order."""
+class ChannelGroups:
+    """Groups messages by channel, channels by first appearance, and keeps each channel's order."""
 
-    def __init__(self, numbers: numpy.ndarray[Any, Any], channels: int) -> None:
-        self._order = pa.array(numpy.argsort(numbers, kind="stable"))
-        self._lengths = numpy.bincount(numbers, minlength=channels)
+    def __init__(self, channel_indices: numpy.ndarray[Any, Any], channels: int) -> None:
+        self._order = pa.array(numpy.argsort(channel_indices, kind="stable"))
+        self._lengths = numpy.bincount(channel_indices, minlength=channels)
         self._bounds = numpy.concatenate(([0], numpy.cumsum(self._lengths)))
 
     def arrays(self, column: Any, kind: int, encode: Callable[[Any], Any]) -> list[Any]:
-        """Return a column's values as an array for each channel: what goes before it, and its elements."""
+        """Return a column's values as one PostgreSQL array per channel: the headers, and the elements."""
         if column is None or column.null_count == len(column):
             return [stage.NULL]
         elements = encode(column.take(self._order))
         _, offsets, data = elements.buffers()
         ends = numpy.frombuffer(offsets, dtype=numpy.int32)[elements.offset :][self._bounds]
         bodies = pa.Array.from_buffers(pa.binary(), len(self._lengths), [None, pa.py_buffer(ends), data])
-        before = numpy.empty(len(self._lengths), dtype=ARRAY)
-        before["size"] = ARRAY.itemsize - 4 + numpy.diff(ends)
-        before["dimensions"] = before["first"] = 1
-        before["has_null"] = kind != stage.BYTEA_OID
-        before["kind"] = kind
-        before["length"] = self._lengths
+        headers = numpy.empty(len(self._lengths), dtype=ARRAY)
+        headers["size"] = ARRAY.itemsize - 4 + numpy.diff(ends)
+        headers["dimensions"] = headers["first"] = 1
+        headers["has_null"] = kind != stage.BYTEA_OID
+        headers["kind"] = kind
+        headers["length"] = self._lengths
         if not column.null_count:
-            return [_fixed(before), bodies]
+            return [_to_binary(headers), bodies]
         valid = pc.is_valid(column).take(self._order).to_numpy(zero_copy_only=False)
         has_any = pa.array(numpy.logical_or.reduceat(valid, self._bounds[:-1]))
-        return [pc.if_else(has_any, _fixed(before), stage.NULL), pc.if_else(has_any, bodies, b"")]
+        return [pc.if_else(has_any, _to_binary(headers), stage.NULL), pc.if_else(has_any, bodies, b"")]
 
 
-def _joined(pieces: list[Any]) -> memoryview:
+def _join(pieces: list[Any]) -> memoryview:
     rows = pc.binary_join_element_wise(*pieces, b"")
     _, offsets, data = rows.buffers()
     ends = numpy.frombuffer(offsets, dtype=numpy.int32)[rows.offset :]
     return memoryview(data)[ends[0] : ends[len(rows)]]
 
 
-def _sized(column: Any) -> Any:
-    return pc.binary_join_element_wise(*_bytes(column), b"")
+def _length_prefixed(column: Any) -> Any:
+    return pc.binary_join_element_wise(*_lengths_and_bytes(column), b"")
 
 
-def _bytes(column: Any) -> list[Any]:
-    """Return the lengths and the bytes; the length of null is -1, and it has none."""
+def _lengths_and_bytes(column: Any) -> list[Any]:
+    """Return the lengths and the bytes of a column's values; a null has length -1 and no bytes."""
     binary = column.cast(pa.binary())
     lengths = pc.binary_length(binary).fill_null(-1).to_numpy(zero_copy_only=False).astype(">i4")
-    return [_fixed(lengths), binary.fill_null(b"") if binary.null_count else binary]
+    return [_to_binary(lengths), binary.fill_null(b"") if binary.null_count else binary]
 
 
-def _numbers(column: Any, layout: numpy.dtype[Any]) -> Any:
+def _encode_numbers(column: Any, layout: numpy.dtype[Any]) -> Any:
     packed = numpy.empty(len(column), dtype=layout)
     packed["length"] = layout.itemsize - 4
     packed["value"] = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    fixed = _fixed(packed)
+    fixed = _to_binary(packed)
     return pc.if_else(pc.is_valid(column), fixed, stage.NULL) if column.null_count else fixed
 
 
-def _fixed(values: numpy.ndarray[Any, Any]) -> pa.Array:
-    """Return an array's elements as bytes."""
+def _to_binary(values: numpy.ndarray[Any, Any]) -> pa.Array:
+    """Return the memory of each element as a binary value."""
     kind = pa.binary(values.dtype.itemsize)
-    whole = pa.py_buffer(numpy.ascontiguousarray(values).tobytes())
-    return pa.FixedSizeBinaryArray.from_buffers(kind, len(values), [None, whole]).cast(pa.binary())
+    buffer = pa.py_buffer(numpy.ascontiguousarray(values).tobytes())
+    return pa.FixedSizeBinaryArray.from_buffers(kind, len(values), [None, buffer]).cast(pa.binary())
 
 
-def _dequeue_at(at: Any, priority: Any) -> Any:
-    """Return one number for time and priority: what sorts before every time comes first."""
+def _encode_dequeue_at(at: Any, priority: Any) -> Any:
+    """Return one number for time and priority: a priority is negative, so it sorts before every time."""
     if at is not None and pa.types.is_timestamp(at.type):
         milliseconds = at.cast(pa.timestamp("us", at.type.tz)).cast(pa.int64())
         floored = milliseconds.fill_null(0).to_numpy(zero_copy_only=False) // 1000
@@ -158,43 +160,48 @@ def _dequeue_at(at: Any, priority: Any) -> Any:
     if at is None:
         return first
     if pc.any(pc.and_(pc.is_valid(at), pc.is_valid(priority))).as_py():
-        raise InvalidArgument("dequeue_at and priority must be given one at a time, and a row has both")
+        raise InvalidArgument("dequeue_at and priority must not both be given, but a row has both")
     return pc.coalesce(at.cast(pa.int64()), first)
 
 
-def _max_attempts(column: Any) -> Any:
+def _encode_max_attempts(column: Any) -> Any:
     try:
         return None if column is None else column.cast(pa.int32())
     except pa.ArrowInvalid:
         raise InvalidArgument("column max_attempts must be a whole number from 1 to 2147483647") from None
 
 
-def _content(column: Any) -> Any:
+def _encode_content(column: Any) -> Any:
     if pa.types.is_nested(column.type):
-        return pa.array([_json(value, column.type) for value in column.to_pylist()], pa.binary())
+        return pa.array([_encode_json(value, column.type) for value in column.to_pylist()], pa.binary())
     return column
 
 
-def _json(value: Any, kind: Any) -> bytes:
+def _encode_json(value: Any, kind: Any) -> bytes:
     try:
-        text = json.dumps(_plain(value, kind), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text = json.dumps(
+            _to_json_value(value, kind), ensure_ascii=False, separators=(",", ":"), allow_nan=False
+        )
     except ValueError:
         raise InvalidArgument(
-            "column content has a number that JSON does not know: NaN or infinite"
+            "column content has a number that JSON cannot represent: NaN or infinity"
         ) from None
     return text.encode("utf-8")
 
 
-def _plain(value: Any, kind: Any) -> Any:
-    """Return what JSON knows for a value of an Arrow type."""
+def _to_json_value(value: Any, kind: Any) -> Any:
+    """Convert a value of an Arrow type to one that `json.dumps` accepts."""
     if value is None:
         return None
     if pa.types.is_struct(kind):
-        return {field.name: _plain(value[field.name], field.type) for field in kind}
+        return {field.name: _to_json_value(value[field.name], field.type) for field in kind}
     if pa.types.is_map(kind):
-        return {str(_plain(key, kind.key_type)): _plain(item, kind.item_type) for key, item in value}
+        return {
+            str(_to_json_value(key, kind.key_type)): _to_json_value(item, kind.item_type)
+            for key, item in value
+        }
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return [_plain(item, kind.value_type) for item in value]
+        return [_to_json_value(item, kind.value_type) for item in value]
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     if isinstance(value, bytes):

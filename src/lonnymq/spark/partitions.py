@@ -1,4 +1,4 @@
-"""How a read is cut into tasks. Values only: they travel to the executors."""
+"""How a read is divided into tasks. Plain values, because they are sent to the executors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ BEGINNING = HistoryPosition(0, 0)
 
 @dataclass
 class SlicePartition(InputPartition):
-    """A slice of history: after `start`, up to `end`, and so many rows."""
+    """A slice of history: the positions after `start` up to `end`, and how many rows they have."""
 
     start: HistoryPosition
     end: HistoryPosition
@@ -21,24 +21,28 @@ class SlicePartition(InputPartition):
 
 @dataclass
 class MessagesPartition(InputPartition):
-    """Messages of a claim, under their tokens."""
+    """Messages of a claim, with their tokens."""
 
     ids: tuple[int, ...]
     tokens: tuple[int, ...]
 
 
-def of_slices(start: HistoryPosition, slices: list[HistorySlice]) -> list[SlicePartition]:
-    """Return a partition for each slice; one that is empty if there is none, since Spark wants one."""
-    made = []
+def slice_partitions(start: HistoryPosition, slices: list[HistorySlice]) -> list[SlicePartition]:
+    """Return one partition per slice, or a single empty one: Spark requires at least one."""
+    partitions = []
     for one in slices:
-        made.append(SlicePartition(start, one.end, one.rows))
+        partitions.append(SlicePartition(start, one.end, one.rows))
         start = one.end
-    return made or [SlicePartition(start, start, 0)]
+    return partitions or [SlicePartition(start, start, 0)]
 
 
-def of_messages(messages: Sequence[tuple[int, int]], rows_each: int) -> list[MessagesPartition]:
-    """Return partitions of messages and their tokens, in their order."""
-    pieces = [messages[place : place + rows_each] for place in range(0, len(messages), rows_each)]
+def message_partitions(
+    messages: Sequence[tuple[int, int]], rows_per_partition: int
+) -> list[MessagesPartition]:
+    """Divide pairs of message id and token into partitions, in their order; at least one, maybe empty."""
+    pieces = [
+        messages[first : first + rows_per_partition] for first in range(0, len(messages), rows_per_partition)
+    ]
     return [
         MessagesPartition(tuple(id_ for id_, _ in piece), tuple(token for _, token in piece))
         for piece in pieces or [[]]

@@ -1,4 +1,4 @@
-"""`format("lonnymq")`: which door a user goes through, and the options it has."""
+"""`format("lonnymq")`: chooses the reader or writer for an operation and parses its options."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from lonnymq.errors import InvalidArgument
-from lonnymq.spark import columns, frame, options
+from lonnymq.spark import columns, options, write_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-# Which options of a source Spark hides.
-REDACTED = "spark.sql.redaction.options.regex"
+# The setting that names, by a regular expression, the options that Spark hides.
+REDACTION = "spark.sql.redaction.options.regex"
 
 
 def register(spark: "SparkSession") -> None:
-    """Tell a session of this source, where the package is not installed but came by `--py-files`.
+    """Register the source with a session; needed only if the package came by `--py-files`.
 
-    Spark looks for sources only where packages are installed. And the process on the driver that plans a
-    stream looks for shipped files in a place where they are not: it is told by PYTHONPATH.
+    Spark finds sources by itself only among installed packages. The process that plans a stream on the driver
+    also does not find shipped files by itself: it gets their location in PYTHONPATH.
     """
     home = str(Path(__file__).parents[2])
     known = spark.sparkContext.environment.get("PYTHONPATH")
@@ -38,16 +38,16 @@ def register(spark: "SparkSession") -> None:
 
 
 def hide_dsn(spark: "SparkSession") -> None:
-    """Have plans of a session, which show the options of a stream, hide the connection string."""
-    hidden = spark.conf.get(REDACTED) or ""
+    """Hide the connection string in the plans of a session, which show the options of streams."""
+    hidden = spark.conf.get(REDACTION) or ""
     if "dsn" not in hidden.split("|"):
-        spark.conf.set(REDACTED, f"{hidden}|dsn" if hidden else "dsn")
+        spark.conf.set(REDACTION, f"{hidden}|dsn" if hidden else "dsn")
 
 
 def activate(spark: "SparkSession") -> None:
-    """Make a session this thread's, in a thread that is not the one which made it.
+    """Make a session the active one of this thread; needed in threads other than the one that made it.
 
-    Spark looks for a source that is written to in the thread's session, whatever session the frame is of.
+    To write, Spark looks up the source in the thread's active session, not in the session of the frame.
     """
     jvm = spark.sparkContext._jvm
     assert jvm is not None
@@ -55,64 +55,64 @@ def activate(spark: "SparkSession") -> None:
 
 
 class LonnySource(DataSource):
-    """The queue as Spark sees it. Constructed in many processes: nothing here touches the database."""
+    """The queue as a data source. Spark constructs it in many processes, so it does not use the database."""
 
     @classmethod
     def name(cls) -> str:
         return "lonnymq"
 
     def schema(self) -> str:
-        """Say which columns a read has."""
+        """Return the columns of a read, as DDL."""
         return columns.ddl(self._columns())
 
     def reader(self, schema: "StructType") -> "DataSourceReader":
         """`spark.read`"""
-        from lonnymq.spark.reader import HistoryReader, LiveReader
+        from lonnymq.spark.batch_read import HistoryBatchReader, LiveTableReader
 
-        found = options.read(self.options)
-        self._require_own(schema)
-        return HistoryReader(found) if found.table == "history" else LiveReader(found)
+        parsed = options.parse_read(self.options)
+        self._refuse_other_schema(schema)
+        return HistoryBatchReader(parsed) if parsed.table == "history" else LiveTableReader(parsed)
 
     def streamReader(self, schema: "StructType") -> "DataSourceStreamReader":  # noqa: N802
         """`spark.readStream`"""
-        self._require_own(schema)
+        self._refuse_other_schema(schema)
         if options.is_consume(self.options):
             from lonnymq.spark.consume import ConsumeReader
 
-            return ConsumeReader(options.consume(self.options))
-        from lonnymq.spark.stream import HistoryStreamReader
+            return ConsumeReader(options.parse_consume(self.options))
+        from lonnymq.spark.history_stream import HistoryStreamReader
 
-        return HistoryStreamReader(options.follow(self.options))
+        return HistoryStreamReader(options.parse_follow(self.options))
 
     def writer(self, schema: "StructType", overwrite: bool) -> "DataSourceWriter":
         """`df.write`"""
         from lonnymq.spark.writer import BatchWriter
 
-        found = options.write(self.options, is_stream=False)
+        parsed = options.parse_write(self.options, is_stream=False)
         _refuse_overwrite(overwrite, 'mode("append")')
-        frame.require(schema)
-        return BatchWriter(found)
+        write_schema.check_schema(schema)
+        return BatchWriter(parsed)
 
     def streamWriter(self, schema: "StructType", overwrite: bool) -> "DataSourceStreamWriter":  # noqa: N802
         """`df.writeStream`"""
         from lonnymq.spark.writer import StreamWriter
 
-        found = options.write(self.options, is_stream=True)
+        parsed = options.parse_write(self.options, is_stream=True)
         _refuse_overwrite(overwrite, 'outputMode("append")')
-        frame.require(schema)
-        return StreamWriter(found)
+        write_schema.check_schema(schema)
+        return StreamWriter(parsed)
 
     def _columns(self) -> tuple[columns.Column, ...]:
-        options.require_known(self.options)
+        options.refuse_unknown(self.options)
         if options.is_consume(self.options):
-            return columns.CONSUMED
+            return columns.CONSUMED_MESSAGE
         return options.read_columns(self.options)
 
-    def _require_own(self, schema: "StructType") -> None:
-        if schema.simpleString() != columns.simple(self._columns()):
-            raise InvalidArgument("schema must not be given: choose columns by option columns")
+    def _refuse_other_schema(self, schema: "StructType") -> None:
+        if schema.simpleString() != columns.simple_string(self._columns()):
+            raise InvalidArgument("schema must not be given: choose columns with the option columns")
 
 
-def _refuse_overwrite(overwrite: bool, right: str) -> None:
+def _refuse_overwrite(overwrite: bool, allowed: str) -> None:
     if overwrite:
-        raise InvalidArgument(f"mode must be append: a queue is added to, never overwritten; use {right}")
+        raise InvalidArgument(f"mode must be append, because a queue cannot be overwritten: use {allowed}")

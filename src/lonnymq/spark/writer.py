@@ -1,4 +1,4 @@
-"""Writing: tasks stage by COPY, and the driver publishes what winning attempts staged, in one transaction."""
+"""Tasks copy rows into the stage; the driver publishes those of winning attempts in one transaction."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -11,21 +11,21 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from lonnymq.calls import stream as calls
 from lonnymq.errors import LonnyError
-from lonnymq.spark.database import opened
-from lonnymq.spark.options import Connect, WriteOptions
+from lonnymq.spark.database import open_queue
+from lonnymq.spark.options import ConnectionOptions, WriteOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from lonnymq.client.sync.queue import Queue
 
-# A transaction holds back vacuum, and readers of history: none lasts longer than this much takes.
-COPY_BYTES = 64 * 2**20
+# An open transaction holds back vacuum and readers of history: each COPY commits after this many bytes.
+TRANSACTION_BYTES = 64 * 2**20
 
 
 @dataclass
-class Staged(WriterCommitMessage):
-    """What one attempt of a task staged: a part, under a name, and its rows."""
+class StagedPart(WriterCommitMessage):
+    """The rows that one attempt of a task staged, and the publication they are for."""
 
     publication: str
     part: str
@@ -33,97 +33,99 @@ class Staged(WriterCommitMessage):
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """All or nothing; once per execution, or once per job if that has a name."""
+    """Publishes all rows or none, once per execution, or once per `job` if that has a name."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._connect = options.connect
-        # Made on the driver and carried to the tasks with this object.
+        # Made on the driver and sent to the tasks with this object.
         self._publication = options.job or f"spark {uuid4()}"
 
     def write(self, iterator: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
-        """Stage what a task has; every attempt does, and only one's will be published."""
+        """Stage the rows of a task; of several attempts, Spark chooses the one that is published."""
         return stage(self._connect, self._publication, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Publish, or find that it was published; if the reply is lost, ask again."""
-        with opened(self._connect) as queue:
-            queue.caller.perform(calls.publish(self._publication, parts(messages)))
-            prune(queue)
+        """Publish, unless that is already done; a lost reply is therefore safe to retry."""
+        with open_queue(self._connect) as queue:
+            queue.caller.perform(calls.publish(self._publication, rows_by_part(messages)))
+            prune_stage(queue)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Remove what was staged; what is published stays, whoever believes that it failed."""
+        """Delete the staged rows; published messages stay, even if Spark believes that publishing failed."""
         discard(self._connect, messages)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Each batch once, by the number that Spark gives it."""
+    """Publishes each batch once, identified by the number that Spark gives it."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._connect = options.connect
         self._stream_id = options.stream_id
 
     def write(self, iterator: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
-        """Stage under the stream's name; that of its query unless it was given one."""
+        """Stage under the stream's name, which is `stream_id` or the id of the query."""
         return stage(self._connect, calls.publication_of(self._stream_id or query_id()), iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Publish this batch, unless it is the last one again."""
-        staged = require(messages)
-        # Here nobody knows the query: the tasks did.
+        """Publish this batch, unless it is a repetition of the last one."""
+        staged = staged_parts(messages)
+        # Only tasks know the id of the query, so it is taken from what they staged.
         stream = staged[0].publication.removeprefix(calls.publication_of(""))
-        with opened(self._connect) as queue:
-            queue.caller.perform(calls.publish_batch(stream, batchId, parts(messages)))
-            prune(queue)
+        with open_queue(self._connect) as queue:
+            queue.caller.perform(calls.publish_batch(stream, batchId, rows_by_part(messages)))
+            prune_stage(queue)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Remove what was staged; what is published stays."""
+        """Delete the staged rows; published messages stay."""
         discard(self._connect, messages)
 
 
-def stage(connect: Connect, publication: str, batches: Iterator["pa.RecordBatch"]) -> Staged:
-    """Copy batches into the stage as a part of its own, in bounded transactions."""
-    from lonnymq.spark.copying import Copying
+def stage(connect: ConnectionOptions, publication: str, batches: Iterator["pa.RecordBatch"]) -> StagedPart:
+    """Copy batches into the stage as a new part, in bounded transactions."""
+    from lonnymq.spark.stage_copy import StageCopy
 
     part = uuid4()
-    with opened(connect) as queue, Copying(queue, publication, part, COPY_BYTES) as copying:
+    with open_queue(connect) as queue, StageCopy(queue, publication, part, TRANSACTION_BYTES) as stage_copy:
         for batch in batches:
-            copying.add(batch)
-    return Staged(publication, str(part), copying.rows)
+            stage_copy.add(batch)
+    return StagedPart(publication, str(part), stage_copy.rows)
 
 
-def require(messages: Sequence[WriterCommitMessage | None]) -> list[Staged]:
-    """Return what all tasks staged."""
-    staged = [message for message in messages if isinstance(message, Staged)]
+def staged_parts(messages: Sequence[WriterCommitMessage | None]) -> list[StagedPart]:
+    """Return the part that each task staged; raise if one is missing."""
+    staged = [message for message in messages if isinstance(message, StagedPart)]
     if len(staged) != len(messages) or not staged:
-        raise LonnyError("a task has staged nothing: nothing was published")
+        raise LonnyError(
+            "nothing was published, because Spark reported no result for a task: run the job again"
+        )
     return staged
 
 
-def parts(messages: Sequence[WriterCommitMessage | None]) -> dict[str, int]:
-    """Return the parts and their rows, in the order of the partitions."""
-    return {staged.part: staged.rows for staged in require(messages)}
+def rows_by_part(messages: Sequence[WriterCommitMessage | None]) -> dict[str, int]:
+    """Return the number of rows of each part, in the order of the partitions."""
+    return {staged.part: staged.rows for staged in staged_parts(messages)}
 
 
-def discard(connect: Connect, messages: Sequence[WriterCommitMessage | None]) -> None:
-    staged = [message for message in messages if isinstance(message, Staged)]
+def discard(connect: ConnectionOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
+    staged = [message for message in messages if isinstance(message, StagedPart)]
     if staged:
-        with opened(connect) as queue:
+        with open_queue(connect) as queue:
             queue.caller.perform(calls.discard(staged[0].publication, {one.part: one.rows for one in staged}))
 
 
-def prune(queue: "Queue") -> None:
-    """Remove what jobs that died have left behind, where the role may: a producer may not, a worker may."""
-    # The job is published by now: nothing that fails here may make it look as if it were not.
+def prune_stage(queue: "Queue") -> None:
+    """Delete what jobs that died left in the stage, if the role may: a worker may, a producer may not."""
+    # The job is already published: a failure here must not make it look as if it were not.
     with suppress(LonnyError, psycopg.Error):
         queue.stage_prune()
 
 
 def query_id() -> str:
-    """Return the id of the query that this task is part of; it stays with the checkpoint."""
+    """Return the id of this task's streaming query, which is kept in the checkpoint."""
     from pyspark import TaskContext
 
     context: Any = TaskContext.get()
     found = context.getLocalProperty("sql.streaming.queryId") if context else None
     if not found:
-        raise LonnyError("this task is not part of a streaming query: give it a name by option stream_id")
+        raise LonnyError("this task belongs to no streaming query: name the stream with the option stream_id")
     return str(found)

@@ -1,4 +1,4 @@
-"""The lake: a directory of tables, each partitioned by day. Delta, or plain Parquet on request."""
+"""The lake: a directory of Delta or plain Parquet tables, each partitioned by day."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,11 +10,11 @@ from lonnymq.errors import invalid
 from lonnymq.pipeline import schemas
 from lonnymq.pipeline.lake.commit import Batch, LakeConflict
 from lonnymq.pipeline.lake.delta import DeltaLakeTable
-from lonnymq.pipeline.lake.plain import PlainTable
+from lonnymq.pipeline.lake.parquet import ParquetTable
 
 __all__ = ["Batch", "Lake", "LakeConflict", "LakeFormat", "Table"]
 
-Table = DeltaLakeTable | PlainTable
+Table = DeltaLakeTable | ParquetTable
 
 
 class LakeFormat(StrEnum):
@@ -24,7 +24,7 @@ class LakeFormat(StrEnum):
 
 @dataclass(frozen=True)
 class Lake:
-    """Where the tables are; `path` must be reachable by all executors."""
+    """Where the tables are; all executors must reach `path`."""
 
     path: str
     form: LakeFormat = LakeFormat.DELTA
@@ -35,10 +35,12 @@ class Lake:
         if "://" not in self.path:
             object.__setattr__(self, "path", str(Path(self.path).resolve()))
         elif LakeFormat(self.form) is LakeFormat.PARQUET:
-            raise invalid("path", self.path, "a directory: only Delta can be on object storage")
+            raise invalid(
+                "path", self.path, "a directory, because only Delta tables can be on object storage"
+            )
 
     def table(self, name: str, schema: StructType) -> Table:
-        kind = DeltaLakeTable if LakeFormat(self.form) is LakeFormat.DELTA else PlainTable
+        kind = DeltaLakeTable if LakeFormat(self.form) is LakeFormat.DELTA else ParquetTable
         return kind(f"{self.path}/{name}", schema)
 
     @property

@@ -1,4 +1,4 @@
-"""Tables of Delta: executors write the files, one transaction makes them count."""
+"""Delta tables: executors write the files, and one transaction commits them."""
 
 import json
 import time
@@ -16,11 +16,11 @@ from pyspark.sql.types import StructType
 
 from lonnymq.pipeline.lake import files
 from lonnymq.pipeline.lake.commit import Batch, LakeConflict, is_new
-from lonnymq.pipeline.lake.files import Written
+from lonnymq.pipeline.lake.files import WrittenFile
 
 
 class DeltaLakeTable:
-    """One table, partitioned by day; read through its log, for the directory also has what does not count."""
+    """A table partitioned by day. It is read through its log: the directory also has uncommitted files."""
 
     def __init__(self, path: str, schema: StructType) -> None:
         self.path = path
@@ -28,17 +28,17 @@ class DeltaLakeTable:
 
     @property
     def version(self) -> int | None:
-        """The number of its last commit; None if there is no table."""
+        """The number of the last commit; None if the table does not exist."""
         table = self._open()
         return None if table is None else int(table.version())
 
     def last_batch(self, writer: str) -> int | None:
-        """The number of a writer's last batch."""
+        """The number of a writer's last committed batch."""
         table = self._open()
         return None if table is None else _last_batch(table, writer)
 
     def paths(self, version: int | None = None) -> frozenset[str] | None:
-        """The files that count, now or at a version; None if that version is not known any more."""
+        """The committed files, now or at a version; None if that version is no longer known."""
         table = self._open()
         if table is None:
             return frozenset()
@@ -48,27 +48,27 @@ class DeltaLakeTable:
             except DeltaError:
                 return None
         found = table.file_uris()
-        # Of a local directory the names come as in a URL, with %20 for a blank.
+        # For a local directory, names are percent-encoded like a URL.
         return frozenset(found if "://" in self.path else map(unquote, found))
 
     def read(self, spark: SparkSession, paths: Iterable[str] | None = None) -> DataFrame:
-        """All rows, or those of some of its files."""
+        """All rows, or those of some files."""
         chosen = sorted((self.paths() or ()) if paths is None else paths)
         if not chosen:
             return spark.createDataFrame([], self.schema)
         return spark.read.schema(self.schema).option("basePath", self.path).parquet(*chosen)
 
     def days(self) -> list[date]:
-        """The days of which there are rows."""
+        """The days that have rows."""
         return days_of(self.paths() or ())
 
     def append(self, frame: DataFrame, batch: Batch, owner: Batch | None = None) -> int | None:
-        """Add the rows, all or none, once per batch; return how many, None if the batch was there.
+        """Add all rows or none, once per batch; return how many, or None if the batch was already there.
 
-        After the first `owner`, which is written in the same commit, no other may append.
+        The first commit with an `owner` records it; from then on only that owner may append.
         """
-        # What is asked and what is committed is one version: who commits in between makes ours fail.
-        table = self._opened()
+        # The check and the commit use one version of the table, so a commit in between makes this one fail.
+        table = self._open_or_create()
         if not is_new(batch, owner, partial(_last_batch, table), self.path):
             return None
         written = files.write(frame, self.path)
@@ -76,8 +76,8 @@ class DeltaLakeTable:
         return sum(one.rows for one in written)
 
     def replace(self, frame: DataFrame, days: Sequence[date] | None, batches: Sequence[Batch]) -> int:
-        """Put these rows in the place of some days', or of all, in one commit."""
-        table = self._opened()
+        """Replace the rows of some days, or of all days, in one commit; return how many were written."""
+        table = self._open_or_create()
         written = files.write(frame, self.path)
         filters = None if days is None else [("day", "in", sorted({day.isoformat() for day in days}))]
         if days is None or days:
@@ -85,14 +85,14 @@ class DeltaLakeTable:
         return sum(one.rows for one in written)
 
     def vacuum(self) -> int:
-        """Remove files that no longer count, or never did, a week after they were written."""
+        """Delete files that are not, or no longer, committed, once they are a week old; return how many."""
         table = self._open()
         return 0 if table is None else len(table.vacuum(retention_hours=168, dry_run=False))
 
     def _commit(
         self,
         table: DeltaTable,
-        written: Sequence[Written],
+        written: Sequence[WrittenFile],
         mode: str,
         batches: Sequence[Batch],
         filters: Any = None,
@@ -122,8 +122,8 @@ class DeltaLakeTable:
             )
         except CommitFailedError as error:
             raise LakeConflict(
-                f"somebody else has written to {self.path} meanwhile, and nothing of this counts: "
-                f"run it again, and one at a time ({error})"
+                f"another process committed to {self.path} at the same time, so nothing was written: run the "
+                f"step again, one process at a time ({error})"
             ) from error
 
     def _open(self) -> DeltaTable | None:
@@ -132,7 +132,7 @@ class DeltaLakeTable:
         except TableNotFoundError:
             return None
 
-    def _opened(self) -> DeltaTable:
+    def _open_or_create(self) -> DeltaTable:
         return self._open() or DeltaTable.create(
             self.path, files.arrow_schema(self.schema), mode="ignore", partition_by=["day"]
         )
@@ -144,5 +144,5 @@ def _last_batch(table: DeltaTable, writer: str) -> int | None:
 
 
 def days_of(paths: Iterable[str]) -> list[date]:
-    """The days that file names speak of."""
+    """The days in the names of files."""
     return sorted({date.fromisoformat(path.rpartition("/day=")[2][:10]) for path in paths})

@@ -1,4 +1,4 @@
-"""Files of rows, written by the executors: zstd Parquet, one directory per day, no file written twice."""
+"""Executors write rows as zstd-compressed Parquet files, one directory per day; no file is written twice."""
 
 import os
 import uuid
@@ -10,14 +10,14 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-# More days at once are written one after the other: a writer holds a row group in memory.
-MOST_OPEN = 16
-WRITTEN = "path string, day date, rows bigint, bytes bigint"
+# Each open writer holds a row group in memory; of more days, the oldest file is closed first.
+MAX_OPEN_FILES = 16
+WRITTEN_FILE_DDL = "path string, day date, rows bigint, bytes bigint"
 
 
 @dataclass(frozen=True)
-class Written:
-    """One file; `path` is relative to its table."""
+class WrittenFile:
+    """A file; `path` is relative to its table."""
 
     path: str
     day: date
@@ -25,21 +25,21 @@ class Written:
     bytes: int
 
 
-def write(frame: DataFrame, root: str, prefix: str = "part-") -> list[Written]:
-    """Write the rows below `root`, and return the files of the attempts that won.
+def write(frame: DataFrame, root: str, prefix: str = "part-") -> list[WrittenFile]:
+    """Write the rows below `root`, and return the files of the winning attempts of tasks.
 
-    A task that failed, or lost against its copy, leaves files that nobody refers to.
+    A task that failed, or whose speculative copy won, leaves files that nothing refers to.
     """
-    kinds = arrow_schema(frame.schema)
-    rows = frame.mapInArrow(lambda batches: _written(batches, root, prefix, kinds), WRITTEN)
-    return [Written(*row) for row in rows.collect()]
+    types = arrow_schema(frame.schema)
+    rows = frame.mapInArrow(lambda batches: _write_batches(batches, root, prefix, types), WRITTEN_FILE_DDL)
+    return [WrittenFile(*row) for row in rows.collect()]
 
 
 def arrow_schema(schema: StructType) -> Any:
-    """The types in a file: times are in UTC, whatever the session's time zone."""
+    """The Arrow schema of a file; times are UTC, whatever the session's time zone."""
     import pyarrow as pa
 
-    kinds = {
+    types = {
         "bigint": pa.int64(),
         "int": pa.int32(),
         "string": pa.string(),
@@ -49,24 +49,24 @@ def arrow_schema(schema: StructType) -> Any:
         "date": pa.date32(),
         "timestamp": pa.timestamp("us", tz="UTC"),
     }
-    return pa.schema([pa.field(field.name, kinds[field.dataType.simpleString()]) for field in schema])
+    return pa.schema([pa.field(field.name, types[field.dataType.simpleString()]) for field in schema])
 
 
-def _written(batches: Iterator[Any], root: str, prefix: str, kinds: Any) -> Iterator[Any]:
+def _write_batches(batches: Iterator[Any], root: str, prefix: str, types: Any) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     writers: dict[date, _Writer] = {}
-    done: list[Written] = []
+    done: list[WrittenFile] = []
     for batch in batches:
-        table = pa.Table.from_batches([batch]).cast(kinds)
+        table = pa.Table.from_batches([batch]).cast(types)
         for day in pc.unique(table["day"]).to_pylist():
             if day not in writers:
-                if len(writers) >= MOST_OPEN:
-                    done.append(writers.pop(next(iter(writers))).closed())
-                writers[day] = _Writer(root, prefix, day, kinds)
+                if len(writers) >= MAX_OPEN_FILES:
+                    done.append(writers.pop(next(iter(writers))).close())
+                writers[day] = _Writer(root, prefix, day, types)
             writers[day].write(table.filter(pc.equal(table["day"], pa.scalar(day))))
-    done += [writer.closed() for writer in writers.values()]
+    done += [writer.close() for writer in writers.values()]
     yield pa.RecordBatch.from_pydict(
         {
             "path": pa.array([one.path for one in done], pa.string()),
@@ -78,20 +78,20 @@ def _written(batches: Iterator[Any], root: str, prefix: str, kinds: Any) -> Iter
 
 
 class _Writer:
-    """One file of one day."""
+    """Writes one file of one day."""
 
-    def __init__(self, root: str, prefix: str, day: date, kinds: Any) -> None:
+    def __init__(self, root: str, prefix: str, day: date, types: Any) -> None:
         import pyarrow.parquet as pq
         from pyarrow import fs
 
         self.day = day
         self.path = f"day={day.isoformat()}/{prefix}{uuid.uuid4().hex}.parquet"
         self.files, base = (fs.FileSystem.from_uri(root)) if "://" in root else (fs.LocalFileSystem(), root)
-        self.place = f"{base.rstrip('/')}/{self.path}"
-        self.files.create_dir(os.path.dirname(self.place), recursive=True)
-        self.kinds = kinds.remove(kinds.get_field_index("day"))
+        self.full_path = f"{base.rstrip('/')}/{self.path}"
+        self.files.create_dir(os.path.dirname(self.full_path), recursive=True)
+        self.schema = types.remove(types.get_field_index("day"))
         self.writer = pq.ParquetWriter(
-            self.place, self.kinds, compression="zstd", compression_level=1, filesystem=self.files
+            self.full_path, self.schema, compression="zstd", compression_level=1, filesystem=self.files
         )
         self.rows = 0
 
@@ -99,17 +99,17 @@ class _Writer:
         self.writer.write_table(table.drop_columns(["day"]))
         self.rows += table.num_rows
 
-    def closed(self) -> Written:
+    def close(self) -> WrittenFile:
         self.writer.close()
         if self.files.type_name == "local":
-            _make_durable(self.place)
-        return Written(self.path, self.day, self.rows, self.files.get_file_info(self.place).size)
+            _make_durable(self.full_path)
+        return WrittenFile(self.path, self.day, self.rows, self.files.get_file_info(self.full_path).size)
 
 
-def _make_durable(place: str) -> None:
-    """History may be dropped once it is archived: so it must be on disk, with its name."""
-    for path in (place, os.path.dirname(place)):
-        descriptor = os.open(path, os.O_RDONLY)
+def _make_durable(path: str) -> None:
+    """Flush a file and its directory entry: history may be dropped as soon as it is archived."""
+    for flushed in (path, os.path.dirname(path)):
+        descriptor = os.open(flushed, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:

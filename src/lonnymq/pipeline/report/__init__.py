@@ -1,7 +1,7 @@
-"""The report: one self-contained HTML file, made to be looked at."""
+"""The report: one self-contained HTML file."""
 
-from lonnymq.pipeline.report.gather import NothingToReport, gather
-from lonnymq.pipeline.report.page import page
-from lonnymq.pipeline.report.story import Story
+from lonnymq.pipeline.report.page import render_page
+from lonnymq.pipeline.report.summarise import NothingToReport, summarise
+from lonnymq.pipeline.report.summary import Summary
 
-__all__ = ["NothingToReport", "Story", "gather", "page"]
+__all__ = ["NothingToReport", "Summary", "render_page", "summarise"]

@@ -1,4 +1,4 @@
-// What a mark says when it is pointed at.
+// Shows the tip of the mark that the pointer is on.
 const tip = document.getElementById("tip");
 document.addEventListener("pointermove", (event) => {
   const mark = event.target.closest?.("[data-tip]");
@@ -9,7 +9,7 @@ document.addEventListener("pointermove", (event) => {
   tip.style.left = Math.max(8, Math.min(event.clientX + 14, innerWidth - box.width - 8)) + "px";
   tip.style.top = (event.clientY > innerHeight - box.height - 30 ? event.clientY - box.height - 12 : event.clientY + 16) + "px";
 });
-// A click on a heading sorts by that column: numbers by data-value, words as they are.
+// A click on a heading sorts by that column: by data-value if a cell has one, otherwise by its text.
 for (const head of document.querySelectorAll("th")) {
   head.addEventListener("click", () => {
     const table = head.closest("table"), body = table.tBodies[0], column = head.cellIndex;
