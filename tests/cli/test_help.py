@@ -190,6 +190,6 @@ def test_without_typer_the_error_names_the_extra() -> None:
     )
     assert answer.returncode == 2
     assert answer.stderr == (
-        'lonnymq: the command line needs typer: install lonnymq with its extra "cli",'
+        'lonnymq: the command line needs typer: install lonnymq with the extra "cli";'
         ' in a checkout: pip install ".[cli]"\n'
     )

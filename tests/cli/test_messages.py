@@ -47,7 +47,7 @@ def test_enqueue_to_a_full_channel_exits_with_1(lonnymq: Run, queue: Queue) -> N
         (["", "1"], "channel must be 1 to 255 characters"),
         (["a", "1", "--delay", "soon"], "'soon' is not a duration: write 90, 90s"),
         (["a", "1", "--at", "2030-01-01"], "ISO 8601 with UTC offset"),
-        (["a", "1", "--delay", "1s", "--priority", "1"], "one at a time"),
+        (["a", "1", "--delay", "1s", "--priority", "1"], "only one of"),
         (["a", "1", "--priority", "0"], "--priority"),
         (["a"], "Missing argument"),
     ],

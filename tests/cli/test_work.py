@@ -195,7 +195,7 @@ def test_reload_without_watchfiles_names_the_extra(lonnymq: Run, monkeypatch: py
     answer = lonnymq("work", "shop:app", "--reload")
     assert answer.code == 2
     assert answer.error_text.startswith(
-        'error: --reload needs watchfiles install lonnymq with its extra "cli"'
+        'error: --reload needs watchfiles install lonnymq with the extra "cli"'
     )
 
 

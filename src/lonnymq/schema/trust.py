@@ -79,9 +79,9 @@ def require_closed(schema: str, trust: Trust) -> None:
         )
     if trust.unsafe_objects:
         raise SchemaUnsafe(
-            f"schema {schema!r} contains {list_objects(trust.unsafe_objects)}, which could run with the rights"
-            f" of {trust.owner!r}: drop all triggers and what you do not know, and make {trust.owner!r} the owner"
-            " of the rest"
+            f"schema {schema!r} contains {list_objects(trust.unsafe_objects)}, which could run with the"
+            f" rights of {trust.owner!r}: drop all triggers and what you do not know, and make"
+            f" {trust.owner!r} the owner of the rest"
         )
 
 
