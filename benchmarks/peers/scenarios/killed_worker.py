@@ -31,7 +31,9 @@ def measure(harness: PeerHarness, peer: Peer) -> Figures:
             workers.wait(COUNT // 10)
             workers.kill(pick_busy_process(workers))
             killed_at = time.monotonic()
-            are_all_done = workers.wait_until(lambda: len(ended(workers)) == COUNT, harness.effort.recovery_s)
+            are_all_done = workers.wait_until(
+                lambda: len(tags_of_ended(workers)) == COUNT, harness.effort.recovery_s
+            )
             events = list(workers.progress.events)
     ends = [event.tag for event in events if event.is_end]
     again_s = last_repetition_s(events, killed_at) if are_all_done else None
@@ -43,14 +45,14 @@ def measure(harness: PeerHarness, peer: Peer) -> Figures:
     }
 
 
-def ended(workers: WorkerProcesses) -> set[str]:
+def tags_of_ended(workers: WorkerProcesses) -> set[str]:
     return {event.tag for event in list(workers.progress.events) if event.is_end}
 
 
 def pick_busy_process(workers: WorkerProcesses) -> int:
     """Return the id of a process that is running a handler."""
     while True:
-        begun, done = set(), ended(workers)
+        begun, done = set(), tags_of_ended(workers)
         for event in workers.progress.beginnings():
             if event.tag not in done:
                 begun.add(event.pid)

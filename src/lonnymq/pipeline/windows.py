@@ -92,7 +92,7 @@ def _release_before(bursts: Sequence[int]) -> Column:
 def _aggregate(with_levels: DataFrame) -> DataFrame:
     """Aggregate events by channel and window."""
 
-    def ended(outcome: str) -> Column:
+    def count_ended(outcome: str) -> Column:
         return f.count_if(f.col("outcome") == outcome).alias(outcome)
 
     return (
@@ -101,7 +101,10 @@ def _aggregate(with_levels: DataFrame) -> DataFrame:
             f.sum("arrival").alias("arrivals"),
             f.count("release").alias("releases"),
             f.sum("retry").cast("long").alias("retries"),
-            *(ended(outcome) for outcome in ("completed", "deferred", "expired", "buried", "cancelled")),
+            *(
+                count_ended(outcome)
+                for outcome in ("completed", "deferred", "expired", "buried", "cancelled")
+            ),
             *_distribution("wait"),
             *_distribution("run"),
             f.min("gap").alias("gap_min_ms"),

@@ -73,12 +73,12 @@ class Encoder:
         return [
             self._prefix + stage.BIGINT.pack(8, self._ordinal),
             *_lengths_and_bytes(channels.dictionary),
-            *groups.arrays(_encode_content(columns["content"]), stage.BYTEA_OID, _length_prefixed),
+            *groups.arrays(_encode_content(columns["content"]), stage.BYTEA_OID, _prefix_with_length),
             *groups.arrays(at, stage.BIGINT_OID, partial(_encode_numbers, layout=BIGINT)),
             *groups.arrays(
                 columns.get("delay_ms"), stage.BIGINT_OID, partial(_encode_numbers, layout=BIGINT)
             ),
-            *groups.arrays(columns.get("key"), stage.TEXT_OID, _length_prefixed),
+            *groups.arrays(columns.get("key"), stage.TEXT_OID, _prefix_with_length),
             *groups.arrays(attempts, stage.INTEGER_OID, partial(_encode_numbers, layout=INTEGER)),
         ]
 
@@ -119,7 +119,7 @@ def _join(pieces: list[Any]) -> memoryview:
     return memoryview(data)[ends[0] : ends[len(rows)]]
 
 
-def _length_prefixed(column: Any) -> Any:
+def _prefix_with_length(column: Any) -> Any:
     return pc.binary_join_element_wise(*_lengths_and_bytes(column), b"")
 
 
