@@ -100,12 +100,16 @@ def test_every_sql_function_in_its_tables_exists(installed: Installed) -> None:
     assert named - known == set()
 
 
-def test_the_files_that_the_page_about_changes_names_exist() -> None:
+def test_what_the_page_about_changes_names_exists(installed: Installed) -> None:
     text = (ROOT / "docs" / "howto" / "change-it.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"\b(?:src|tests|docs)/[\w/-]+(?:\.\w+)?", text)) | {
+    files = set(re.findall(r"\b(?:src|tests|docs)/[\w/-]+(?:\.\w+)?", text)) | {
         f"src/lonnymq/{name}" for name in re.findall(r"`((?:sql|cli)/[\w/]+\.\w+)`", text)
     }
     # The new files of its examples.
-    examples = {name for name in named if re.search(r"/message_snooze|/oldest|/0002_", name)}
-    assert len(named) > 30
-    assert [name for name in named - examples if not (ROOT / name).exists()] == []
+    examples = {name for name in files if re.search(r"/message_snooze|/oldest|/0002_", name)}
+    assert len(files) > 30
+    assert [name for name in files - examples if not (ROOT / name).exists()] == []
+    # Parameters and columns that are new or are said to be Python's.
+    others = {"min_defer_ms", "p_ids", "p_tokens", "breaks_below"}
+    known = installed.tables | installed.functions | installed.columns | others
+    assert set(IDENTIFIER.findall(text)) - known == set()
