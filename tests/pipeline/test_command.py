@@ -33,7 +33,7 @@ def test_the_commands_lead_from_a_file_to_a_report(
     assert run("archive", "--dsn", dsn) == "0 attempts archived\n"
     assert json.loads(run("analyse", "--window", "1h", "--json"))["windows"] >= 2
     assert run("analyse", "--window", "1h").startswith("0 days computed")
-    assert run("report", "--window", "1h", "-o", str(report)) == f"the report is at {report}\n"
+    assert run("report", "--window", "1h", "-o", str(report)) == f"report written to {report}\n"
     text = report.read_text(encoding="utf-8")
     assert "acme" in text
     assert "beta" in text
