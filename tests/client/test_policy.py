@@ -52,7 +52,7 @@ def test_a_value_outside_its_range_is_refused_before_any_call(queue: Any, name: 
 
 
 def test_an_unknown_field_is_refused_and_the_fields_are_named(queue: Any) -> None:
-    with pytest.raises(TypeError, match=r"no field 'wieght'; its fields are .*weight"):
+    with pytest.raises(TypeError, match=r"no field 'wieght'; use one of .*weight"):
         queue.channel("acme").set(wieght=2)
     assert queue.channel("acme").status() is None
 
