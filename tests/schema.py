@@ -15,7 +15,7 @@ def migrate(connection: Connection[Any], schema: str = "lonnymq") -> SchemaStatu
     return Queue("", schema=schema).migrate(connection=connection)
 
 
-def check(connection: Connection[Any], schema: str = "lonnymq") -> SchemaStatus:
+def status(connection: Connection[Any], schema: str = "lonnymq") -> SchemaStatus:
     return Queue("", schema=schema).schema_status(connection=connection)
 
 

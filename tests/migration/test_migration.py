@@ -121,7 +121,7 @@ def test_eight_processes_can_install_at_the_same_time(empty: str, open_: Open) -
         for process in processes:
             process.kill()
     assert answers == ["current\n"] * 8
-    assert schema.check(open_()).state is SchemaState.CURRENT
+    assert schema.status(open_()).state is SchemaState.CURRENT
 
 
 @pytest.mark.parametrize("operation", [schema.install, schema.migrate, schema.uninstall])
@@ -142,7 +142,7 @@ def test_a_call_that_waits_for_an_uninstall_finds_the_queue_gone(open_: Open, op
         else:
             waiting.result(60)
     expected = SchemaState.CURRENT if operation is schema.install else SchemaState.MISSING
-    assert schema.check(first).state is expected
+    assert schema.status(first).state is expected
 
 
 def test_a_newer_queue_that_is_incompatible_is_refused(open_: Open) -> None:
@@ -150,7 +150,7 @@ def test_a_newer_queue_that_is_incompatible_is_refused(open_: Open) -> None:
     schema.install(connection)
     connection.execute("comment on table lonnymq.migration is 'lonnymq later 99 98'")
     before = describe(connection, "lonnymq")
-    assert schema.check(connection).state is SchemaState.INCOMPATIBLE
+    assert schema.status(connection).state is SchemaState.INCOMPATIBLE
     for operation in (schema.install, schema.migrate):
         with pytest.raises(
             SchemaTooNew, match=r"version 99, .* of version 98 or newer, but this client has \d+: upgrade"
@@ -178,7 +178,7 @@ def test_an_older_queue_is_outdated_until_it_is_migrated(open_: Open) -> None:
     schema.install(connection)
     mark = f"lonnymq yesterday {files.latest_version()} 0"
     connection.execute(f"comment on table lonnymq.migration is '{mark}'".encode())
-    assert schema.check(connection).state is SchemaState.OUTDATED
+    assert schema.status(connection).state is SchemaState.OUTDATED
     assert schema.install(connection).state is SchemaState.CURRENT
 
 
@@ -189,9 +189,9 @@ def test_a_lost_version_comment_is_restored(open_: Open, operation: Callable[...
     connection = open_()
     schema.install(connection)
     connection.execute(f"comment on table lonnymq.migration is {comment}".encode())
-    assert schema.check(connection).state is SchemaState.OUTDATED
+    assert schema.status(connection).state is SchemaState.OUTDATED
     assert operation(connection).state is SchemaState.CURRENT
-    assert schema.check(connection).state is SchemaState.CURRENT
+    assert schema.status(connection).state is SchemaState.CURRENT
 
 
 def test_the_version_comment_agrees_with_the_migration_table(open_: Open) -> None:
@@ -271,7 +271,7 @@ def test_an_existing_empty_schema_is_used(open_: Open) -> None:
         schema.uninstall(connection)
     connection.execute("drop table lonnymq.theirs")
     schema.uninstall(connection)
-    assert schema.check(connection).state is SchemaState.MISSING
+    assert schema.status(connection).state is SchemaState.MISSING
 
 
 def test_a_role_that_owns_nothing_else_can_install(empty: str, open_: Open) -> None:
@@ -322,7 +322,7 @@ def test_psql_can_run_the_printed_script(empty: str, open_: Open, name: str, tmp
     except FileNotFoundError:
         pytest.skip("psql is not installed")
     connection = open_()
-    assert schema.check(connection, name).state is SchemaState.CURRENT
+    assert schema.status(connection, name).state is SchemaState.CURRENT
     schema.install(connection, "queue_by_client")
     by_script, by_client = describe(connection, name), describe(connection, "queue_by_client")
     assert by_script == by_client
@@ -332,9 +332,9 @@ def test_an_installation_is_atomic(open_: Open) -> None:
     connection = open_()
     connection.execute("begin")
     schema.install(connection)
-    assert schema.check(connection).state is SchemaState.CURRENT
+    assert schema.status(connection).state is SchemaState.CURRENT
     connection.execute("rollback")
-    assert schema.check(connection).state is SchemaState.MISSING
+    assert schema.status(connection).state is SchemaState.MISSING
 
 
 def test_the_callers_settings_are_restored(open_: Open) -> None:

@@ -45,7 +45,7 @@ def test_a_superuser_does_not_install_into_another_roles_schema(queue: Session, 
     with pytest.raises(SchemaUnsafe):
         schema.install(queue.connection, "trapped")
     queue.run("set search_path = trapped, public")
-    for operation in (schema.install, schema.check, schema.uninstall):
+    for operation in (schema.install, schema.status, schema.uninstall):
         if operation is schema.install:
             with pytest.raises(SchemaUnsafe):
                 operation(queue.connection, "trapped")
@@ -266,7 +266,7 @@ def test_inspecting_a_queue_of_another_role_runs_none_of_its_code(
     looks_installed = has_version_comment and name != "views"
     expected = SchemaState.CURRENT if looks_installed else SchemaState.MISSING
     for session in (queue, guest):
-        assert schema.check(session.connection, name).state is expected
+        assert schema.status(session.connection, name).state is expected
         if session is guest and looks_installed:
             schema.install(session.connection, name)
             continue
