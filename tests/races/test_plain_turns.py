@@ -1,9 +1,9 @@
-"""A dequeue stands still while it settles a plain turn, and something commits that the turn is no longer plain for.
+"""A dequeue stops while it settles a plain turn, and something commits that makes the turn not plain.
 
-The other scenes have caps and late messages, which no plain turn has.
+Other tests of this kind use caps and late messages, which no plain turn has.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -11,7 +11,6 @@ from tests.conftest import Connect
 from tests.races.barrier import StoppedDequeue, session_stopping_at
 from tests.races.sessions import (
     Leased,
-    Session,
     check,
     complete,
     create,
@@ -30,11 +29,9 @@ class Scene:
     """One channel without a policy: one message is leased, and six more are above its mark."""
 
     def __init__(self, connect: Connect) -> None:
-        self.session, self.late = connect(), connect()
+        self.session = connect()
         create(self.session, "a")
         self.held = dequeue(self.session)
-        self.late.execute("begin")
-        self.late_ids: list[int] = []
         self.ids = create(self.session, "a", 6)
         self.alive = {one.id for one in self.held} | set(self.ids)
 
@@ -102,7 +99,6 @@ def test_whatever_commits_while_a_plain_turn_is_settled(connect: Connect, table:
             )
             assert {one.id for one in drain(scene.session)} == scene.alive, event
             assert check(barrier) == [], event
-            scene.late.execute("rollback")
 
 
 def follow(scene: Scene, event: str, leased: list[Leased]) -> None:
