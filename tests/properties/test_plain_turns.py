@@ -53,6 +53,8 @@ TURNS = """
 LEASES = "select message_id, channel_id, attempt, is_capped, leased_at, unlock_at from lease order by 1"
 MESSAGES = "select id, channel_id, channel_name, dequeue_at, attempts, suspicion from message order by 1"
 WAKES = "select id, lane, channel_id, at, message_id, to_at, to_id, done, waiting from wake order by 1"
+# The server may be slow while transactions are open: keep the short limit that dequeue would set.
+PATIENT = "-c idle_in_transaction_session_timeout=60s"
 TABLES = "message, lease, wake, turn, channel, dead, history_overflow, stage, publication"
 
 CLOCK = """
@@ -71,7 +73,7 @@ def queues(dsn: str) -> Iterator[Callable[[str], Session]]:
     opened: list[Session] = []
 
     def connected(name: str) -> Session:
-        session = psycopg.connect(dsn, autocommit=True, options=f"-c search_path={name} -c jit=off")
+        session = psycopg.connect(dsn, autocommit=True, options=f"-c search_path={name} -c jit=off {PATIENT}")
         opened.append(session)
         return session
 
