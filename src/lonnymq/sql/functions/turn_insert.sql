@@ -8,8 +8,14 @@ create or replace function turn_insert(p_channel_ids bigint[]) returns tid[]
 language plpgsql
 as $$
 declare
+  -- What another transaction holds is passed over before the limit applies, so that it hides nothing else.
   v_channel_ids bigint[] := array(
-    select distinct c from unnest(p_channel_ids) c where (select true from turn t where t.channel_id = c limit 1) is null
+    select n.id
+    from (
+      select distinct c as id from unnest(p_channel_ids) c where (select true from turn t where t.channel_id = c limit 1) is null
+      offset 0
+    ) n
+    where creation_lock('turn', n.id)
     limit 128
   );
   v_turns tid[];
@@ -17,7 +23,6 @@ begin
   if v_channel_ids = '{}' then
     return null;
   end if;
-  v_channel_ids := array(select c from unnest(v_channel_ids) c where creation_lock('turn', c));
   -- A new statement, because its snapshot shows what the previous holder of the lock has committed.
   with inserted as (
     insert into turn (channel_id, version)
