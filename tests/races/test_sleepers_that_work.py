@@ -59,7 +59,6 @@ def test_a_worker_with_slow_handlers_misses_no_message_when_it_waits_again(
     worker.join()
 
 
-@pytest.mark.xfail(strict=True, reason="only a sleeper that is used again withdraws its registration")
 def test_a_busy_thread_causes_no_notifications_beside_waits_that_have_ended(
     queue: Queue, connect: Connect
 ) -> None:

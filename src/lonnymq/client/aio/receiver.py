@@ -57,6 +57,7 @@ class AsyncReceiver:
         deadline = time.monotonic() + wait_s
         sleeper = self._take_idle_sleeper() or AsyncSleeper(self._caller)
         try:
+            await self._withdraw_unused_sleepers()
             reply = await sleeper.dequeue(call)
             while not reply.leases and time.monotonic() < deadline:
                 await sleeper.wait(reply, deadline)
@@ -73,6 +74,20 @@ class AsyncReceiver:
         """Close the connections of idle sleepers now, the others when their calls end."""
         while (sleeper := self._take_idle_sleeper()) is not None:
             await sleeper.close()
+
+    async def _withdraw_unused_sleepers(self) -> None:
+        """Withdraw the registrations of sleepers that no call has used lately: nobody waits with them."""
+        for sleeper in list(self._idle_sleepers):
+            if sleeper.is_unused():
+                try:
+                    self._idle_sleepers.remove(sleeper)
+                except ValueError:
+                    # Another call has just taken it.
+                    continue
+                try:
+                    await sleeper.withdraw()
+                finally:
+                    self._idle_sleepers.insert(0, sleeper)
 
     def _take_idle_sleeper(self) -> AsyncSleeper | None:
         try:

@@ -67,7 +67,7 @@ class AsyncSleeper:
             await self.close()
         if self._connection is not None:
             try:
-                if self._is_registered() and self._dequeued_at - self._waited_at > AWAKE_S:
+                if self.is_unused():
                     await self._withdraw(self._connection)
                 return await self._caller.execute(call, self._connection)
             except ConnectionLost:
@@ -104,6 +104,23 @@ class AsyncSleeper:
         """Have the connection closed unless another call follows."""
         if self._connection is not None:
             self._idle.append(self._connection)
+
+    def is_unused(self) -> bool:
+        """Return whether producers notify although nobody has waited for a while."""
+        return self._is_registered() and time.monotonic() - self._waited_at > AWAKE_S
+
+    async def withdraw(self) -> None:
+        """Withdraw the registration between two calls, and keep the connection."""
+        self._idle.clear()
+        try:
+            if self._connection is not None and is_idle(self._connection):
+                await self._withdraw(self._connection)
+                self.become_idle()
+            else:
+                await self.close()
+        except (LonnyError, psycopg.Error):
+            # The registration expires by itself.
+            await self.close()
 
     async def close(self) -> None:
         """Withdraw the registration and close the connection; ignore failures."""
