@@ -210,7 +210,7 @@ def test_the_simulation_computes_the_same_room_as_turn_assess(
     # With the last release now, release_at is at most a burst ahead.
     release_at = min(now + behind_us, now + burst * policy.interval)
     found = session.execute(
-        "select (turn_assess('(0,1)', t, c, k, 0, %(now)s)).room from"
+        "select (turn_assess('(0,1)', t, c, k, 0, %(now)s)).allowed from"
         " jsonb_populate_record(null::turn, %(turn)s) t, jsonb_populate_record(null::channel, %(channel)s) c,"
         ' jsonb_populate_record(null::wake_total, \'{"done": 0, "waiting": 0}\') k',
         {

@@ -146,7 +146,7 @@ def test_a_browser_shows_every_section_without_errors_or_requests(
     [
         ("<script>nowhere()</script>", "nowhere is not defined"),
         ("<script>console.log('a remark')</script>", "a remark"),
-        ("<img src='http://localhost:1/x.png'>", "Content Security ReferencePolicy"),
+        ("<img src='http://localhost:1/x.png'>", "Content Security Policy"),
     ],
 )
 def test_errors_in_a_page_are_noticed(tmp_path: Path, browser: Browser, content: str, problem: str) -> None:
