@@ -5,6 +5,9 @@ PYTHON ?= python3
 # More processes than a small machine has cores, because many tests wait.
 PYTEST_ARGS ?= -n 5 --dist loadgroup
 
+# Processes are started by the hundred: none should compile again what another one has compiled.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := .venv/bin
 STAMP := .venv/.installed
 LOCKS := tools/locks

@@ -3,6 +3,7 @@
 With LONNYMQ_TEST_DSN all tests use an existing server (its role must be a superuser).
 """
 
+import gc
 import os
 import re
 import shutil
@@ -11,7 +12,7 @@ import subprocess
 import tempfile
 import uuid
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -97,6 +98,17 @@ def major_of(found: binaries.Binaries) -> str:
         [found.program("postgres"), "--version"], capture_output=True, text=True, check=True
     )
     return answer.stdout.split()[2].partition(".")[0]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """Collect without looking for garbage, and never look again at what was collected: all of it is kept."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
