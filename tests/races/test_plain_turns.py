@@ -72,7 +72,7 @@ EVENTS: dict[str, Callable[[Scene], None]] = {
     "given back": lambda scene: scene.end_held("give_back"),
     "a cap": lambda scene: scene.set(f'{{"max_concurrency": {CAP}}}'),
     "a pause": lambda scene: scene.set('{"is_paused": true}'),
-    "a rate limit": lambda scene: scene.set('{"release_interval_ms": 50}'),
+    "a rate limit": lambda scene: scene.set('{"release_interval_ms": 60000}'),
     "a weight": lambda scene: scene.set('{"weight": 5}'),
     "a deletion": lambda scene: scene.delete(),
 }

@@ -128,6 +128,6 @@ def test_a_killed_driver_leaves_nothing_half_done(
     source = replace(source, max_rows=1_000)
     progress: list[str] = []
     assert archive(spark, source, lake, on_progress=progress.append).rows == 4 + 12 + 50 + 60
-    assert progress[0] == "batch 0 was archived before"
+    assert "batch 0 was archived before" in progress
     archived = sorted(row["id"] for row in lake.attempts.read(spark).select("id").collect())
     assert archived == [id_ for (id_,) in connection.execute("select id from history order by id")]

@@ -122,6 +122,8 @@ def test_a_worker_survives_restarts_of_its_database(
         worker.wait_for_ids("begin", long)
         server.restart()
         worker.wait_for_ids("end", enqueue(queue, 5))
+        # A server that is killed before it has their acknowledgements would deliver them again.
+        eventually(lambda: queue.status().leased == 1)
         server.kill()
         server.start()
         worker.wait_for_ids("end", [*long, *enqueue(queue, 5)])
