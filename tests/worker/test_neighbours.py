@@ -374,7 +374,7 @@ def test_a_message_cancelled_while_it_runs_is_counted_once(dsn: str) -> None:
 
 @pytest.mark.xfail(
     strict=False,
-    reason="a reply that is on its way while messages go back may start later messages of their channel first",
+    reason="a reply on its way while messages go back may start later messages of their channel first",
 )
 def test_messages_that_are_given_back_keep_their_order(dsn: str) -> None:
     """If prefetched messages are given back, so are later ones of the same channel from another reply."""
