@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import uuid
 import zlib
@@ -49,6 +50,9 @@ TESTS_ON_SOME_KIND = {
 # These folders run on one kind, given by its index: what they need of it is tested on all kinds elsewhere.
 TESTS_ON_ONE_KIND = {"cli": 0, "pipeline": -1, "spark": -1}
 MEMORY = Path("/dev/shm")
+# What Spark starts, in this process and in those of examples, unless the caller has chosen something else.
+os.environ.setdefault("PYSPARK_PYTHON", str(Path(__file__).parent / "spark" / "python"))
+os.environ.setdefault("LONNYMQ_TEST_PYTHON", sys.executable)
 # A shell that runs the tests in the background makes them and their children ignore SIGINT.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
