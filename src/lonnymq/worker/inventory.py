@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lonnymq.model.lease import Content, set_content
 from lonnymq.worker.attempt import Attempt
 from lonnymq.worker.exclusive_run import ExclusiveRun
+from lonnymq.worker.late_messages import LateMessages
 from lonnymq.worker.memory_budget import MemoryBudget
 from lonnymq.worker.prefetch import START_WITHIN_S, Prefetch
 from lonnymq.worker.settings import WorkerSettings
@@ -41,6 +42,7 @@ class Inventory:
         self.waiting: deque[Attempt] = deque()
         self.exclusive: ExclusiveRun[Attempt] = ExclusiveRun(self._exclusive_changed, give_back)
         self.memory = MemoryBudget(settings.max_bytes)
+        self._late = LateMessages(self._wake_fetching, give_back)
         # Slots whose handler has not returned, and those of them whose attempts have not ended either.
         self.occupied_slots = 0
         self.active_slots = 0
@@ -63,6 +65,7 @@ class Inventory:
         """Wait until the process can hold more messages, and return how many."""
         while (capacity := self._capacity()) < 1:
             await self._capacity_changed.wait()
+        self._late.call_starts()
         return capacity
 
     def add(self, reply: "Dequeued[AsyncMessage]") -> None:
@@ -73,6 +76,7 @@ class Inventory:
         leased_until = now + self._settings.lease_ms / 1000
         attempts = [Attempt(message, now, leased_until) for message in reply.leases]
         self.held.update(attempts)
+        attempts = self._late.give_back_successors(attempts)
         if reply.unread or any(attempt.message.suspicion for attempt in attempts):
             attempts = self._sort(attempts, reply)
         self.waiting.extend(attempts)
@@ -83,7 +87,7 @@ class Inventory:
 
     def _capacity(self) -> int:
         """Fetch half of the prefetch at a time: one half is processed while the other is on its way."""
-        if self._is_paused or self.exclusive.is_active or self.memory.is_exceeded:
+        if self._is_paused or self._late.is_pending or self.exclusive.is_active or self.memory.is_exceeded:
             return 0
         free = (self._settings.concurrency - self.occupied_slots) * self._messages_per_slot
         is_full = len(self.held) > MAX_UNACKNOWLEDGED + free
@@ -127,6 +131,9 @@ class Inventory:
 
     def _resume(self) -> None:
         self._is_paused = False
+        self._wake_fetching()
+
+    def _wake_fetching(self) -> None:
         self._capacity_changed.wake()
 
     # For the task that reads large contents.
@@ -221,11 +228,11 @@ class Inventory:
                 kept = [attempt for attempt in some if attempt.message.channel not in late]
                 some.clear()
                 some.extend(kept)
-            reason = f"{self.occupied_slots} of {self._settings.concurrency} slots are busy"
-            for attempt in queued:
-                # Later messages of the same channel go back too: they must not start before these.
-                if attempt.message.channel in late:
-                    self._give_back(attempt, reason)
+            # Later messages of the same channel go back too: they must not start before these.
+            self._late.give_back(
+                [attempt for attempt in queued if attempt.message.channel in late],
+                f"{self.occupied_slots} of {self._settings.concurrency} slots are busy",
+            )
         self._start_timer()
 
     # For the end of leases and of the worker.
@@ -235,6 +242,7 @@ class Inventory:
         self.held.discard(attempt)
         self.memory.release(attempt)
         self.exclusive.discard(attempt)
+        self._late.discard(attempt)
         self._capacity_changed.wake()
         if self.exclusive.running is attempt:
             self._finish_exclusive(attempt)
