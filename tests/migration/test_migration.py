@@ -366,3 +366,17 @@ def test_the_migration_table_lists_every_migration(open_: Open) -> None:
     rows = connection.execute("select version, name from lonnymq.migration order by version").fetchall()
     assert rows == [(migration.version, migration.name) for migration in files.migrations()]
     assert [version for version, _ in rows] == list(range(1, len(rows) + 1))
+
+
+def test_every_function_has_a_valid_body(open_: Open) -> None:
+    """Bodies are not checked while the files run, because a function may call one of a later file."""
+    connection = open_()
+    schema.install(connection)
+    connection.execute("set search_path to lonnymq")
+    validate = (
+        "select p.oid::regprocedure::text, case l.lanname when 'sql' then fmgr_sql_validator(p.oid)"
+        " else plpgsql_validator(p.oid) end from pg_proc p join pg_language l on l.oid = p.prolang"
+        " where p.pronamespace = 'lonnymq'::regnamespace"
+    )
+    checked = connection.execute(validate).fetchall()
+    assert {name.partition("(")[0] for name, _ in checked} == set(files.created("function"))
