@@ -86,6 +86,7 @@ def test_sql_knows_the_fields_and_ranges_from_the_table(queue: Any, connect: Con
 
 def test_sql_refuses_a_value_outside_its_range_and_says_what_is_allowed(queue: Any, connect: Connect) -> None:
     session = connect()
+    call = "select channel_set('acme', jsonb_build_object(%s::text, %s::numeric))"
     for field in FIELDS:
         for value in () if field.is_flag else (field.low - 1, field.high + 1):
             allowed = f"{field.name} must be a whole number between {field.low} and {field.high}, or null"

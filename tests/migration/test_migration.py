@@ -65,7 +65,7 @@ def test_a_fresh_queue_equals_one_built_by_migrations(open_: Open) -> None:
     Queue("").caller.run(build_from_migrations("queue_upgraded"), connection)
     fresh, upgraded = describe(connection, "queue_fresh"), describe(connection, "queue_upgraded")
     for kind in fresh:
-        assert upgraded[kind] == fresh[kind], f"{kind} differ; if tables/ changed: python tools/freeze.py"
+        assert upgraded[kind] == fresh[kind], f"{kind} differ: does tables/ contain what the migrations do?"
     assert all(fresh.values())
 
 
