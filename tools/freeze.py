@@ -1,7 +1,7 @@
 """Freeze version 1 of the schema for its release: `python tools/freeze.py [--check]`.
 
-Until then migrations/0001_create_queue.sql only refers to tables/. This writes their text into it, once. From then
-on that file never changes, and tables change by new migrations.
+Until then migrations/0001_create_queue.sql only refers to tables/. This writes their text into it, once. From
+then on that file never changes, and tables change by new migrations.
 """
 
 import argparse

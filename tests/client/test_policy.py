@@ -91,10 +91,7 @@ def test_sql_refuses_a_value_outside_its_range_and_says_what_is_allowed(queue: A
         for value in () if field.is_flag else (field.low - 1, field.high + 1):
             allowed = f"{field.name} must be a whole number between {field.low} and {field.high}, or null"
             with pytest.raises(psycopg.Error, match=allowed) as raised:
-                session.execute(
-                    "select channel_set('acme', jsonb_build_object(%s::text, %s::numeric))",
-                    [field.name, value],
-                )
+                session.execute(call, [field.name, value])
             assert raised.value.sqlstate == "LQ001"
 
 
