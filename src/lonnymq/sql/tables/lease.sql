@@ -1,4 +1,4 @@
--- lease: one attempt in progress. Inserted by dequeue; deleted by complete, defer, bury, give back or expiry.
+-- lease: one attempt in progress. Inserted by dequeue; deleted by acknowledgements or expiry.
 -- The token is the fence: after a crash an attempt number can be issued again, a token cannot. Times are microseconds.
 create table lease (
   message_id bigint primary key,
