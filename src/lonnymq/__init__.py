@@ -41,7 +41,7 @@ from lonnymq.errors import (
     StreamRestarted,
     TransactionAborted,
     WrongIsolationLevel,
-    is_hopeless,
+    is_permanent,
 )
 from lonnymq.model import (
     Batch,
@@ -204,7 +204,7 @@ __all__ = [
     "current_async_message",
     "current_message",
     "embedded",
-    "is_hopeless",
+    "is_permanent",
     "supervise",
     "tick_of",
 ]

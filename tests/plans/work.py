@@ -50,10 +50,10 @@ def observe(session: Open, queue: Session | None = None) -> tuple[Plans, Scans]:
 
 
 def assert_as_intended(
-    session: Open, queue: Session | None = None, most_removed: int = 300, most_entries: int = 30_000
+    session: Open, queue: Session | None = None, max_removed: int = 300, max_entries: int = 30_000
 ) -> None:
     plans, done = observe(session, queue)
-    violations = plans.violations(most_removed)
+    violations = plans.violations(max_removed)
     assert not violations, "\n" + "\n".join(violations)
     assert done.sequential == {}
-    assert max(done.entries.values()) < most_entries, done.entries
+    assert max(done.entries.values()) < max_entries, done.entries

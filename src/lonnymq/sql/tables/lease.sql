@@ -7,7 +7,7 @@ create table lease (
   attempt integer not null,
   -- The channel had a cap when the lease was taken, so its end must be reported (wake.done). Other ends are free.
   is_capped boolean not null,
-  -- The holder works several messages in one process: if the lease is lost, another message may be to blame.
+  -- The holder processes several messages in one process: if the lease is lost, another message may be to blame.
   is_shared boolean not null,
   leased_at bigint not null,
   unlock_at bigint not null,
