@@ -14,12 +14,12 @@ from lonnymq.cli.doctor.finding import Level, QueueFacts
 from lonnymq.cli.exit_codes import CommandExit
 from lonnymq.diagnostics import (
     Examination,
-    Holder,
     LongLease,
     OverdueChannel,
     Privileges,
     ServerFacts,
     TableFacts,
+    VacuumBlocker,
 )
 from lonnymq.schema.trust import Trust
 from tests.cli.conftest import Run, runner
@@ -75,7 +75,10 @@ def trust(**changes: Any) -> Examination:
 
 
 def holder(age_s: float | None, kind: str = "transaction") -> Examination:
-    return replace(HEALTHY, holders=(Holder(kind, "123", "ann", "psql", "idle in transaction", age_s, "x"),))
+    return replace(
+        HEALTHY,
+        vacuum_blockers=(VacuumBlocker(kind, "123", "ann", "psql", "idle in transaction", age_s, "x"),),
+    )
 
 
 def queue_facts(**changes: Any) -> QueueFacts:
@@ -292,7 +295,9 @@ def test_only_the_first_findings_of_a_kind_are_listed() -> None:
     many = replace(
         HEALTHY,
         channels=tuple(OverdueChannel(f"c{n}", "ready", 1, 0, 99.0) for n in range(50)),
-        holders=tuple(Holder("transaction", str(n), "a", "", None, 600, "") for n in range(50)),
+        vacuum_blockers=tuple(
+            VacuumBlocker("transaction", str(n), "a", "", None, 600, "") for n in range(50)
+        ),
         leases=tuple(LongLease(n, None, None, 7200.0) for n in range(50)),
     )
     queue = replace(QUEUE_FACTS, problems=[Problem("x", None, "y", False)] * 50)

@@ -144,7 +144,7 @@ def test_a_name_in_suggested_sql_stays_one_value(name: str, connect: Connect) ->
     assert rows.description is not None
     assert rows.description[0].name == name
     slot = holder(None, "replication slot")
-    facts = replace(slot, holders=(replace(slot.holders[0], name=name),))
+    facts = replace(slot, vacuum_blockers=(replace(slot.vacuum_blockers[0], name=name),))
     assert any(quoting.sql_literal(name) in one.advice for one in findings(facts, QUEUE_FACTS, NOW))
 
 

@@ -61,7 +61,7 @@ def test_messages_may_come_from_any_iterable(queue: Any) -> None:
 
 
 def test_the_acknowledgements_of_sql_are_the_actions_and_the_heartbeat(queue: Any, connect: Connect) -> None:
-    (names,) = connect().execute("select acknowledgements()").fetchone() or ()
+    ((names,),) = connect().execute("select acknowledgements()").fetchall()
     assert sorted(names) == sorted([*(f"message_{action.name}" for action in ACTIONS), "message_heartbeat"])
 
 
