@@ -74,7 +74,7 @@ def trust(**changes: Any) -> Examination:
     return replace(HEALTHY, trust=replace(TRUST, **changes))
 
 
-def holder(age_s: float | None, kind: str = "transaction") -> Examination:
+def blocked_by(age_s: float | None, kind: str = "transaction") -> Examination:
     return replace(
         HEALTHY,
         vacuum_blockers=(VacuumBlocker(kind, "123", "ann", "psql", "idle in transaction", age_s, "x"),),
@@ -173,11 +173,25 @@ PROBLEMS: list[tuple[str, Examination, QueueFacts, Level, str, str]] = [
     ),
     ("connections", server(connections=85), QUEUE_FACTS, Level.WARNING, "85 of 100", "PgBouncer"),
     ("connections", server(connections=97), QUEUE_FACTS, Level.PROBLEM, "97 of 100", "max_connections"),
-    ("transactions", holder(600), QUEUE_FACTS, Level.WARNING, "open for 10m", "pg_terminate_backend(123)"),
-    ("transactions", holder(7200), QUEUE_FACTS, Level.PROBLEM, "open for 2h", "pg_terminate_backend(123)"),
     (
         "transactions",
-        holder(600, "prepared transaction"),
+        blocked_by(600),
+        QUEUE_FACTS,
+        Level.WARNING,
+        "open for 10m",
+        "pg_terminate_backend(123)",
+    ),
+    (
+        "transactions",
+        blocked_by(7200),
+        QUEUE_FACTS,
+        Level.PROBLEM,
+        "open for 2h",
+        "pg_terminate_backend(123)",
+    ),
+    (
+        "transactions",
+        blocked_by(600, "prepared transaction"),
         QUEUE_FACTS,
         Level.WARNING,
         "prepared transaction '123'",
@@ -185,7 +199,7 @@ PROBLEMS: list[tuple[str, Examination, QueueFacts, Level, str, str]] = [
     ),
     (
         "transactions",
-        holder(None),
+        blocked_by(None),
         QUEUE_FACTS,
         Level.WARNING,
         "no active reader",

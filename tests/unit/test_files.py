@@ -73,3 +73,11 @@ def test_a_table_that_changes_after_the_release_needs_a_migration(
         unreleased.write_text(unreleased.read_text().replace("create table lease", "create table leases"))
         assert freeze.main(["--check"], unreleased) == 1
         assert "write the next migration" in capsys.readouterr().err
+
+
+def test_a_migration_says_which_clients_it_breaks() -> None:
+    migration = files.Migration(
+        "migrations/0002_x.sql", "-- 0002_x: y.\n-- breaks_below: 2\nselect 1;\n", 2, "x"
+    )
+    assert migration.breaks_below == 2
+    assert files.migrations()[0].breaks_below == 0

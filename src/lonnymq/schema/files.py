@@ -14,6 +14,7 @@ CREATED = re.compile(
     r"^create (?:or replace |unlogged )*(?P<kind>table|type|sequence|function|view) (?P<name>\w+)",
     re.MULTILINE,
 )
+BREAKS_BELOW = re.compile(r"^-- breaks_below: (\d+)$", re.MULTILINE)
 MIGRATION = re.compile(r"(?P<version>\d{4})_(?P<name>\w+)\.sql")
 
 
@@ -31,6 +32,12 @@ class Migration(File):
 
     version: int
     name: str
+
+    @property
+    def breaks_below(self) -> int:
+        """The lowest version whose clients can use the schema from here on; 0 if this breaks none."""
+        found = BREAKS_BELOW.search(self.text)
+        return int(found[1]) if found else 0
 
 
 def read(path: str) -> File:

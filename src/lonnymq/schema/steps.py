@@ -215,7 +215,15 @@ def refuse_newer(schema: str, version: int, breaks_below: int) -> None:
 
 
 def _finish(existing_objects: str) -> Steps[None]:
-    """Create partitions, revoke what queue_grant did not give, and record the version."""
+    """Record the migrations, create partitions, revoke what queue_grant did not give, and record the version."""
+    record = files.read("schema/record_migration.sql")
+    for migration in files.migrations():
+        yield Step(
+            record.text.replace("{version}", str(migration.version))
+            .replace("{name}", migration.name)
+            .replace("{breaks_below}", str(migration.breaks_below)),
+            origin=record.path,
+        )
     yield Step("select history_prepare();")
     names = ", ".join(f"'{name}'" for name in sorted(_queue_names()))
     yield Step(f"select queue_seal(array[{names}], {existing_objects});")
