@@ -215,7 +215,7 @@ def refuse_newer(schema: str, version: int, breaks_below: int) -> None:
 
 
 def _finish(existing_objects: str) -> Steps[None]:
-    """Record the migrations, create partitions, revoke what queue_grant did not give, and record the version."""
+    """Record migrations and version, create partitions, and revoke what queue_grant did not give."""
     record = files.read("schema/record_migration.sql")
     for migration in files.migrations():
         yield Step(
