@@ -343,6 +343,7 @@ def test_the_callers_settings_are_restored(open_: Open) -> None:
     schema.install(connection)
     assert connection.execute("show search_path").fetchone() == ("pg_catalog",)
     assert connection.execute("show client_min_messages").fetchone() == ("error",)
+    assert connection.execute("show check_function_bodies").fetchone() == ("on",)
     connection.execute("rollback")
 
 
