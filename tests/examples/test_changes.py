@@ -26,14 +26,14 @@ with lonnymq.Queue(sys.argv[1]) as queue:
     channel = queue.channel("a")
     assert channel.status() is None
     queue.enqueue("a", 1)
-    assert channel.status().policy.min_defer_ms is None
-    channel.set(min_defer_ms=1000)
-    assert channel.status().policy.min_defer_ms == 1000
+    assert channel.status().policy.sample_limit is None
+    channel.set(sample_limit=1000)
+    assert channel.status().policy.sample_limit == 1000
     try:
         with psycopg.connect(sys.argv[1]) as one:
-            one.execute('''select lonnymq.channel_set('a', '{"min_defer_ms": 0}')''')
+            one.execute('''select lonnymq.channel_set('a', '{"sample_limit": 0}')''')
     except Exception as error:
-        assert "min_defer_ms must be a whole number between 1 and" in str(error), error
+        assert "sample_limit must be a whole number between 1 and" in str(error), error
     else:
         raise AssertionError("0 was accepted")
 """
@@ -128,11 +128,11 @@ def section(heading: str) -> str:
 
 
 def test_a_policy_field_is_stated_once(copy: Copy, empty: str) -> None:
-    copy.insert(POLICY, "\n\nclass PolicyChanges", '    min_defer_ms: int | None = _number(None, "x")\n')
+    copy.insert(POLICY, "\n\nclass PolicyChanges", '    sample_limit: int | None = _number(None, "x")\n')
     copy.insert(
         POLICY,
         "\n\n@dataclass(frozen=True, kw_only=True)\nclass PolicyField",
-        "    min_defer_ms: int | None\n",
+        "    sample_limit: int | None\n",
     )
     copy.run("tools/policy.py")
     assert copy.changed() == {
