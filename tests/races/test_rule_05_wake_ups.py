@@ -44,7 +44,7 @@ def test_no_wake_up_is_lost_around_a_registration(connect: Connect, isolation: s
         sleeper.wake_up()
 
 
-def test_two_sleepers_work_all_messages_of_many_producers(connect: Connect) -> None:
+def test_two_sleepers_process_all_messages_of_many_producers(connect: Connect) -> None:
     sleepers = [Sleeper(connect(), f"sleeper {n}") for n in range(2)]
     producers = [connect() for _ in range(4)]
     worked: list[int] = []
