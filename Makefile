@@ -84,7 +84,6 @@ bench-peers: $(STAMP) ## benchmark it against other queues (BENCH_ARGS="--quick"
 format: $(STAMP) ## regenerate generated files, fix what ruff can fix, format
 	$(BIN)/python tools/unasync.py
 	$(BIN)/python tools/policy.py
-	$(BIN)/python tools/freeze.py
 	$(BIN)/python -m ruff check --fix-only --quiet
 	$(BIN)/python -m ruff format
 

@@ -1,6 +1,7 @@
-"""Write migrations/0001_create_queue.sql from tables/: `python tools/freeze.py [--check]`.
+"""Freeze version 1 of the schema for its release: `python tools/freeze.py [--check]`.
 
-Only while it is the only migration: from version 2 on it is immutable, and tables change by new migrations.
+Until then migrations/0001_create_queue.sql only refers to tables/. This writes their text into it, once. From
+then on that file never changes, and tables change by new migrations.
 """
 
 import argparse
@@ -11,29 +12,36 @@ from lonnymq.schema import files
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "src" / "lonnymq" / "sql" / "migrations" / "0001_create_queue.sql"
-HEADER = "-- 0001_create_queue: the tables of version 1. Frozen from tables/ by tools/freeze.py.\n"
+HEADER = "-- 0001_create_queue: the tables of version 1. Released: this file never changes again.\n"
+NEXT_STEP = 'write the next migration, see "A migration" in docs/howto/change-it.md'
 
 
-def first_migration() -> str:
+def tables_of_version_1() -> str:
     return "\n".join([HEADER, *(file.text for file in files.tables())])
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: list[str] | None = None, target: Path = TARGET) -> int:
     parser = argparse.ArgumentParser(description="Freeze the tables of version 1 into its migration.")
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if it is out of date")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail if tables/ changed without a migration"
+    )
     is_check = parser.parse_args(arguments).check
-    if files.latest_version() > 1:
+    present = target.read_text(encoding="utf-8")
+    if files.is_unreleased(present):
+        if not is_check:
+            target.write_text(tables_of_version_1(), encoding="utf-8")
         return 0
-    if TARGET.exists() and TARGET.read_text(encoding="utf-8") == first_migration():
-        return 0
-    if is_check:
-        print(
-            "migrations/0001_create_queue.sql differs from tables/; run: python tools/freeze.py",
-            file=sys.stderr,
-        )
-        return 1
-    TARGET.write_text(first_migration(), encoding="utf-8")
+    if not is_check:
+        return _refuse(f"{target.name} is released and never changes again: {NEXT_STEP}")
+    # With more migrations, tests/migration compares their result with tables/.
+    if files.latest_version() == 1 and present != tables_of_version_1():
+        return _refuse(f"tables/ differs from the released version 1: {NEXT_STEP}")
     return 0
+
+
+def _refuse(reason: str) -> int:
+    print(reason, file=sys.stderr)
+    return 1
 
 
 if __name__ == "__main__":

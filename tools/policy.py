@@ -36,15 +36,6 @@ def _column(field: PolicyField) -> str:
     return " ".join(parts)
 
 
-def ranges() -> str:
-    """Return the variable with the ranges that channel_set allows."""
-    spans = (
-        f'"{field.name}": ' + ("[false, true]" if field.is_flag else f"[{field.low}, {field.high}]")
-        for field in FIELDS
-    )
-    return "v_ranges constant jsonb := '{\n" + textwrap.indent(",\n".join(spans), "  ") + "\n}';"
-
-
 def view_columns() -> str:
     """Return the columns as a view selects them."""
     return textwrap.fill(", ".join(f"c.{field.name}" for field in FIELDS), 116)
@@ -78,7 +69,6 @@ def _literal(value: int | None) -> str:
 
 TARGETS: Mapping[Path, Blocks] = {
     SQL / "tables" / "channel.sql": {"columns": columns},
-    SQL / "functions" / "channel_set.sql": {"ranges": ranges},
     SQL / "views" / "channel_status.sql": {"columns": view_columns, "defaults": defaults},
     ROOT / "docs" / "reference" / "settings.md": {"reference": reference},
 }

@@ -45,7 +45,7 @@ def parameters(document: Json) -> str:
     return (
         f"{given['tenants']:,} tenants, {document['active']:,} of which send {document['messages']:,} "
         f"messages within {given['duration_s'] // 60} minutes. Tenants with {given['burst_from']} or more "
-        f"messages send them within a second. {given['slots']} messages are worked at a time. A message "
+        f"messages send them within a second. {given['slots']} messages are processed at a time. A message "
         f"takes {given['work_ms']} ms; those of {given['slow_tenants']} large tenants take "
         f"{given['slow_work_ms'] / 1000:g} s.\n\n"
         + table(["messages per tenant", "tenants", "messages"], rows)
@@ -64,7 +64,7 @@ def tenants(document: Json) -> Output:
         [
             policy["title"],
             *(seconds(max(wait, MIN_WAIT_S)) for wait in policy["all"]),
-            f"{policy['most_in_flight']:,}",
+            f"{policy['max_in_flight']:,}",
             milliseconds(policy["all_done_after_s"] * 1000),
             f"{policy['idle_share']:.0%}",
         ]

@@ -1,5 +1,5 @@
 -- Included by other files. Brings the queue to the state after the first turn of every channel, in which the messages
--- have been folded into turns. A call without hints makes a full look, and creates at most 128 new turns.
+-- have been folded into turns. A call without hints starts a full scan, and creates at most 128 new turns.
 do $$
 begin
   for round in 1..1000000 loop

@@ -1,6 +1,6 @@
 -- lonnymq_snapshot: LonnyMQ
 -- families: order, channels
--- case: half of the messages were worked and completed while a snapshot was held; 1,000 channels
+-- case: half of the messages were processed and completed while a snapshot was held; 1,000 channels
 -- install: lonnymq
 -- snapshot: held
 -- Each channel continues from its mark, and the newest version of a turn comes first, so no dead row is read.

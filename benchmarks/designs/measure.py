@@ -40,15 +40,15 @@ class Effort:
     sizes: tuple[int, ...]
     rounds: int
     picks_for_s: float
-    most_picks: int = 300
-    least_picks: int = 3
+    max_picks: int = 300
+    min_picks: int = 3
 
 
 EFFORTS = {
     "quick": Effort("quick", (10_000, 100_000), 1, 0.7),
     "standard": Effort("standard", (10_000, 100_000, MILLION), 3, 3.0),
     "full": Effort("full", (10_000, 100_000, MILLION, 10 * MILLION), 3, 5.0),
-    "smoke": Effort("smoke", (3_000, 6_000), 1, 0.05, most_picks=5, least_picks=2),
+    "smoke": Effort("smoke", (3_000, 6_000), 1, 0.05, max_picks=5, min_picks=2),
 }
 
 
@@ -149,7 +149,7 @@ def pick(connection: Connection, design: Design, rows: int, effort: Effort) -> I
     statements = [statement.encode() for statement in design.statements("pick", rows=rows)]
     replenish = design.statements("replenish", rows=rows)
     picks, spent_s, began_at = -WARM_UP_PICKS, 0.0, time.monotonic()
-    while picks < effort.most_picks:
+    while picks < effort.max_picks:
         took_s = time_pick(connection, statements, f"{design.name} at {rows:,} rows")
         run(connection, replenish)
         picks, spent_s = picks + 1, spent_s + took_s
@@ -162,7 +162,7 @@ def pick(connection: Connection, design: Design, rows: int, effort: Effort) -> I
             spent_s, began_at = took_s, time.monotonic()
         yield took_s * 1000
         is_over = max(spent_s, (time.monotonic() - began_at) / TOTAL_TIME_FACTOR) > effort.picks_for_s
-        if took_s > SLOW_PICK_S or (is_over and picks >= effort.least_picks):
+        if took_s > SLOW_PICK_S or (is_over and picks >= effort.min_picks):
             return
 
 

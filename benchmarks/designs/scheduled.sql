@@ -1,6 +1,6 @@
 -- scheduled: one table with an index on (dequeue_at, id)
 -- families: order
--- case: half of the messages were worked and deleted while a snapshot was held
+-- case: half of the messages were processed and deleted while a snapshot was held
 -- snapshot: held
 -- The index finds due messages, however many are not due. But vacuum cannot remove what the snapshot may still see, and
 -- the dead entries are at the front of the index, where every pick begins.

@@ -41,7 +41,7 @@ def policy(
         "title": title,
         "all": [round_figure(percentile(all_means, percent)) for percent in PERCENTILES],
         "groups": [group(traffic, waits, name, tenants) for name, tenants in groups.items()],
-        "most_in_flight": max(waits.most_in_flight),
+        "max_in_flight": max(waits.max_in_flight),
         "all_done_after_s": round_figure(waits.ended_at / SECOND),
         "idle_share": round_figure(waits.idle_share),
     }

@@ -15,7 +15,7 @@ class Waits:
     total: "array[int]"
     longest: "array[int]"
     released: "array[int]"
-    most_in_flight: "array[int]"
+    max_in_flight: "array[int]"
     ended_at: int
     # The share of slot time that was free while messages waited: what a policy leaves unused on purpose.
     idle_share: float

@@ -21,7 +21,7 @@ class Parameters:
     largest: int = 60_000
     # Tenants with at least this many messages send them within a second.
     burst_from: int = 100
-    # How many messages can be worked at the same time, and how long one takes.
+    # How many messages can be processed at the same time, and how long one takes.
     slots: int = 400
     work_ms: int = 100
     # How many large tenants have messages that take much longer.

@@ -41,7 +41,7 @@ from lonnymq.errors import (
     StreamRestarted,
     TransactionAborted,
     WrongIsolationLevel,
-    is_hopeless,
+    is_permanent,
 )
 from lonnymq.model import (
     Batch,
@@ -83,13 +83,8 @@ from lonnymq.model import (
     RoleKind,
     Ticks,
 )
-from lonnymq.model.acknowledge import (
-    BuryOutcome,
-    CompleteOutcome,
-    DeferOutcome,
-    GiveBackOutcome,
-    HeartbeatOutcome,
-)
+from lonnymq.model import acknowledge as _acknowledge
+from lonnymq.model.acknowledge import *  # noqa: F403 - one outcome for each acknowledgement
 from lonnymq.schema import SchemaState, SchemaStatus
 
 if TYPE_CHECKING:
@@ -124,7 +119,6 @@ __all__ = [
     "Batch",
     "BorrowedConnection",
     "Bury",
-    "BuryOutcome",
     "Busy",
     "CancelOutcome",
     "CatchUp",
@@ -136,7 +130,6 @@ __all__ = [
     "ChannelStatus",
     "ClientSettings",
     "Codec",
-    "CompleteOutcome",
     "ConnectionLost",
     "CreateOutcome",
     "Created",
@@ -150,16 +143,13 @@ __all__ = [
     "DeadLetters",
     "DecodeError",
     "Defer",
-    "DeferOutcome",
     "DequeueOutcome",
     "DueCron",
     "DueCrons",
     "EmbeddedServer",
     "ExitCode",
     "Explanation",
-    "GiveBackOutcome",
     "Handler",
-    "HeartbeatOutcome",
     "History",
     "HistoryBlocker",
     "HistoryDropped",
@@ -214,10 +204,11 @@ __all__ = [
     "current_async_message",
     "current_message",
     "embedded",
-    "is_hopeless",
+    "is_permanent",
     "supervise",
     "tick_of",
 ]
+__all__ += _acknowledge.__all__
 
 # Loaded only when they are used, because producers need none of them.
 WORKER_NAMES = frozenset(

@@ -42,7 +42,7 @@ class Privileges:
 
 
 @dataclass(frozen=True)
-class Holder:
+class VacuumBlocker:
     """What prevents vacuum from removing dead rows; `age_s` is None for a replication slot."""
 
     kind: str
@@ -92,7 +92,7 @@ class Examination:
     privileges: Privileges
     trust: Trust | None
     schema: SchemaStatus
-    holders: tuple[Holder, ...]
+    vacuum_blockers: tuple[VacuumBlocker, ...]
     tables: tuple[TableFacts, ...]
     channels: tuple[OverdueChannel, ...]
     leases: tuple[LongLease, ...] = ()
@@ -111,7 +111,7 @@ def _examine(schema: str) -> Steps[Examination]:
     privileges = Privileges(is_there, is_owner, tuple(functions), tuple(views))
     assessed = yield from trust.assess(schema)
     status = (yield from inspection.inspect(schema)).status(schema)
-    holders = yield query("doctor/holders.sql")
+    vacuum_blockers = yield query("doctor/vacuum_blockers.sql")
     tables = yield query("doctor/tables.sql")
     channels, leases = [], []
     # Skipped if this could run another role's functions with the rights of this session.
@@ -125,7 +125,7 @@ def _examine(schema: str) -> Steps[Examination]:
         privileges,
         assessed,
         status,
-        tuple(Holder(*row) for row in holders),
+        tuple(VacuumBlocker(*row) for row in vacuum_blockers),
         tuple(TableFacts(*row) for row in tables),
         tuple(OverdueChannel(*row) for row in channels),
         tuple(LongLease(*row) for row in leases),

@@ -141,7 +141,7 @@ class ChannelFull(LonnyError):
 
 
 class DecodeError(LonnyError, ValueError):
-    """The codec cannot decode the content; `message.content` has the bytes."""
+    """The codec cannot decode the content or the state; `content` and `state_content` have the bytes."""
 
 
 BY_SQLSTATE: dict[str, type[LonnyError]] = {
@@ -195,6 +195,6 @@ def install_advice(extra: str) -> str:
     return f'install lonnymq with the extra "{extra}"; in a checkout: pip install ".[{extra}]"'
 
 
-def is_hopeless(error: BaseException) -> bool:
+def is_permanent(error: BaseException) -> bool:
     """Whether a retry cannot help, because the program, the queue or the DSN must be changed first."""
     return isinstance(error, PERMANENT)

@@ -20,7 +20,7 @@ from benchmarks.harness import Harness, RunConditions
 DESIGNS = catalogue()
 # Enough for a turn of each of 1,000 channels and for working half of the rest, with messages left to pick.
 ROWS = 3_000
-EFFORT = Effort("smoke", (ROWS,), 1, 0.01, most_picks=2, least_picks=1)
+EFFORT = Effort("smoke", (ROWS,), 1, 0.01, max_picks=2, min_picks=1)
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=lambda design: design.name)

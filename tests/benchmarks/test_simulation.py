@@ -62,7 +62,7 @@ def test_small_tenants_wait_less_with_turns_than_with_fifo(traffic: Traffic) -> 
 
 def test_a_cap_is_never_exceeded(traffic: Traffic) -> None:
     waits = simulate(traffic, Rotation(SMALL.tenants, same_policy(SimulatedPolicy(max_concurrency=3))))
-    assert max(waits.most_in_flight) == 3
+    assert max(waits.max_in_flight) == 3
 
 
 def test_a_rate_limit_spaces_releases() -> None:

@@ -14,12 +14,12 @@ from lonnymq.cli.doctor.finding import Level, QueueFacts
 from lonnymq.cli.exit_codes import CommandExit
 from lonnymq.diagnostics import (
     Examination,
-    Holder,
     LongLease,
     OverdueChannel,
     Privileges,
     ServerFacts,
     TableFacts,
+    VacuumBlocker,
 )
 from lonnymq.schema.trust import Trust
 from tests.cli.conftest import Run, runner
@@ -74,8 +74,11 @@ def trust(**changes: Any) -> Examination:
     return replace(HEALTHY, trust=replace(TRUST, **changes))
 
 
-def holder(age_s: float | None, kind: str = "transaction") -> Examination:
-    return replace(HEALTHY, holders=(Holder(kind, "123", "ann", "psql", "idle in transaction", age_s, "x"),))
+def blocked_by(age_s: float | None, kind: str = "transaction") -> Examination:
+    return replace(
+        HEALTHY,
+        vacuum_blockers=(VacuumBlocker(kind, "123", "ann", "psql", "idle in transaction", age_s, "x"),),
+    )
 
 
 def queue_facts(**changes: Any) -> QueueFacts:
@@ -170,11 +173,25 @@ PROBLEMS: list[tuple[str, Examination, QueueFacts, Level, str, str]] = [
     ),
     ("connections", server(connections=85), QUEUE_FACTS, Level.WARNING, "85 of 100", "PgBouncer"),
     ("connections", server(connections=97), QUEUE_FACTS, Level.PROBLEM, "97 of 100", "max_connections"),
-    ("transactions", holder(600), QUEUE_FACTS, Level.WARNING, "open for 10m", "pg_terminate_backend(123)"),
-    ("transactions", holder(7200), QUEUE_FACTS, Level.PROBLEM, "open for 2h", "pg_terminate_backend(123)"),
     (
         "transactions",
-        holder(600, "prepared transaction"),
+        blocked_by(600),
+        QUEUE_FACTS,
+        Level.WARNING,
+        "open for 10m",
+        "pg_terminate_backend(123)",
+    ),
+    (
+        "transactions",
+        blocked_by(7200),
+        QUEUE_FACTS,
+        Level.PROBLEM,
+        "open for 2h",
+        "pg_terminate_backend(123)",
+    ),
+    (
+        "transactions",
+        blocked_by(600, "prepared transaction"),
         QUEUE_FACTS,
         Level.WARNING,
         "prepared transaction '123'",
@@ -182,7 +199,7 @@ PROBLEMS: list[tuple[str, Examination, QueueFacts, Level, str, str]] = [
     ),
     (
         "transactions",
-        holder(None),
+        blocked_by(None),
         QUEUE_FACTS,
         Level.WARNING,
         "no active reader",
@@ -292,7 +309,9 @@ def test_only_the_first_findings_of_a_kind_are_listed() -> None:
     many = replace(
         HEALTHY,
         channels=tuple(OverdueChannel(f"c{n}", "ready", 1, 0, 99.0) for n in range(50)),
-        holders=tuple(Holder("transaction", str(n), "a", "", None, 600, "") for n in range(50)),
+        vacuum_blockers=tuple(
+            VacuumBlocker("transaction", str(n), "a", "", None, 600, "") for n in range(50)
+        ),
         leases=tuple(LongLease(n, None, None, 7200.0) for n in range(50)),
     )
     queue = replace(QUEUE_FACTS, problems=[Problem("x", None, "y", False)] * 50)

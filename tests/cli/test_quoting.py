@@ -17,7 +17,7 @@ from lonnymq.cli import log, quoting
 from lonnymq.cli.doctor.command import findings
 from lonnymq.diagnostics import OverdueChannel
 from tests.cli.conftest import Run, environment
-from tests.cli.test_doctor import NOW, QUEUE_FACTS, holder, server
+from tests.cli.test_doctor import NOW, QUEUE_FACTS, blocked_by, server
 from tests.cli.test_terminal import terminal
 from tests.conftest import Connect
 
@@ -143,8 +143,8 @@ def test_a_name_in_suggested_sql_stays_one_value(name: str, connect: Connect) ->
     assert rows.fetchone() == (name,)
     assert rows.description is not None
     assert rows.description[0].name == name
-    slot = holder(None, "replication slot")
-    facts = replace(slot, holders=(replace(slot.holders[0], name=name),))
+    slot = blocked_by(None, "replication slot")
+    facts = replace(slot, vacuum_blockers=(replace(slot.vacuum_blockers[0], name=name),))
     assert any(quoting.sql_literal(name) in one.advice for one in findings(facts, QUEUE_FACTS, NOW))
 
 

@@ -9,6 +9,7 @@ from lonnymq import NewMessage
 from lonnymq.calls.acknowledge import DETAILS
 from lonnymq.model.acknowledge import ACTIONS, Action, Effect
 from lonnymq.worker.verdict import Verdict
+from tests.conftest import Connect
 
 each_action = pytest.mark.parametrize("action", ACTIONS, ids=[action.name for action in ACTIONS])
 
@@ -57,3 +58,20 @@ def test_messages_may_come_from_any_iterable(queue: Any) -> None:
     queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(3)])
     batch = queue.dequeue(3)
     assert queue.complete(batch[n] for n in range(3)) == ["completed"] * 3
+
+
+def test_the_acknowledgements_of_sql_are_the_actions_and_the_heartbeat(queue: Any, connect: Connect) -> None:
+    ((names,),) = connect().execute("select acknowledgements()").fetchall()
+    assert sorted(names) == sorted([*(f"message_{action.name}" for action in ACTIONS), "message_heartbeat"])
+
+
+def test_every_acknowledgement_has_the_same_pinned_plan(queue: Any, connect: Connect) -> None:
+    settings = connect().execute(
+        "select distinct"
+        " (select array_agg(s order by s) from unnest(p.proconfig) s where s not like 'search_path=%')"
+        " from pg_proc p where p.proname = any(acknowledgements())"
+        " and p.pronamespace = 'lonnymq'::regnamespace"
+    )
+    ((pinned,),) = settings.fetchall()
+    assert "plan_cache_mode=force_generic_plan" in pinned
+    assert "enable_seqscan=off" in pinned

@@ -160,7 +160,7 @@ def test_an_unknown_role_is_refused(queue: Any) -> None:
 def test_repeated_messages_in_one_call_are_refused(queue: Any) -> None:
     queue.enqueue("a", 1)
     message = queue.dequeue()[0]
-    with pytest.raises(InvalidArgument, match="each message occurs once"):
+    with pytest.raises(InvalidArgument, match="messages must be distinct, got '1 repeated messages'"):
         queue.complete([message, message])
 
 

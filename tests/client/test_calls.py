@@ -48,7 +48,7 @@ INTERNAL = {
     ),
     *("turn_advance", "turn_release_at", "wake_total", "lease_count_uncapped", "message_next"),
     "message_late_and_next",
-    *("caller_role", "kind_rights", "queue_seal", "relation_seal"),
+    *("caller_role", "kind_rights", "queue_seal", "relation_seal", "acknowledgements", "policy_fields"),
 }
 
 

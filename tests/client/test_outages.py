@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from psycopg import conninfo, sql
 
-from lonnymq import ClientSettings, ConnectionLost, LoginRefused, Queue, is_hopeless
+from lonnymq import ClientSettings, ConnectionLost, LoginRefused, Queue, is_permanent
 from lonnymq.embedded import EmbeddedServer
 from tests.client.conftest import OpenQueue
 from tests.conftest import Connect
@@ -71,7 +71,7 @@ def test_a_long_outage_fails_each_call_but_is_logged_once(
         with pytest.raises(ConnectionLost, match="nothing was sent") as caught:
             queue.enqueue("a", 1)
         assert not caught.value.may_have_happened
-        assert not is_hopeless(caught.value)
+        assert not is_permanent(caught.value)
     assert len(lines_of(caplog)) == 1
     proxy.accept_connections()
     queue.enqueue("a", 1)
@@ -128,7 +128,7 @@ def test_a_login_that_cannot_succeed_is_refused_at_once(
     with pytest.raises(LoginRefused, match=reason) as caught:
         queue.enqueue("a", 1)
     assert time.monotonic() - began < 5
-    assert is_hopeless(caught.value)
+    assert is_permanent(caught.value)
     assert "Check the connection string, in LONNYMQ_DSN" in str(caught.value)
 
 

@@ -79,6 +79,22 @@ def test_the_table_itself_refuses_numbers_outside_their_range(queue: Any, connec
                 session.execute(f"update lonnymq.channel set {field.name} = {value}")
 
 
+def test_sql_knows_the_fields_and_ranges_from_the_table(queue: Any, connect: Connect) -> None:
+    expected = {one.name: [False, True] if one.is_flag else [one.low, one.high] for one in FIELDS}
+    assert dict(connect().execute("select name, range from policy_fields()").fetchall()) == expected
+
+
+def test_sql_refuses_a_value_outside_its_range_and_says_what_is_allowed(queue: Any, connect: Connect) -> None:
+    session = connect()
+    call = "select channel_set('acme', jsonb_build_object(%s::text, %s::numeric))"
+    for field in FIELDS:
+        for value in () if field.is_flag else (field.low - 1, field.high + 1):
+            allowed = f"{field.name} must be a whole number between {field.low} and {field.high}, or null"
+            with pytest.raises(psycopg.Error, match=allowed) as raised:
+                session.execute(call, [field.name, value])
+            assert raised.value.sqlstate == "LQ001"
+
+
 def test_whole_numbers_may_have_a_decimal_point(queue: Any, connect: Connect) -> None:
     connect().execute("""select lonnymq.channel_set('acme', '{"weight": 3.0, "max_size": 1e3}')""")
     assert queue.channel("acme").status().policy == ChannelPolicy(weight=3, max_size=1000)

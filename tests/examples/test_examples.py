@@ -28,9 +28,9 @@ FIRST_PAGES = [
     *(page for page in sorted((ROOT / "docs" / "tutorial").glob("*.md")) if "spark" not in page.name),
 ]
 HOWTO_PAGES = [page for page in sorted((ROOT / "docs" / "howto").glob("*.md")) if blocks(page, "python")]
-SQL_PAGE = ROOT / "docs" / "howto" / "use-from-sql.md"
 ALL_PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 REFERENCE = ROOT / "docs" / "reference"
+SQL_PAGES = [ROOT / "docs" / "howto" / "use-from-sql.md", REFERENCE / "sql.md"]
 
 
 def name_of(path: Path) -> str:
@@ -139,15 +139,16 @@ def close(namespace: dict[str, Any]) -> None:
             value.stop()
 
 
-def test_the_sql_blocks_run_in_order(connect: Callable[..., psycopg.Connection[Any]]) -> None:
+@pytest.mark.parametrize("page", SQL_PAGES, ids=name_of)
+def test_the_sql_blocks_run_in_order(connect: Callable[..., psycopg.Connection[Any]], page: Path) -> None:
     connection = connect(options="")
-    found = blocks(SQL_PAGE, "sql")
-    assert found, f"{name_of(SQL_PAGE)} shows no SQL"
+    found = blocks(page, "sql")
+    assert found, f"{name_of(page)} shows no SQL"
     for block in found:
         try:
             connection.execute(block.code.encode())
         except psycopg.Error as error:
-            pytest.fail(f"{name_of(SQL_PAGE)}:{block.line}: {error}")
+            pytest.fail(f"{name_of(page)}:{block.line}: {error}")
 
 
 @pytest.fixture
@@ -165,7 +166,7 @@ def public_functions(connect: Callable[..., psycopg.Connection[Any]]) -> set[str
 
 
 def test_every_public_function_has_an_example_in_sql(public_functions: set[str]) -> None:
-    shown = "\n".join(block.code for block in blocks(SQL_PAGE, "sql"))
+    shown = "\n".join(block.code for page in SQL_PAGES for block in blocks(page, "sql"))
     assert {name for name in public_functions if f"lonnymq.{name}(" not in shown} == set()
 
 

@@ -65,7 +65,7 @@ def test_a_fresh_queue_equals_one_built_by_migrations(open_: Open) -> None:
     Queue("").caller.run(build_from_migrations("queue_upgraded"), connection)
     fresh, upgraded = describe(connection, "queue_fresh"), describe(connection, "queue_upgraded")
     for kind in fresh:
-        assert upgraded[kind] == fresh[kind], f"{kind} differ; if tables/ changed: python tools/freeze.py"
+        assert upgraded[kind] == fresh[kind], f"{kind} differ: does tables/ contain what the migrations do?"
     assert all(fresh.values())
 
 
@@ -343,6 +343,7 @@ def test_the_callers_settings_are_restored(open_: Open) -> None:
     schema.install(connection)
     assert connection.execute("show search_path").fetchone() == ("pg_catalog",)
     assert connection.execute("show client_min_messages").fetchone() == ("error",)
+    assert connection.execute("show check_function_bodies").fetchone() == ("on",)
     connection.execute("rollback")
 
 
@@ -366,3 +367,17 @@ def test_the_migration_table_lists_every_migration(open_: Open) -> None:
     rows = connection.execute("select version, name from lonnymq.migration order by version").fetchall()
     assert rows == [(migration.version, migration.name) for migration in files.migrations()]
     assert [version for version, _ in rows] == list(range(1, len(rows) + 1))
+
+
+def test_every_function_has_a_valid_body(open_: Open) -> None:
+    """Bodies are not checked while the files run, because a function may call one of a later file."""
+    connection = open_()
+    schema.install(connection)
+    connection.execute("set search_path to lonnymq")
+    validate = (
+        "select p.oid::regprocedure::text, case l.lanname when 'sql' then fmgr_sql_validator(p.oid)"
+        " else plpgsql_validator(p.oid) end from pg_proc p join pg_language l on l.oid = p.prolang"
+        " where p.pronamespace = 'lonnymq'::regnamespace"
+    )
+    checked = connection.execute(validate).fetchall()
+    assert {name.partition("(")[0] for name, _ in checked} == set(files.created("function"))

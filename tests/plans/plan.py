@@ -29,13 +29,13 @@ class Plans:
 
     found: list[dict[str, Any]] = field(default_factory=list)
 
-    def violations(self, most_removed: int) -> list[str]:
+    def violations(self, max_removed: int) -> list[str]:
         """Return what the executed plans did that is not intended."""
         return sorted(
-            {one for plan in self.found for one in self._violations(plan["Plan"], plan, most_removed)}
+            {one for plan in self.found for one in self._violations(plan["Plan"], plan, max_removed)}
         )
 
-    def _violations(self, node: dict[str, Any], plan: dict[str, Any], most_removed: int) -> Iterator[str]:
+    def _violations(self, node: dict[str, Any], plan: dict[str, Any], max_removed: int) -> Iterator[str]:
         if node.get("Actual Loops") == 0:
             return
         kind, table, index = node["Node Type"], node.get("Relation Name"), node.get("Index Name")
@@ -46,7 +46,7 @@ class Plans:
             if kind.startswith("Index") and "Index Cond" not in node:
                 yield f"whole {index} read in: {where}"
             removed = node.get("Rows Removed by Filter", 0) * max(1, node.get("Actual Loops", 1))
-            if removed > most_removed:
+            if removed > max_removed:
                 yield f"{removed} rows of {table} read needlessly in: {where}"
         if index and table in HOT and index not in INTENDED:
             yield f"{index} used in: {where}"
@@ -55,7 +55,7 @@ class Plans:
         if kind in BIG_JOINS and set(HOT) & set(tables_below(node)):
             yield f"{kind} in: {where}"
         for below in node.get("Plans", []):
-            yield from self._violations(below, plan, most_removed)
+            yield from self._violations(below, plan, max_removed)
 
 
 def tables_below(node: dict[str, Any]) -> Iterator[str]:

@@ -140,7 +140,7 @@ def test_unintended_scans_are_detected(session: Open) -> None:
         queue.run("select id from message order by id")
         queue.run("set enable_indexscan = off; set enable_bitmapscan = on; set enable_seqscan = off")
         queue.run("select id from message where id < 5")
-    violations = " | ".join(plans.violations(most_removed=50))
+    violations = " | ".join(plans.violations(max_removed=50))
     for part in (
         "Seq Scan on message",
         "100 rows of message read needlessly",

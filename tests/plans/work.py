@@ -2,6 +2,7 @@
 
 import uuid
 
+from lonnymq.model.acknowledge import ACTIONS, BURY
 from tests.plans.plan import Plans, Scans, collect_plans, scans
 from tests.sql.conftest import Open
 from tests.sql.session import Session
@@ -27,16 +28,15 @@ def run_hot_calls(queue: Session, other: Session) -> None:
         queue.run(
             "select message_read(%s, %s)", [one.message_id for one in taken], [one.token for one in taken]
         )
-        parts = [taken[n::6] for n in range(6)]
-        queue.complete(parts[0])
-        queue.defer(parts[1])
-        queue.bury(parts[2])
-        queue.run("select count(*) from dead_redrive(%s)", [one.message_id for one in parts[2]])
+        lost, cancelled, *ended = (taken[n :: len(ACTIONS) + 2] for n in range(len(ACTIONS) + 2))
+        for action, some in zip(ACTIONS, ended, strict=True):
+            queue.acknowledge(action, some)
+            if action is BURY:
+                queue.run("select count(*) from dead_redrive(%s)", [one.message_id for one in some])
         queue.run("select count(*) from message_show(%s)", [one.message_id for one in taken])
-        queue.give_back(parts[3])
-        queue.heartbeat(parts[4], 1)
-        other.cancel(*(one.message_id for one in parts[5]))
-        queue.complete(parts[5])
+        queue.heartbeat(lost, 1)
+        other.cancel(*(one.message_id for one in cancelled))
+        queue.complete(cancelled)
         queue.complete(queue.dequeue_once(5)[:5])
 
 
@@ -50,10 +50,10 @@ def observe(session: Open, queue: Session | None = None) -> tuple[Plans, Scans]:
 
 
 def assert_as_intended(
-    session: Open, queue: Session | None = None, most_removed: int = 300, most_entries: int = 30_000
+    session: Open, queue: Session | None = None, max_removed: int = 300, max_entries: int = 30_000
 ) -> None:
     plans, done = observe(session, queue)
-    violations = plans.violations(most_removed)
+    violations = plans.violations(max_removed)
     assert not violations, "\n" + "\n".join(violations)
     assert done.sequential == {}
-    assert max(done.entries.values()) < most_entries, done.entries
+    assert max(done.entries.values()) < max_entries, done.entries

@@ -69,7 +69,7 @@ def complete(session: Session, leased: Sequence[Leased]) -> list[str]:
 
 
 def drain(session: Session, limit: int = 100, *, within_s: float = 30) -> list[Leased]:
-    """Work all due messages, until dequeue says that none is due for a while."""
+    """Process all due messages, until dequeue says that none is due for a while."""
     worked: list[Leased] = []
     until = time.monotonic() + within_s
     while time.monotonic() < until:

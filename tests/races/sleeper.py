@@ -28,9 +28,9 @@ class Sleeper:
                 return None
             time.sleep(0.0005)
 
-    def sleep(self, *, at_most_s: float) -> bool:
+    def sleep(self, *, max_s: float) -> bool:
         """Return whether a notification arrived."""
-        return bool(list(self.session.notifies(timeout=at_most_s, stop_after=1)))
+        return bool(list(self.session.notifies(timeout=max_s, stop_after=1)))
 
     def wake_up(self) -> None:
         self.session.execute("select sleeper_clear(%s)", [self.name])

@@ -37,7 +37,7 @@ def test_every_message_is_completed_exactly_once(
             )
     with processes(producers + 4) as pool, InvariantMonitor(connect()) as monitor:
         seconds = SECONDS if LONG or batch > 3 else SECONDS / 4
-        # With a cap it takes longer to work the messages than to create them.
+        # With a cap it takes longer to process the messages than to create them.
         at_most = int((2000 if cap else 100_000) * seconds)
         until = time.time() + seconds
         loads = [Load(dsn, CHANNELS, until, batch, seed, at_most) for seed in range(producers + 4)]

@@ -74,7 +74,7 @@ def test_deleting_channels_in_use_loses_no_message(connect: Connect) -> None:
     assert check(workers[0]) == []
 
 
-def test_messages_of_bulk_loads_are_worked_once_during_the_loads(connect: Connect) -> None:
+def test_messages_of_bulk_loads_are_processed_once_during_the_loads(connect: Connect) -> None:
     loaders, workers = [connect() for _ in range(2)], [connect() for _ in range(2)]
     until = time.time() + SECONDS
     created_ids: list[int] = []

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.race, pytest.mark.slow, pytest.mark.timeout(0)]
 SECONDS = float(os.environ.get("LONNYMQ_RACE_SECONDS", 6))
 
 
-def test_no_message_is_lost_or_worked_twice_under_mixed_load(connect: Connect, dsn: str) -> None:
+def test_no_message_is_lost_or_processed_twice_under_mixed_load(connect: Connect, dsn: str) -> None:
     owner = connect()
     mixed.prepare(owner)
     with processes(4) as pool, InvariantMonitor(connect()) as monitor:

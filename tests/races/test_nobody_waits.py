@@ -9,6 +9,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from lonnymq.model.acknowledge import ACTIONS
 from tests.conftest import Connect
 from tests.races.sessions import (
     Leased,
@@ -26,6 +27,7 @@ from tests.races.sessions import (
 pytestmark = pytest.mark.race
 
 CHANNEL = "a"
+VERBS = [*(action.name for action in ACTIONS), "heartbeat"]
 OUTCOMES = {"set", "unchanged", "deleted", "not_empty", "busy", "unknown"}
 
 
@@ -84,11 +86,7 @@ CALLS: dict[str, Callable[[LeaseHolder], None]] = {
     "create_many": lambda holder: assert_not_locked(create(holder.session, CHANNEL, 3)),
     "publish": lambda holder: publish(holder.session),
     "dequeue": lambda holder: holder.leased.extend(dequeue(holder.session)),
-    "complete": acknowledge("complete"),
-    "defer": acknowledge("defer"),
-    "bury": acknowledge("bury"),
-    "give_back": acknowledge("give_back"),
-    "heartbeat": acknowledge("heartbeat"),
+    **{verb: acknowledge(verb) for verb in VERBS},
     "cancel": lambda holder: cancel(holder),
     "redrive": select(f"select dead_redrive_channel('{CHANNEL}')"),
     "purge": select(f"select dead_purge_channel('{CHANNEL}')"),
@@ -117,7 +115,7 @@ MAY_BE_LEFT_OPEN = [name for name in CALLS if name not in ("history_prepare",)]
 
 APPENDERS = [
     *("create", "create_many", "publish", "redrive", "cancel"),
-    *("complete", "defer", "bury", "give_back", "heartbeat"),
+    *VERBS,
 ]
 
 
@@ -232,4 +230,4 @@ def call_at_random(session: Session, channel: str, rng: random.Random, leased: l
     elif leased:
         some = list({one.id: one for one in leased}.values())[:3]
         rng.shuffle(some)
-        end(session, rng.choice(["complete", "defer", "bury", "give_back", "heartbeat"]), some)
+        end(session, rng.choice(VERBS), some)

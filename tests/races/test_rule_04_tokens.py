@@ -2,12 +2,13 @@
 
 import pytest
 
+from lonnymq.model.acknowledge import ACTIONS
 from tests.conftest import Connect
 from tests.races.sessions import complete, create, dequeue, end, value
 
 pytestmark = pytest.mark.race
 
-VERBS = ["complete", "defer", "bury", "give_back", "heartbeat"]
+VERBS = [*(action.name for action in ACTIONS), "heartbeat"]
 
 
 def test_an_attempt_that_was_rolled_back_is_issued_again_with_another_token(connect: Connect) -> None:

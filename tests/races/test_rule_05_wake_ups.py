@@ -37,14 +37,14 @@ def test_no_wake_up_is_lost_around_a_registration(connect: Connect, isolation: s
         with in_background(lambda times=(before, inside, late): produce(*times)):  # type: ignore[misc]
             answer = sleeper.fall_asleep()
             if answer is None:
-                assert sleeper.sleep(at_most_s=10), "the sleeper was not notified"
+                assert sleeper.sleep(max_s=10), "the sleeper was not notified"
                 answer = ask(sleeper.session, 10)
         assert len(answer.leased) == 1
         complete(sleeper.session, answer.leased)
         sleeper.wake_up()
 
 
-def test_two_sleepers_work_all_messages_of_many_producers(connect: Connect) -> None:
+def test_two_sleepers_process_all_messages_of_many_producers(connect: Connect) -> None:
     sleepers = [Sleeper(connect(), f"sleeper {n}") for n in range(2)]
     producers = [connect() for _ in range(4)]
     worked: list[int] = []
@@ -54,7 +54,7 @@ def test_two_sleepers_work_all_messages_of_many_producers(connect: Connect) -> N
         while not is_over.is_set():
             answer = sleeper.fall_asleep()
             while answer is None and not is_over.is_set():
-                if sleeper.sleep(at_most_s=5):
+                if sleeper.sleep(max_s=5):
                     answer = ask(sleeper.session, 10)
             if answer is not None and answer.leased:
                 complete(sleeper.session, answer.leased)
@@ -104,7 +104,7 @@ def test_every_call_that_unparks_a_capped_channel_notifies(connect: Connect) -> 
         leased = dequeue(worker)
         assert sleeper.fall_asleep() is None
         unpark(worker, leased)
-        assert sleeper.sleep(at_most_s=10), name
+        assert sleeper.sleep(max_s=10), name
         assert ask(sleeper.session).leased, name
         sleeper.wake_up()
         worker.execute("update lease set unlock_at = 0")
@@ -121,7 +121,7 @@ def test_a_cap_that_is_set_after_the_leases_does_not_hide_their_end(connect: Con
     complete(worker, leased)
     until = time.monotonic() + 10
     while not answer.leased and time.monotonic() < until:
-        sleeper.sleep(at_most_s=(answer.wait_ms or 0) / 1000)
+        sleeper.sleep(max_s=(answer.wait_ms or 0) / 1000)
         answer = ask(sleeper.session)
     assert answer.leased
 

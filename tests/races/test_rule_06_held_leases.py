@@ -3,19 +3,14 @@
 import psycopg
 import pytest
 
+from lonnymq.model.acknowledge import ACTIONS
 from tests.conftest import Connect
 from tests.races.sessions import complete, create, dequeue, end, value
 
 pytestmark = pytest.mark.race
 
-VERBS = ["complete", "defer", "bury", "give_back", "heartbeat"]
-DONE = {
-    "complete": "completed",
-    "defer": "deferred",
-    "bury": "buried",
-    "give_back": "given_back",
-    "heartbeat": "extended",
-}
+DONE = {**{action.name: action.done for action in ACTIONS}, "heartbeat": "extended"}
+VERBS = list(DONE)
 
 
 @pytest.mark.parametrize("open_verb", VERBS)

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from lonnymq.model.acknowledge import ACTIONS
 from tests.conftest import Connect
 from tests.races.barrier import StoppedDequeue, session_that_stops_at
 from tests.races.sessions import (
@@ -30,14 +31,14 @@ def cancel(session: Session, ids: list[int]) -> list[str]:
 def test_a_message_cancelled_while_leased_frees_the_cap_when_acknowledged(connect: Connect) -> None:
     session = connect()
     session.execute("""select channel_set('a', '{"max_concurrency": 1}')""")
-    for verb in ("complete", "defer", "bury", "give_back"):
+    for action in ACTIONS:
         create(session, "a", 2)
         (leased,) = dequeue(session)
         assert cancel(session, [leased.id]) == ["cancelled"]
         assert end(session, "heartbeat", [leased]) == ["cancelled"]
         assert dequeue(session) == []
-        assert end(session, verb, [leased]) == ["cancelled"]
-        assert end(session, verb, [leased]) == ["lease_lost"]
+        assert end(session, action.name, [leased]) == ["cancelled"]
+        assert end(session, action.name, [leased]) == ["lease_lost"]
         assert len(drain(session)) == 1
 
 

@@ -379,7 +379,7 @@ def test_a_sleeper_is_notified_of_messages_that_the_step_delayed(clock: Session,
     sleeper = Sleeper(connect(), "s")
     sleeper.session.execute("select sleeper_register('s', 60000)")
     assert len(dequeue(connect())) == 1
-    assert sleeper.sleep(at_most_s=5)
+    assert sleeper.sleep(max_s=5)
 
 
 def test_without_a_step_no_message_is_rewritten(connect: Connect) -> None:

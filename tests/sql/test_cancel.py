@@ -1,7 +1,10 @@
 """A22: take a message out of the queue."""
 
+from typing import Any
+
 import pytest
 
+from lonnymq.model.acknowledge import ACTIONS, Action, Effect
 from tests.sql.conftest import Open
 from tests.sql.session import Session, ids_of
 
@@ -55,14 +58,14 @@ def test_the_worker_of_a_cancelled_message_is_told(queue: Session) -> None:
     assert queue.ask("select count(*) from lease") == 0
 
 
-@pytest.mark.parametrize("ending", ["message_complete", "message_defer", "message_bury", "message_give_back"])
-def test_any_acknowledgement_ends_a_cancelled_messages_lease(queue: Session, ending: str) -> None:
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
+def test_any_acknowledgement_ends_a_cancelled_messages_lease(queue: Session, action: Action[Any]) -> None:
     queue.fill("a", 2)
     taken = queue.take(2)
     queue.cancel(taken[0].message_id)
-    assert queue.end(ending, taken)[0] == "cancelled"
+    assert queue.acknowledge(action, taken)[0] == "cancelled"
     assert queue.ask("select count(*) from lease") == 0
-    assert queue.ask("select count(*) from dead") == (ending == "message_bury")
+    assert queue.ask("select count(*) from dead") == (action.effect is Effect.BURY)
 
 
 def test_an_expired_lease_of_a_cancelled_message_brings_nothing_back(queue: Session) -> None:

@@ -64,7 +64,7 @@ def test_dead_letters_are_listed_by_page_and_by_channel(queue: Session) -> None:
     assert dead_ids(queue, "nobody") == []
 
 
-def test_a_redriven_message_is_worked_again_from_its_first_attempt(queue: Session) -> None:
+def test_a_redriven_message_is_processed_again_from_its_first_attempt(queue: Session) -> None:
     created = queue.create("a", b"x", key="k", max_attempts=1)
     queue.bury([queue.lease()], "broken")
     assert redrive(queue, created) == ["redriven"]

@@ -12,7 +12,7 @@ from tests.sql.session import Reply, Session
 
 @pytest.mark.parametrize("limit", [1, 10, 50, 100, 500])
 def test_a_huge_backlog_of_one_tenant_delays_others_by_one_turn_each(queue: Session, limit: int) -> None:
-    """Counts the messages worked until the slowest of ten small tenants is done: 110 is ideal."""
+    """Counts the messages processed until the slowest of ten small tenants is done: 110 is ideal."""
     for _ in range(2):
         queue.fill("big", 5_000)
     for n in range(10):

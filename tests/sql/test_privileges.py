@@ -73,7 +73,7 @@ CALLS = {
     "claim_backlog": "select claim_backlog()",
     "claim_take": "select claim_take(null, 'c', false, 1, 1000)",
     "claim_messages": "select claim_messages(null, 1000)",
-    "claim_keep": "select claim_keep(null, 1000)",
+    "claim_heartbeat": "select claim_heartbeat(null, 1000)",
     "claim_read": "select claim_read('{}', '{}')",
     "claim_complete": "select claim_complete(null)",
     "history_follow": "select history_follow('r', null, null, null, false, 1, null)",
@@ -91,7 +91,7 @@ WORKER = {
     *("dequeue", "read", *(action.name for action in ACTIONS), "heartbeat"),
     *("register", "clear", "event", "horizon", "to_epoch"),
     *("cron_due", "cron_tick"),
-    *("claim_backlog", "claim_take", "claim_messages", "claim_keep", "claim_read", "claim_complete"),
+    *("claim_backlog", "claim_take", "claim_messages", "claim_heartbeat", "claim_read", "claim_complete"),
 }
 READER = {"channel_explain", "channel_busiest", "queue_status", "queue_activity", "to_epoch", "cron_list"}
 ALLOWED = {"producer": PRODUCER, "worker": WORKER, "reader": READER, "operator": set(CALLS), None: set()}

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
+from lonnymq.model.acknowledge import ACTIONS
 from tests.sql.conftest import Open
 from tests.sql.session import Session
 
@@ -55,7 +56,7 @@ def test_each_call_notifies_once_while_a_worker_sleeps(queue: Session, listener:
     assert listener.count() == 1
 
 
-@pytest.mark.parametrize("ending", ["complete", "defer", "bury", "give_back"])
+@pytest.mark.parametrize("ending", [action.name for action in ACTIONS])
 def test_every_acknowledgement_that_frees_a_cap_notifies(
     queue: Session, listener: Listener, ending: str
 ) -> None:

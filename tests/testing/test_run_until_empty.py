@@ -28,7 +28,7 @@ def outcomes(attempts: Any) -> list[str]:
     return [attempt.outcome for attempt in attempts]
 
 
-def test_due_messages_are_worked_in_order_and_later_ones_wait(lonnymq_queue: Queue) -> None:
+def test_due_messages_are_processed_in_order_and_later_ones_wait(lonnymq_queue: Queue) -> None:
     seen: list[Any] = []
     for number in range(3):
         lonnymq_queue.enqueue("a", number)
@@ -41,7 +41,7 @@ def test_due_messages_are_worked_in_order_and_later_ones_wait(lonnymq_queue: Que
     assert run_until_empty(seen.append, queue=lonnymq_queue) == []
 
 
-def test_messages_that_a_handler_enqueues_are_worked_too(lonnymq_queue: Queue) -> None:
+def test_messages_that_a_handler_enqueues_are_processed_too(lonnymq_queue: Queue) -> None:
     def countdown(message: Message) -> None:
         if message.payload:
             message.queue.enqueue("a", message.payload - 1)

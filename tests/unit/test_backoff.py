@@ -13,30 +13,30 @@ def assert_within(pauses_s: list[float], bounds_s: list[float]) -> None:
 
 
 def test_pauses_double_up_to_a_maximum_and_reset_after_a_success() -> None:
-    backoff = Backoff(first_s=1.0, most_s=5.0)
+    backoff = Backoff(first_s=1.0, max_s=5.0)
     assert_within([backoff.next_s() for _ in range(5)], [1.0, 2.0, 4.0, 5.0, 5.0])
     backoff.reset()
     assert_within([backoff.next_s()], [1.0])
 
 
 def test_not_even_the_first_pause_exceeds_the_maximum() -> None:
-    assert_within([Backoff(first_s=1.0, most_s=0.1).next_s()], [0.1])
+    assert_within([Backoff(first_s=1.0, max_s=0.1).next_s()], [0.1])
 
 
 def test_clients_that_failed_together_do_not_retry_together() -> None:
-    assert len({Backoff(first_s=1.0, most_s=1.0).next_s() for _ in range(10)}) > 1
+    assert len({Backoff(first_s=1.0, max_s=1.0).next_s() for _ in range(10)}) > 1
 
 
 def test_pauses_end_when_the_time_is_over_but_at_least_one_is_given() -> None:
     began = time.monotonic()
     taken = []
-    for pause_s in Backoff(first_s=0.001, most_s=0.004).pauses(for_s=0.02):
+    for pause_s in Backoff(first_s=0.001, max_s=0.004).pauses(for_s=0.02):
         taken.append(pause_s)
         time.sleep(pause_s)
     # How many there are depends on the machine.
     assert_within(taken, [0.001, 0.002, *[0.004] * len(taken)][: len(taken)])
     assert 0.02 <= time.monotonic() - began < 5
-    assert len(list(Backoff(first_s=1, most_s=1).pauses(for_s=0))) == 1
+    assert len(list(Backoff(first_s=1, max_s=1).pauses(for_s=0))) == 1
 
 
 def test_a_sleeper_woken_in_vain_waits_longer_until_a_message_comes() -> None:

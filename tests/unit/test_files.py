@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from lonnymq.schema import files
 from tools import freeze
 
@@ -34,6 +36,48 @@ def test_each_function_says_what_it_locks_and_writes() -> None:
             assert re.search(r"^-- Writes: \S", file.text, re.MULTILINE), file.path
 
 
-def test_the_first_migration_matches_the_tables() -> None:
-    """Until there is a version 2; then the file never changes again."""
+def test_the_first_migration_creates_the_tables() -> None:
+    """Until there is a version 2; tests/migration compares their result then."""
     assert freeze.main(["--check"]) == 0
+    if files.latest_version() == 1:
+        texts = [file.text for file in files.tables()]
+        assert all(text in files.migrations()[0].text for text in texts)
+
+
+@pytest.fixture
+def unreleased(tmp_path: Path) -> Path:
+    target = tmp_path / "0001_create_queue.sql"
+    target.write_text("-- Not released.\n\\ir ../tables\n", encoding="utf-8")
+    return target
+
+
+def test_version_1_is_frozen_once(unreleased: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert freeze.main(["--check"], unreleased) == 0
+    assert files.is_unreleased(unreleased.read_text())
+    assert freeze.main([], unreleased) == 0
+    frozen = unreleased.read_text()
+    assert all(file.text in frozen for file in files.tables())
+    assert not files.is_unreleased(frozen)
+    assert freeze.main([], unreleased) == 1
+    assert "never changes again: write the next migration" in capsys.readouterr().err
+    assert unreleased.read_text() == frozen
+
+
+def test_a_table_that_changes_after_the_release_needs_a_migration(
+    unreleased: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    freeze.main([], unreleased)
+    if files.latest_version() == 1:
+        assert freeze.main(["--check"], unreleased) == 0
+        # As if tables/ had changed: the two differ.
+        unreleased.write_text(unreleased.read_text().replace("create table lease", "create table leases"))
+        assert freeze.main(["--check"], unreleased) == 1
+        assert "write the next migration" in capsys.readouterr().err
+
+
+def test_a_migration_says_which_clients_it_breaks() -> None:
+    migration = files.Migration(
+        "migrations/0002_x.sql", "-- 0002_x: y.\n-- breaks_below: 2\nselect 1;\n", 2, "x"
+    )
+    assert migration.breaks_below == 2
+    assert files.migrations()[0].breaks_below == 0

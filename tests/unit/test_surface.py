@@ -13,6 +13,7 @@ import pytest
 import lonnymq
 from lonnymq import Queue
 from lonnymq.client.aio.caller import AsyncCaller
+from lonnymq.model.acknowledge import ACTIONS
 from tools import unasync
 
 CLIENT_PAIRS = [
@@ -60,6 +61,11 @@ def test_outcomes_compare_equal_to_strings() -> None:
         kind = getattr(lonnymq, name)
         if isinstance(kind, type) and issubclass(kind, StrEnum):
             assert all(member == member.value == str(member) for member in kind)
+
+
+def test_every_outcome_of_an_acknowledgement_is_public() -> None:
+    kinds = {type(action.done).__name__ for action in ACTIONS} | {"HeartbeatOutcome"}
+    assert kinds <= set(lonnymq.__all__)
 
 
 def test_every_public_method_has_a_docstring() -> None:

@@ -9,13 +9,13 @@ from lonnymq import JSON, Bury, Defer, Handler, InvalidArgument, Retry
 from lonnymq.model.acknowledge import BURY, DEFER
 from lonnymq.worker.verdict import COMPLETED, GIVEN_BACK, NO_ACTION, Interruption, Judge, Verdict
 
-HANDLER = Handler(call=lambda message: None, retry=Retry(first_s=2, factor=3, most_s=10, jitter=0))
+HANDLER = Handler(call=lambda message: None, retry=Retry(first_s=2, factor=3, max_s=10, jitter=0))
 LAST = Handler(call=lambda message: None, max_attempts=3, timeout=1.5, name="transcode")
 ERROR = RuntimeError("full")
 JUDGE = Judge(JSON, Random(1))
 
 
-def test_delays_grow_up_to_most_s() -> None:
+def test_delays_grow_up_to_max_s() -> None:
     assert [HANDLER.retry.delay_s(attempt, Random()) for attempt in (1, 2, 3, 4)] == [2, 6, 10, 10]
     assert Retry(first_s=1, factor=2, jitter=0).delay_s(2_000_000_000, Random()) == 3600
     assert Retry(first_s=0).delay_s(2_000_000_000, Random()) == 0
@@ -33,7 +33,7 @@ def test_jitter_shortens_a_delay_by_up_to_its_share() -> None:
         ("first_s", -1),
         ("first_s", math.nan),
         ("factor", 0.5),
-        ("most_s", math.inf),
+        ("max_s", math.inf),
         ("jitter", 1.1),
         ("jitter", "x"),
     ],

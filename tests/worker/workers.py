@@ -16,7 +16,7 @@ from typing import Any
 from lonnymq import AsyncQueue, DeadLetter, Handler, NewMessage, Retry, Worker, WorkerSettings
 
 TIMEOUT_S = 60.0
-NO_DELAY = Retry(first_s=0.0, most_s=0.0)
+NO_DELAY = Retry(first_s=0.0, max_s=0.0)
 
 
 @asynccontextmanager

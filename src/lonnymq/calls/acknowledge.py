@@ -78,7 +78,7 @@ def heartbeat(
     is_alone: bool = False,
     is_durable: bool = True,
 ) -> Call[list[HeartbeatOutcome]]:
-    """Extend leases. `is_alone`: from now on each message is the only one that its process works."""
+    """Extend leases. `is_alone`: from now on each message is the only one in its process."""
     decode = _outcomes(ids, HeartbeatOutcome.EXTENDED)
     return call(HEARTBEAT, ids, tokens, lease_ms, is_alone, is_durable, decode=decode)
 

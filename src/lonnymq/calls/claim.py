@@ -1,4 +1,4 @@
-"""Claims: messages that are leased, worked and completed together."""
+"""Claims: messages that are leased, processed and completed together."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ TAKE = function(
     p_lease_ms="bigint",
 )
 MESSAGES = function("claim_messages", "message_id, token", p_claim="uuid", p_lease_ms="bigint")
-KEEP = function("claim_keep", "held, lost", p_claim="uuid", p_lease_ms="bigint")
+HEARTBEAT = function("claim_heartbeat", "held, lost", p_claim="uuid", p_lease_ms="bigint")
 READ = function(
     "claim_read",
     "message_id, outcome, channel, attempt, key, dequeue_at, created_at, leased_at, content, state",
@@ -45,8 +45,8 @@ def messages(claim: str, lease_ms: int) -> Call[list[tuple[int, int]]]:
     return call(MESSAGES, claim, lease_ms, decode=lambda rows: [(row[0], row[1]) for row in rows])
 
 
-def keep(claim: str, lease_ms: int) -> Call[tuple[int, int]]:
-    return call(KEEP, claim, lease_ms, decode=lambda rows: (rows[0][0], rows[0][1]))
+def heartbeat(claim: str, lease_ms: int) -> Call[tuple[int, int]]:
+    return call(HEARTBEAT, claim, lease_ms, decode=lambda rows: (rows[0][0], rows[0][1]))
 
 
 def read(ids: Sequence[int], tokens: Sequence[int]) -> Call[list[tuple[Any, ...]]]:

@@ -104,7 +104,8 @@ def dequeue(
 ) -> Call[Dequeued[Leased]]:
     """Lease messages. Safe to repeat: a message whose lease is lost with the connection is delivered again.
 
-    `is_shared`: the messages are worked in one process. They are instances of `kind`, with the fields `more`.
+    `is_shared`: one process handles several messages at once. They are instances of `kind`, with the fields
+    `more`.
     """
 
     def decode(rows: Rows) -> Dequeued[Leased]:

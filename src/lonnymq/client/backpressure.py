@@ -22,7 +22,7 @@ def raise_for_dropped(channels: Sequence[str], created: Sequence[Created]) -> No
     names = ", ".join(map(repr, full[:MAX_NAMED])) + (", ..." if len(full) > MAX_NAMED else "")
     raise ChannelFull(
         f"{len(dropped)} of {len(created)} messages were dropped, because these channels are at their"
-        f" max_size: {names}; raise max_size, or try again when messages have been worked",
+        f" max_size: {names}; raise max_size, or try again when messages have been processed",
         full,
         created,
     )

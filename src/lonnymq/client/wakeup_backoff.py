@@ -25,7 +25,7 @@ class WakeupBackoff:
     def fail(self) -> None:
         """Record that the last wake-up, if there was one, brought no message."""
         if self._was_notified is not None:
-            backoff = self._backoffs.setdefault(self._was_notified, Backoff(first_s=FIRST_S, most_s=MAX_S))
+            backoff = self._backoffs.setdefault(self._was_notified, Backoff(first_s=FIRST_S, max_s=MAX_S))
             self._pauses_s[self._was_notified] = backoff.next_s()
             self._was_notified = None
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 class Backoff:
     """Each pause is twice the previous one, up to a maximum; jitter spreads out simultaneous failures."""
 
-    def __init__(self, *, first_s: float = 0.05, most_s: float = 2.0) -> None:
-        self._first_s = self._pause_s = min(first_s, most_s)
-        self._most_s = most_s
+    def __init__(self, *, first_s: float = 0.05, max_s: float = 2.0) -> None:
+        self._first_s = self._pause_s = min(first_s, max_s)
+        self._max_s = max_s
 
     def next_s(self) -> float:
         """Return the next pause in seconds, of which up to half is taken off at random."""
-        pause_s, self._pause_s = self._pause_s, min(2 * self._pause_s, self._most_s)
+        pause_s, self._pause_s = self._pause_s, min(2 * self._pause_s, self._max_s)
         return pause_s * random.uniform(0.5, 1.0)
 
     def reset(self) -> None:

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Any, Generic, TypeVar
 
+# What lonnymq exports.
+__all__ = ["BuryOutcome", "CompleteOutcome", "DeferOutcome", "GiveBackOutcome", "HeartbeatOutcome"]
+
 Outcome = TypeVar("Outcome", bound=StrEnum)
 
 

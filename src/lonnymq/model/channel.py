@@ -20,7 +20,7 @@ class ChannelDeleteOutcome(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a channel's next message is not being worked."""
+    """Why a channel's next message is not released."""
 
     UNKNOWN = "unknown"
     EMPTY = "empty"

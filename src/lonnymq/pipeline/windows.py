@@ -113,8 +113,8 @@ def _aggregate(with_levels: DataFrame) -> DataFrame:
             f.sum("waiting").alias("net_waiting"),
             f.sum("running").alias("net_running"),
             f.min("is_waiting").alias("least_waiting"),
-            f.max("is_waiting").alias("most_waiting"),
-            f.max("is_running").alias("most_running"),
+            f.max("is_waiting").alias("max_waiting"),
+            f.max("is_running").alias("max_running"),
         )
         .withColumns(
             {
@@ -146,11 +146,11 @@ def _fill_quiet_windows(measured: DataFrame, window_ms: int) -> DataFrame:
         .withColumn("waiting_before", f.when(is_late, f.lag("backlog_end", 1, 0).over(line)))
         .withColumn("running_before", f.when(is_late, f.lag("running_end", 1, 0).over(line)))
         .withColumn("backlog_low", f.least("least_waiting", "waiting_before"))
-        .withColumn("backlog_peak", f.greatest("most_waiting", "waiting_before"))
+        .withColumn("backlog_peak", f.greatest("max_waiting", "waiting_before"))
         # An attempt that began and ended in the same millisecond ran as well.
         .withColumn(
             "concurrency_peak",
-            f.greatest("most_running", "running_before", f.when(f.col("releases") > 0, 1).otherwise(0)),
+            f.greatest("max_running", "running_before", f.when(f.col("releases") > 0, 1).otherwise(0)),
         )
     )
     quiet = f.sequence(f.col("start") + window_ms, f.col("next_start") - window_ms, f.lit(window_ms))

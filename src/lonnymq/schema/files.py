@@ -1,5 +1,6 @@
 """The files under sql/, which are part of the package."""
 
+import fnmatch
 import hashlib
 import re
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ CREATED = re.compile(
     r"^create (?:or replace |unlogged )*(?P<kind>table|type|sequence|function|view) (?P<name>\w+)",
     re.MULTILINE,
 )
+BREAKS_BELOW = re.compile(r"^-- breaks_below: (\d+)$", re.MULTILINE)
 MIGRATION = re.compile(r"(?P<version>\d{4})_(?P<name>\w+)\.sql")
 
 
@@ -31,6 +33,12 @@ class Migration(File):
     version: int
     name: str
 
+    @property
+    def breaks_below(self) -> int:
+        """The lowest version whose clients can use the schema from here on; 0 if this breaks none."""
+        found = BREAKS_BELOW.search(self.text)
+        return int(found[1]) if found else 0
+
 
 def read(path: str) -> File:
     text = ROOT.joinpath(*path.split("/")).read_text(encoding="utf-8")
@@ -40,7 +48,8 @@ def read(path: str) -> File:
 @cache
 def contents() -> tuple[File, ...]:
     """Return the files that install.sql includes, in its order."""
-    return tuple(read(path) for path in INCLUDE.findall(read("install.sql").text))
+    paths = [path for pattern in INCLUDE.findall(read("install.sql").text) for path in _matching(pattern)]
+    return tuple(read(path) for path in dict.fromkeys(paths))
 
 
 def tables() -> tuple[File, ...]:
@@ -55,6 +64,11 @@ def functions_and_views() -> tuple[File, ...]:
 def migrations() -> tuple[Migration, ...]:
     """Return all migrations, oldest first."""
     return tuple(sorted(_migrations(), key=lambda migration: migration.version))
+
+
+def is_unreleased(text: str) -> bool:
+    """Whether this is a first migration that still follows the files in tables/ (see tools/freeze.py)."""
+    return INCLUDE.findall(text) == ["../tables"]
 
 
 def latest_version() -> int:
@@ -78,9 +92,20 @@ def fingerprint() -> str:
     return digest.hexdigest()[:32]
 
 
+def _matching(pattern: str) -> list[str]:
+    """Return the path, or the paths that match a pattern such as functions/message_*.sql."""
+    folder, _, name = pattern.rpartition("/")
+    if "*" not in name:
+        return [pattern]
+    present = sorted(entry.name for entry in ROOT.joinpath(folder).iterdir())
+    return [f"{folder}/{one}" for one in fnmatch.filter(present, name)]
+
+
 def _migrations() -> Iterator[Migration]:
     for entry in (ROOT / "migrations").iterdir():
         found = MIGRATION.fullmatch(entry.name)
         if found:
             text = entry.read_text(encoding="utf-8")
+            if is_unreleased(text):
+                text = "\n".join(table.text for table in tables())
             yield Migration(f"migrations/{entry.name}", text, int(found["version"]), found["name"])

@@ -40,7 +40,8 @@ def with_safe_search_path(schema: str, steps: Steps[Result]) -> Steps[Result]:
     The caller's search_path may contain functions of other roles, which would run with this role's rights.
     """
     rows = yield Step(
-        "select pg_catalog.current_setting('search_path'), pg_catalog.current_setting('client_min_messages')"
+        "select pg_catalog.current_setting('search_path'), pg_catalog.current_setting('client_min_messages'),"
+        " pg_catalog.current_setting('check_function_bodies')"
     )
     yield Step("set local search_path to pg_catalog, pg_temp")
     # The files in sql/schema/ and sql/doctor/ read the schema's name from this setting.
@@ -48,7 +49,8 @@ def with_safe_search_path(schema: str, steps: Steps[Result]) -> Steps[Result]:
     result = yield from steps
     yield Step(
         "select pg_catalog.set_config('search_path', %s, true),"
-        " pg_catalog.set_config('client_min_messages', %s, true)",
+        " pg_catalog.set_config('client_min_messages', %s, true),"
+        " pg_catalog.set_config('check_function_bodies', %s, true)",
         rows[0],
     )
     return result

@@ -96,7 +96,9 @@ def set_search_path(schema: str) -> Step:
     # would still be called; trust.py prevents that.
     return Step(
         f"set local search_path to {quote_identifier(schema)}, pg_temp;\n"
-        "set local client_min_messages = warning;"
+        "set local client_min_messages = warning;\n"
+        # A function may call functions of files that follow its own (see install.sql).
+        "set local check_function_bodies = off;"
     )
 
 
@@ -213,7 +215,15 @@ def refuse_newer(schema: str, version: int, breaks_below: int) -> None:
 
 
 def _finish(existing_objects: str) -> Steps[None]:
-    """Create partitions, revoke what queue_grant did not give, and record the version."""
+    """Record migrations and version, create partitions, and revoke what queue_grant did not give."""
+    record = files.read("schema/record_migration.sql")
+    for migration in files.migrations():
+        yield Step(
+            record.text.replace("{version}", str(migration.version))
+            .replace("{name}", migration.name)
+            .replace("{breaks_below}", str(migration.breaks_below)),
+            origin=record.path,
+        )
     yield Step("select history_prepare();")
     names = ", ".join(f"'{name}'" for name in sorted(_queue_names()))
     yield Step(f"select queue_seal(array[{names}], {existing_objects});")

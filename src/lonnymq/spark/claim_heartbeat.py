@@ -1,4 +1,4 @@
-"""Extends the leases of a claim while Spark works on its batch, for at most `max_claim_s` seconds."""
+"""Extends the leases of a claim while Spark processes its batch, for at most `max_claim_s` seconds."""
 
 import threading
 import time
@@ -43,7 +43,7 @@ class ClaimHeartbeat:
             if claim is None or time.monotonic() > self._until:
                 continue
             try:
-                self._queue.caller.perform(calls.keep(claim, 1000 * self._lease_s))
+                self._queue.caller.perform(calls.heartbeat(claim, 1000 * self._lease_s))
             except LonnyError:
                 # The server is unreachable. Two more tries fit into the lease; if they fail as well, the
                 # messages are delivered again.

@@ -123,7 +123,7 @@ class ConsumeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._opened.close()
 
     def _complete(self, claim: str) -> None:
-        for pause_s in Backoff(first_s=0.01, most_s=0.5).pauses(for_s=BUSY_FOR_S):
+        for pause_s in Backoff(first_s=0.01, max_s=0.5).pauses(for_s=BUSY_FOR_S):
             outcome, lost = self._queue.caller.perform(calls.complete(claim))
             if outcome == "done":
                 break

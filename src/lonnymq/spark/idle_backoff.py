@@ -15,7 +15,7 @@ class IdleBackoff:
 
     def __init__(self) -> None:
         self._polled_at = 0.0
-        self._backoff = Backoff(first_s=FIRST_PAUSE_S, most_s=MAX_PAUSE_S)
+        self._backoff = Backoff(first_s=FIRST_PAUSE_S, max_s=MAX_PAUSE_S)
 
     def wait(self) -> None:
         now = time.monotonic()

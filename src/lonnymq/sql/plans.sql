@@ -24,8 +24,8 @@ begin
       (c_index || c_unsorted, '{history_follow, history_require_past, history_slices}'),
       (c_loop, '{claim_read, dead_redrive, message_cancel, message_read, message_show}'),
       (c_loop || c_unsorted, '{message_peek}'),
-      (c_loop || c_generic, '{message_bury, message_complete, message_create_many, message_defer, message_give_back,
-        message_heartbeat}'),
+      (c_loop || c_generic, '{message_create_many}'),
+      (c_loop || c_generic, acknowledgements()::text),
       (c_loop || c_generic || c_unsorted || ' set enable_memoize = off', '{message_dequeue}')
     ) s(settings, names)
     cross join unnest(s.names::text[]) n(name)

@@ -4,9 +4,3 @@
 insert into setting (salt)
 values (decode(replace(gen_random_uuid()::text, '-', ''), 'hex'))
 on conflict do nothing;
-
--- One row per file in migrations/. breaks_below is the lowest version whose clients may still use the schema.
-insert into migration (version, name, breaks_below)
-values
-  (1, 'create_queue', 0)
-on conflict do nothing;

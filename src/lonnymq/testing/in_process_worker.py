@@ -1,4 +1,4 @@
-"""A worker with one slot, made from the parts of a real one, that works messages in the test's process."""
+"""A worker with one slot, made from the parts of a real one, that runs in the test's process."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -26,7 +26,7 @@ SETTINGS = WorkerSettings(concurrency=1, prefetch=0, lease_s=3600, name="test")
 
 
 class InProcessWorker:
-    """Works messages one at a time, and records how their attempts end."""
+    """Processes messages one at a time, and records how their attempts end."""
 
     def __init__(
         self, queue: "AsyncQueue", blocking_queue: "Queue", handler: Any, middleware: Sequence[Middleware]

@@ -21,7 +21,7 @@ class AttemptFailed(AssertionError):
 
 
 @dataclass(frozen=True)
-class WorkedAttempt:
+class ProcessedAttempt:
     """One attempt of a test run: the message as leased, its handler, the outcome and the error."""
 
     message: AsyncMessage
@@ -36,7 +36,7 @@ class Recorder(WorkerLog):
 
     def __init__(self, name: str, activity: asyncio.Event) -> None:
         super().__init__(name, Counter())
-        self.attempts: list[WorkedAttempt] = []
+        self.attempts: list[ProcessedAttempt] = []
         self.failure: BaseException | None = None
         self._raised: BaseException | None = None
         self._activity = activity
@@ -66,7 +66,7 @@ class Recorder(WorkerLog):
 
     def _add(self, attempt: "Attempt", outcome: str, error: str | None) -> None:
         name = attempt.handler.name if attempt.handler is not None else ""
-        self.attempts.append(WorkedAttempt(attempt.message, name, outcome, error))
+        self.attempts.append(ProcessedAttempt(attempt.message, name, outcome, error))
         self._activity.set()
 
     def _fail(self, attempt: "Attempt", description: str) -> None:

@@ -1,4 +1,4 @@
-"""Works everything that is due, in the test's own process, until the queue is empty."""
+"""Processes everything that is due, in the test's own process, until the queue is empty."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Sequence
@@ -15,7 +15,7 @@ from lonnymq.model import DequeueOutcome
 from lonnymq.testing.blocking_calls import BlockingCall
 from lonnymq.testing.clock import Clock
 from lonnymq.testing.in_process_worker import SETTINGS, in_process_worker
-from lonnymq.testing.recorder import AttemptFailed, Recorder, WorkedAttempt
+from lonnymq.testing.recorder import AttemptFailed, ProcessedAttempt, Recorder
 from lonnymq.testing.simulated_time import RealTime, SimulatedTime, simulate_time
 from lonnymq.worker.client_factory import ClientFactory
 from lonnymq.worker.middleware import Middleware
@@ -29,7 +29,7 @@ BUSY_S = 0.01
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """What to work, with which handler, and when to stop."""
+    """What to process, with which handler, and when to stop."""
 
     handler: Any
     clients: ClientFactory
@@ -50,7 +50,7 @@ def run_until_empty(
     errors: Literal["raise", "keep"] = "raise",
     middleware: Sequence[Middleware] = (),
     limit: int = 10_000,
-) -> list[WorkedAttempt]: ...
+) -> list[ProcessedAttempt]: ...
 @overload
 def run_until_empty(
     handler: "App[Coroutine[Any, Any, Created]]",
@@ -61,7 +61,7 @@ def run_until_empty(
     errors: Literal["raise", "keep"] = "raise",
     middleware: Sequence[Middleware] = (),
     limit: int = 10_000,
-) -> Coroutine[Any, Any, list[WorkedAttempt]]: ...
+) -> Coroutine[Any, Any, list[ProcessedAttempt]]: ...
 @overload
 def run_until_empty(
     handler: Any,
@@ -72,7 +72,7 @@ def run_until_empty(
     errors: Literal["raise", "keep"] = "raise",
     middleware: Sequence[Middleware] = (),
     limit: int = 10_000,
-) -> list[WorkedAttempt]: ...
+) -> list[ProcessedAttempt]: ...
 @overload
 def run_until_empty(
     handler: Any,
@@ -83,7 +83,7 @@ def run_until_empty(
     errors: Literal["raise", "keep"] = "raise",
     middleware: Sequence[Middleware] = (),
     limit: int = 10_000,
-) -> Coroutine[Any, Any, list[WorkedAttempt]]: ...
+) -> Coroutine[Any, Any, list[ProcessedAttempt]]: ...
 def run_until_empty(
     handler: Any,
     *,
@@ -93,8 +93,8 @@ def run_until_empty(
     errors: Literal["raise", "keep"] = "raise",
     middleware: Sequence[Middleware] = (),
     limit: int = 10_000,
-) -> list[WorkedAttempt] | Coroutine[Any, Any, list[WorkedAttempt]]:
-    """Work all messages that are due, one at a time, and return the attempts; with an AsyncQueue, await it.
+) -> list[ProcessedAttempt] | Coroutine[Any, Any, list[ProcessedAttempt]]:
+    """Process all due messages, one at a time, and return the attempts; with an AsyncQueue, await it.
 
     `handler` is what a Worker takes; for an App, `queue` may be omitted. With a `clock`, crons tick; with
     `until`, time skips from one due message to the next, up to there. An exception of a handler is raised
@@ -124,7 +124,7 @@ def run_until_empty(
     return _run_blocking(options) if isinstance(queue, Queue) else _run_async(options)
 
 
-def _run_blocking(options: RunOptions) -> list[WorkedAttempt]:
+def _run_blocking(options: RunOptions) -> list[ProcessedAttempt]:
     """Run async handlers on a loop in this thread, and plain ones in this thread while it is stopped."""
     try:
         asyncio.get_running_loop()
@@ -132,9 +132,9 @@ def _run_blocking(options: RunOptions) -> list[WorkedAttempt]:
         pass
     else:
         raise InvalidArgument("queue must be an AsyncQueue while an event loop is running: await this call")
-    attempts: list[WorkedAttempt] = []
+    attempts: list[ProcessedAttempt] = []
     with asyncio.Runner() as runner:
-        calls = _work(options, attempts)
+        calls = _process(options, attempts)
         try:
             while call := runner.run(_next(calls)):
                 call.run()
@@ -143,10 +143,10 @@ def _run_blocking(options: RunOptions) -> list[WorkedAttempt]:
     return attempts
 
 
-async def _run_async(options: RunOptions) -> list[WorkedAttempt]:
+async def _run_async(options: RunOptions) -> list[ProcessedAttempt]:
     """Run async handlers on this loop, and plain ones in a thread, as in a worker."""
-    attempts: list[WorkedAttempt] = []
-    async with aclosing(_work(options, attempts)) as calls:
+    attempts: list[ProcessedAttempt] = []
+    async with aclosing(_process(options, attempts)) as calls:
         async for call in calls:
             await call.run_in_thread()
     return attempts
@@ -160,8 +160,10 @@ async def _close(calls: AsyncGenerator[BlockingCall, None]) -> None:
     await calls.aclose()
 
 
-async def _work(options: RunOptions, attempts: list[WorkedAttempt]) -> AsyncGenerator[BlockingCall, None]:
-    """Work until nothing is due; yield the calls that block."""
+async def _process(
+    options: RunOptions, attempts: list[ProcessedAttempt]
+) -> AsyncGenerator[BlockingCall, None]:
+    """Process messages until nothing is due; yield the calls that block."""
     queue, blocking_queue = options.clients.async_queue(), options.clients.blocking_queue()
     try:
         async with in_process_worker(queue, blocking_queue, options.handler, options.middleware) as worker:

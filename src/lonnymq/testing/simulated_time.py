@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class RealTime:
-    """Without a clock: only what is due now is worked, and no cron ticks."""
+    """Without a clock: only what is due now is processed, and no cron ticks."""
 
     async def tick(self) -> None:
         pass

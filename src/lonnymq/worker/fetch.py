@@ -7,7 +7,7 @@ from lonnymq.calls import message as calls
 from lonnymq.client.aio import AsyncMessage
 from lonnymq.client.aio.receiver import AsyncReceiver
 from lonnymq.connections.backoff import Backoff
-from lonnymq.errors import is_hopeless
+from lonnymq.errors import is_permanent
 from lonnymq.worker.timeouts import call_within, close_quietly
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ async def fetch(
                     )
                 )
             except Exception as error:
-                if is_hopeless(error):
+                if is_permanent(error):
                     raise
                 log.log_failure("dequeue", error)
                 await asyncio.sleep(backoff.next_s())

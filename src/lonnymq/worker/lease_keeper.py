@@ -43,7 +43,7 @@ class LeaseKeeper:
         self._log = log
         self._lease_ms = lease_ms
         self._interval_s = lease_ms / 1000 / HEARTBEATS_PER_LEASE
-        self._backoff = Backoff(most_s=self._interval_s / 2)
+        self._backoff = Backoff(max_s=self._interval_s / 2)
 
     async def run(self) -> None:
         """Send heartbeats until cancelled."""

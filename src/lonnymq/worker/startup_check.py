@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lonnymq.calls import queue as queue_calls
 from lonnymq.connections import outage
 from lonnymq.connections.backoff import Backoff
-from lonnymq.errors import NotPermitted, is_hopeless
+from lonnymq.errors import NotPermitted, is_permanent
 from lonnymq.texts import one_line
 from lonnymq.worker.timeouts import call_within, close_quietly
 from lonnymq.worker.worker_log import LOGGER
@@ -40,13 +40,13 @@ async def wait_for_queue(clients: "ClientFactory", shutdown: "Shutdown", call_ti
 
 
 async def _check_until_usable(queue: "AsyncQueue", call_timeout_s: float) -> None:
-    backoff = Backoff(most_s=1.0)
+    backoff = Backoff(max_s=1.0)
     is_logged = False
     while True:
         try:
             await call_within(queue.caller.source, call_timeout_s, _require_queue(queue))
         except Exception as error:
-            if is_hopeless(error):
+            if is_permanent(error):
                 raise
             # The client logs outages itself.
             if not (is_logged or outage.is_known()):

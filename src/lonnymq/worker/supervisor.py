@@ -82,7 +82,7 @@ class Supervisor:
         self._has_been_ready = False
         self._kill_at = float("inf")
         self._restart_at = 0.0
-        self._backoff = Backoff(first_s=0.5, most_s=30.0)
+        self._backoff = Backoff(first_s=0.5, max_s=30.0)
 
     def run(self) -> int:
         """Run until all children have ended after a stop request; return the worst exit code."""
@@ -129,8 +129,8 @@ class Supervisor:
                 # systemd sends SIGTERM to children too. This one had not installed its signal handler yet.
                 code = ExitCode.FINISHED
             # A queue that could be used before is likely to be usable again, for example after a migration.
-            is_hopeless = child.is_unusable and not self._has_been_ready
-            if self._stop_requests or is_hopeless:
+            is_permanent = child.is_unusable and not self._has_been_ready
+            if self._stop_requests or is_permanent:
                 self._exit_codes.append(code)
                 self._stop_requests = self._stop_requests or 1
             else:

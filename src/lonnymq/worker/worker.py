@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lonnymq.client.aio import AsyncQueue
 from lonnymq.connections.target import describe_target, schema_or_environment
-from lonnymq.errors import is_hopeless
+from lonnymq.errors import is_permanent
 from lonnymq.worker.client_factory import ClientFactory
 from lonnymq.worker.middleware import Middleware
 from lonnymq.worker.router import Router
@@ -82,7 +82,7 @@ class Worker:
     async def serve(self) -> ExitCode:
         """Run on the current event loop until `stop()`. If this is cancelled, handlers are interrupted.
 
-        Waits for a server that cannot be reached, and raises if the queue cannot be used: see `is_hopeless`.
+        Waits for a server that cannot be reached, and raises if the queue cannot be used: see `is_permanent`.
         """
         with self.shutdown.bind_to_loop():
             if not await wait_for_queue(self.clients, self.shutdown, self.settings.call_timeout_s):
@@ -108,7 +108,7 @@ class Worker:
             with control(self.shutdown):
                 code = await self.serve()
         except Exception as error:  # noqa: BLE001 - the log has the error, the exit code says that there was one
-            if is_hopeless(error):
+            if is_permanent(error):
                 LOGGER.error("the queue cannot be used: %s", error)
                 code = ExitCode.UNUSABLE
             else:

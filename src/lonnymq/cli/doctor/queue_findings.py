@@ -7,7 +7,7 @@ from lonnymq import HistoryMode, HistoryPartition, Problem, QueueStatus
 from lonnymq.cli import formatting
 from lonnymq.cli.doctor.finding import MAX_LISTED, Finding, Level
 from lonnymq.cli.quoting import shell_argument, sql_identifier, sql_literal
-from lonnymq.diagnostics import Examination, Holder, TableFacts
+from lonnymq.diagnostics import Examination, TableFacts, VacuumBlocker
 
 OLD_TRANSACTION_S = 5 * 60
 VERY_OLD_TRANSACTION_S = 60 * 60
@@ -18,7 +18,7 @@ MANY_WAKES = 100_000
 
 
 def transactions(facts: Examination) -> Iterator[Finding]:
-    old = [one for one in facts.holders if one.age_s is None or one.age_s >= OLD_TRANSACTION_S]
+    old = [one for one in facts.vacuum_blockers if one.age_s is None or one.age_s >= OLD_TRANSACTION_S]
     for one in old[:MAX_LISTED]:
         yield _transaction(one)
     if len(old) > MAX_LISTED:
@@ -38,7 +38,7 @@ def transactions(facts: Examination) -> Iterator[Finding]:
         )
 
 
-def _transaction(one: Holder) -> Finding:
+def _transaction(one: VacuumBlocker) -> Finding:
     if one.age_s is None:
         return Finding(
             Level.WARNING,

@@ -74,7 +74,7 @@ class AsyncAcknowledger:
     async def give_back(
         self, messages: Sequence[Lease], *, connection: AsyncBorrowedConnection | None = None
     ) -> list[GiveBackOutcome]:
-        """Return the messages to the queue unworked, without spending an attempt."""
+        """Return the messages to the queue unprocessed, without spending an attempt."""
         return await self._acknowledge(GIVE_BACK, messages, connection)
 
     async def heartbeat(
@@ -146,7 +146,7 @@ class AsyncMessageActions:
         return (await self.queue.bury([self], error=error, connection=connection))[0]
 
     async def give_back(self, *, connection: AsyncBorrowedConnection | None = None) -> GiveBackOutcome:
-        """Return the message to the queue unworked, without spending an attempt."""
+        """Return the message to the queue unprocessed, without spending an attempt."""
         return (await self.queue.give_back([self], connection=connection))[0]
 
     async def heartbeat(
@@ -195,5 +195,5 @@ def _require_leases(messages: Iterable[Lease]) -> list[Lease]:
         argument.identifier("messages", lease.token)
     repeated = len(leases) - len({lease.id for lease in leases})
     if repeated:
-        raise invalid("messages", f"{repeated} repeated ones", "a sequence in which each message occurs once")
+        raise invalid("messages", f"{repeated} repeated messages", "distinct")
     return leases

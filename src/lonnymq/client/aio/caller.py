@@ -101,7 +101,7 @@ class AsyncCaller:
                         may_have_happened=True,
                     ) from failed
                 return result
-            backoff = backoff or Backoff(most_s=MAX_PAUSE_S)
+            backoff = backoff or Backoff(max_s=MAX_PAUSE_S)
             await asyncio.sleep(backoff.next_s())
             if time.monotonic() < deadline:
                 continue
@@ -217,4 +217,4 @@ class AsyncCaller:
         )
 
     def _busy_pauses(self) -> Iterator[float]:
-        return Backoff(first_s=0.002, most_s=0.1).pauses(for_s=self.settings.busy_for_s)
+        return Backoff(first_s=0.002, max_s=0.1).pauses(for_s=self.settings.busy_for_s)

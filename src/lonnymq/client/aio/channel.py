@@ -48,7 +48,7 @@ class AsyncChannel:
         self._require_set(await self.queue.caller.perform_one(call, connection))
 
     async def pause(self, *, connection: AsyncBorrowedConnection | None = None) -> None:
-        """Release no more messages until `resume()`; leased ones are still worked."""
+        """Release no more messages until `resume()`; leased ones are still processed."""
         self._require_set(await self.queue.caller.perform_one(calls.pause(self.name), connection))
 
     async def resume(self, *, connection: AsyncBorrowedConnection | None = None) -> None:
@@ -60,7 +60,7 @@ class AsyncChannel:
         return await self.queue.caller.perform_one(calls.delete(self.name), connection)
 
     async def explain(self, *, connection: AsyncBorrowedConnection | None = None) -> Explanation:
-        """Say why the channel's next message is not being worked."""
+        """Say why the channel's next message is not released."""
         return await self.queue.caller.perform(calls.explain(self.name), connection)
 
     async def status(self, *, connection: AsyncBorrowedConnection | None = None) -> ChannelStatus | None:

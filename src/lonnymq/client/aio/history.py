@@ -81,7 +81,7 @@ class AsyncHistory:
 
     async def _is_released(self, connection: AsyncConnection[Any], name: str, retry_for_s: float) -> bool:
         """Whether no reader needs the partition any more."""
-        for pause_s in Backoff(first_s=0.02, most_s=1.0).pauses(for_s=retry_for_s):
+        for pause_s in Backoff(first_s=0.02, max_s=1.0).pauses(for_s=retry_for_s):
             try:
                 return await self._caller.execute(calls.release(name), connection) is None
             except Busy:
@@ -89,7 +89,7 @@ class AsyncHistory:
         raise Busy(f"partition {name} is in use: prune() again later")
 
     async def _drop(self, connection: AsyncConnection[Any], name: str, retry_for_s: float) -> None:
-        for pause_s in Backoff(first_s=0.02, most_s=1.0).pauses(for_s=retry_for_s):
+        for pause_s in Backoff(first_s=0.02, max_s=1.0).pauses(for_s=retry_for_s):
             found = await self._caller.execute(calls.partitions(), connection)
             partition = next((one for one in found if one.name == name), None)
             if partition is None:

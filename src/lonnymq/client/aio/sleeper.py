@@ -51,8 +51,8 @@ class AsyncSleeper:
         self._registered_until = 0.0
         # Transactions before this one may not have seen the registration; None: all of them have ended.
         self._unaware_before: int | None = None
-        self._settling = Backoff(first_s=FIRST_PAUSE_S, most_s=MAX_SETTLING_PAUSE_S)
-        self._busy = Backoff(first_s=FIRST_PAUSE_S, most_s=MAX_BUSY_PAUSE_S)
+        self._settling = Backoff(first_s=FIRST_PAUSE_S, max_s=MAX_SETTLING_PAUSE_S)
+        self._busy = Backoff(first_s=FIRST_PAUSE_S, max_s=MAX_BUSY_PAUSE_S)
         self._wakeups = WakeupBackoff()
         self._dequeued_at = 0.0
         self._waited_at = 0.0

@@ -76,7 +76,7 @@ class Acknowledger:
     def give_back(
         self, messages: Sequence[Lease], *, connection: BorrowedConnection | None = None
     ) -> list[GiveBackOutcome]:
-        """Return the messages to the queue unworked, without spending an attempt."""
+        """Return the messages to the queue unprocessed, without spending an attempt."""
         return self._acknowledge(GIVE_BACK, messages, connection)
 
     def heartbeat(
@@ -144,7 +144,7 @@ class MessageActions:
         return self.queue.bury([self], error=error, connection=connection)[0]
 
     def give_back(self, *, connection: BorrowedConnection | None = None) -> GiveBackOutcome:
-        """Return the message to the queue unworked, without spending an attempt."""
+        """Return the message to the queue unprocessed, without spending an attempt."""
         return self.queue.give_back([self], connection=connection)[0]
 
     def heartbeat(
@@ -193,5 +193,5 @@ def _require_leases(messages: Iterable[Lease]) -> list[Lease]:
         argument.identifier("messages", lease.token)
     repeated = len(leases) - len({lease.id for lease in leases})
     if repeated:
-        raise invalid("messages", f"{repeated} repeated ones", "a sequence in which each message occurs once")
+        raise invalid("messages", f"{repeated} repeated messages", "distinct")
     return leases

@@ -46,7 +46,7 @@ class Channel:
         self._require_set(self.queue.caller.perform_one(call, connection))
 
     def pause(self, *, connection: BorrowedConnection | None = None) -> None:
-        """Release no more messages until `resume()`; leased ones are still worked."""
+        """Release no more messages until `resume()`; leased ones are still processed."""
         self._require_set(self.queue.caller.perform_one(calls.pause(self.name), connection))
 
     def resume(self, *, connection: BorrowedConnection | None = None) -> None:
@@ -58,7 +58,7 @@ class Channel:
         return self.queue.caller.perform_one(calls.delete(self.name), connection)
 
     def explain(self, *, connection: BorrowedConnection | None = None) -> Explanation:
-        """Say why the channel's next message is not being worked."""
+        """Say why the channel's next message is not released."""
         return self.queue.caller.perform(calls.explain(self.name), connection)
 
     def status(self, *, connection: BorrowedConnection | None = None) -> ChannelStatus | None:

@@ -83,7 +83,7 @@ class History:
 
     def _is_released(self, connection: Connection[Any], name: str, retry_for_s: float) -> bool:
         """Whether no reader needs the partition any more."""
-        for pause_s in Backoff(first_s=0.02, most_s=1.0).pauses(for_s=retry_for_s):
+        for pause_s in Backoff(first_s=0.02, max_s=1.0).pauses(for_s=retry_for_s):
             try:
                 return self._caller.execute(calls.release(name), connection) is None
             except Busy:
@@ -91,7 +91,7 @@ class History:
         raise Busy(f"partition {name} is in use: prune() again later")
 
     def _drop(self, connection: Connection[Any], name: str, retry_for_s: float) -> None:
-        for pause_s in Backoff(first_s=0.02, most_s=1.0).pauses(for_s=retry_for_s):
+        for pause_s in Backoff(first_s=0.02, max_s=1.0).pauses(for_s=retry_for_s):
             found = self._caller.execute(calls.partitions(), connection)
             partition = next((one for one in found if one.name == name), None)
             if partition is None:

@@ -270,7 +270,7 @@ class Queue(Acknowledger):
     ) -> list[LiveMessage]:
         """Return a channel's next messages, or those of all channels by id, without leasing them.
 
-        With `is_leased`, return those being worked. `preview_bytes=None` reads whole contents.
+        With `is_leased`, return the leased ones. `preview_bytes=None` reads whole contents.
         """
         call = peek_calls.peek(
             None if channel is None else argument.channel(channel),

@@ -132,7 +132,7 @@ class AsyncSource:
 
     async def _connect(self, deadline: float) -> AsyncConnection[Any]:
         """Connect; while the server is unreachable, retry until the monotonic clock reaches `deadline`."""
-        backoff = Backoff(most_s=MAX_PAUSE_S)
+        backoff = Backoff(max_s=MAX_PAUSE_S)
         while True:
             try:
                 connection = await self._connect_once()

@@ -133,7 +133,7 @@ class Source:
 
     def _connect(self, deadline: float) -> Connection[Any]:
         """Connect; while the server is unreachable, retry until the monotonic clock reaches `deadline`."""
-        backoff = Backoff(most_s=MAX_PAUSE_S)
+        backoff = Backoff(max_s=MAX_PAUSE_S)
         while True:
             try:
                 connection = self._connect_once()

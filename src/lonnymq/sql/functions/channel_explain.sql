@@ -1,4 +1,4 @@
--- channel_explain: why a channel's next message is not being worked: 'unknown', 'empty', 'paused', 'capped', 'throttled',
+-- channel_explain: why a channel's next message is not released: 'unknown', 'empty', 'paused', 'capped', 'throttled',
 -- 'scheduled', or 'ready' (it waits for a worker, or for its channel's turn), with the figures behind the reason.
 -- Locks:  nothing.
 -- Writes: nothing.

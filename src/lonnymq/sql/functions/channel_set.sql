@@ -8,17 +8,7 @@ language plpgsql security definer
 set search_path from current
 as $$
 declare
-  -- policy ranges: written by tools/policy.py from model/policy.py
-  v_ranges constant jsonb := '{
-    "max_concurrency": [1, 2147483647],
-    "release_interval_ms": [1, 86400000],
-    "release_burst": [1, 10000],
-    "weight": [1, 1000],
-    "max_size": [0, 9223372036854775807],
-    "max_attempts": [1, 2147483647],
-    "is_paused": [false, true]
-  }';
-  -- end of policy ranges
+  v_ranges constant jsonb := (select jsonb_object_agg(f.name, f.range) from policy_fields() f);
   v_id bigint;
   v_name text;
   v_key text;

@@ -1,4 +1,4 @@
--- claim_messages: the messages of a claim whose leases are still held, in the order to work them. Extends these leases
+-- claim_messages: the messages of a claim whose leases are still held, in the order to process them. Extends these leases
 -- until
 -- p_lease_ms from now. Returns nothing if the claim is done or unknown: then its messages are completed, or wait again.
 -- Locks:  as message_heartbeat.

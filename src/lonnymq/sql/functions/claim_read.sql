@@ -1,4 +1,4 @@
--- claim_read: messages that are leased under these tokens, to be worked.
+-- claim_read: messages that are leased under these tokens, to be processed.
 -- Returns per message, in the order given: 'held' and the message, or only 'cancelled' or 'lease_lost'.
 -- Locks:  nothing.
 -- Writes: nothing.

@@ -3,7 +3,7 @@
 -- messages to other workers.
 --
 -- Which attempts a lost lease spends:
--- - If the holder worked no other message in its process (lease.is_shared is false): its own attempt.
+-- - If the holder processed no other message in its process (lease.is_shared is false): its own attempt.
 -- - If it did: none, because any of those messages may have killed the process. The message becomes suspect instead
 --   (message.suspicion 1, then 2, from where on workers run it alone) and is not buried. So an innocent message never loses
 --   attempts by the fault of another, and a harmful one is found, because it is lost while it runs alone.

@@ -1,12 +1,12 @@
 -- message_dequeue: lease up to p_limit messages for p_lease_ms to p_worker, fairly, within caps and rate limits.
--- Returns one row 'leased' per message, in the order to work them. There may be fewer than p_limit, because a reply is
+-- Returns one row 'leased' per message, in the order to process them. There may be fewer than p_limit, because a reply is
 -- bounded. If the contents would make it too large, key, content and state are null and unread_bytes is their size: read
 -- them with message_read. If nothing was leased, the only row says 'empty', or 'busy' (other calls hold what is due, or
 -- there is more to look at), and wait_ms says after how long to ask again.
 -- p_is_durable false: the commit does not wait for the disk. Right for a transaction that only dequeues, because a lease
 -- that a crash loses is only delivered again.
--- p_is_shared true: the caller works several messages in one process, so that a lost lease may be another message's fault
--- (see lease_expire). suspicion says how often that has happened to a message; from 2 on it should be worked alone, and
+-- p_is_shared true: the caller processes several messages in one process, so that a lost lease may be another message's fault
+-- (see lease_expire). suspicion says how often that has happened to a message; from 2 on it should be processed alone, and
 -- message_heartbeat be told so.
 -- Locks:  turns and expired leases, in proportion to p_limit, always skipping locked ones.
 -- Writes: turn, lease, wake (delete); channel on first use; as lease_expire.

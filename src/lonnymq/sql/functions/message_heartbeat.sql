@@ -1,5 +1,5 @@
 -- message_heartbeat: extend leases until p_lease_ms from now.
--- p_is_alone true: from now on each of these is the only message that its process works, so that it is to blame if its
+-- p_is_alone true: from now on each of these is the only message in its process, so that it is to blame if its
 -- lease is lost (see lease_expire).
 -- p_is_durable false: the commit waits neither for the disk nor for a standby. Right for a transaction that does nothing
 -- else, because a message whose extension a crash loses is only delivered again.

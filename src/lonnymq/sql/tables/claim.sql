@@ -1,4 +1,4 @@
--- claim: messages that were leased together, to be worked and completed together, by a consumer that may crash and
+-- claim: messages that were leased together, to be processed and completed together, by a consumer that may crash and
 -- return. The row keeps the tokens of the leases, and the claim that the consumer completed before this one (prev).
 create table claim (
   id uuid primary key default gen_random_uuid(),

@@ -40,7 +40,7 @@ create type turn_allocation as (
   share integer, served_at bigint, taken_after integer, ordinal bigint
 );
 
--- settlement: the messages to lease, in the order to work them, and the turns they belong to.
+-- settlement: the messages to lease, in the order in which to process them, and the turns they belong to.
 --   messages, ids, turn_ordinals  one element per message; turn_ordinals are indexes in the arrays per turn
 --   channel_ids to are_capped     one element per turn
 --   is_reply_full                 the reply can hold no more, although the caller asked for more

@@ -1,4 +1,4 @@
--- lease: one attempt in progress. Inserted by dequeue; deleted by complete, defer, bury, give back or expiry.
+-- lease: one attempt in progress. Inserted by dequeue; deleted by acknowledgements or expiry.
 -- The token is the fence: after a crash an attempt number can be issued again, a token cannot. Times are microseconds.
 create table lease (
   message_id bigint primary key,
@@ -7,7 +7,7 @@ create table lease (
   attempt integer not null,
   -- The channel had a cap when the lease was taken, so its end must be reported (wake.done). Other ends are free.
   is_capped boolean not null,
-  -- The holder works several messages in one process: if the lease is lost, another message may be to blame.
+  -- The holder processes several messages in one process: if the lease is lost, another message may be to blame.
   is_shared boolean not null,
   leased_at bigint not null,
   unlock_at bigint not null,

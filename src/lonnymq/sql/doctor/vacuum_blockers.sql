@@ -1,4 +1,4 @@
--- holders: what prevents vacuum from removing dead rows in this database, and for how long: transactions that have been
+-- vacuum_blockers: what prevents vacuum from removing dead rows in this database, and for how long: transactions that have been
 -- open for over a minute, prepared transactions, and inactive replication slots. The age of a slot is unknown.
 select 'transaction' as kind, a.pid::text as name, coalesce(a.usename, '?')::text as owner, a.application_name as application,
   a.state, extract(epoch from clock_timestamp() - a.xact_start)::double precision as age_s,

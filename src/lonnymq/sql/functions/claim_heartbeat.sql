@@ -1,8 +1,8 @@
--- claim_keep: extend all leases of a claim until p_lease_ms from now.
+-- claim_heartbeat: extend all leases of a claim until p_lease_ms from now.
 -- Returns how many are held, and how many no longer are (lost or cancelled).
 -- Locks:  as message_heartbeat.
 -- Writes: lease.
-create or replace function claim_keep(p_claim uuid, p_lease_ms bigint, out held bigint, out lost bigint)
+create or replace function claim_heartbeat(p_claim uuid, p_lease_ms bigint, out held bigint, out lost bigint)
 language plpgsql security definer
 set search_path from current
 as $$
