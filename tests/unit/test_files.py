@@ -36,6 +36,11 @@ def test_each_function_says_what_it_locks_and_writes() -> None:
             assert re.search(r"^-- Writes: \S", file.text, re.MULTILINE), file.path
 
 
+def test_functions_mean_the_same_whatever_standard_conforming_strings_is() -> None:
+    for file in files.contents():
+        assert "\\" not in re.sub(r"\be'[^']*'", "", file.text), file.path
+
+
 def test_the_first_migration_creates_the_tables() -> None:
     """Until there is a version 2; tests/migration compares their result then."""
     assert freeze.main(["--check"]) == 0

@@ -2,7 +2,7 @@
 -- open for over a minute, prepared transactions, and inactive replication slots. The age of a slot is unknown.
 select 'transaction' as kind, a.pid::text as name, coalesce(a.usename, '?')::text as owner, a.application_name as application,
   a.state, extract(epoch from clock_timestamp() - a.xact_start)::double precision as age_s,
-  left(regexp_replace(a.query, '\s+', ' ', 'g'), 200) as detail
+  left(regexp_replace(a.query, '[[:space:]]+', ' ', 'g'), 200) as detail
 from pg_stat_activity a
 where a.datname = current_database() and a.pid <> pg_backend_pid() and a.backend_type <> 'autovacuum worker'
   and a.xact_start < clock_timestamp() - interval '1 minute'

@@ -9,6 +9,6 @@ as $$
   select array_agg(p.proname::text order by p.proname)
   from pg_proc p
   where p.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'turn'::regclass)
-    and p.proname like 'message\_%' and p.proargnames[1:2] = '{p_ids, p_tokens}'
+    and starts_with(p.proname::text, 'message_') and p.proargnames[1:2] = '{p_ids, p_tokens}'
     and p.proargnames @> '{message_id, outcome}'
 $$;

@@ -9,8 +9,8 @@ as $$
   select a.attname::text, case a.atttypid
     when 'boolean'::regtype then '[false, true]'::jsonb
     -- PostgreSQL shows both forms, "x >= 1" and "x between 1 and 9", with >= and <=.
-    else jsonb_build_array(substring(k.definition from '>= ''?(\d+)')::bigint,
-      coalesce(substring(k.definition from '<= ''?(\d+)')::bigint,
+    else jsonb_build_array(substring(k.definition from '>= ''?([0-9]+)')::bigint,
+      coalesce(substring(k.definition from '<= ''?([0-9]+)')::bigint,
         case a.atttypid when 'integer'::regtype then 2147483647 else 9223372036854775807 end))
     end
   from pg_attribute a
