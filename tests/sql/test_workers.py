@@ -8,6 +8,8 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
+from lonnymq.embedded import EmbeddedServer
+from tests import schema
 from tests.sql.conftest import Login, Open
 from tests.sql.session import Reply, Session, ids_of
 
@@ -241,6 +243,24 @@ def test_a_lock_with_the_same_number_does_not_stand_for_a_worker(
     worker.die()
     assert forger.ask("select pg_try_advisory_lock(%s)", number)
     assert watch_until_ended(queue, 1) == [worker.name]
+
+
+def test_the_server_looks_for_the_host_of_a_worker_every_few_seconds(
+    own_server: Callable[..., EmbeddedServer],
+) -> None:
+    """A host that disappears closes no connection, and by default a server waits for it for two hours."""
+    server = own_server(fsync=False, unix_socket=False)
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        schema.install(connection)
+        connection.execute("set search_path = lonnymq")
+        session = Session(connection)
+        assert WorkerProcess(session, session).register() == "registered"
+        idle, interval, count, user_timeout = (
+            int(session.ask("select setting from pg_settings where name = %s", f"tcp_{name}"))
+            for name in ("keepalives_idle", "keepalives_interval", "keepalives_count", "user_timeout")
+        )
+        assert 0 < idle + interval * count <= 20
+        assert 0 < user_timeout <= 20_000
 
 
 def test_a_session_stands_for_one_worker(queue: Session, start: Start) -> None:

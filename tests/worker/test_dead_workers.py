@@ -180,6 +180,7 @@ def kill(server: EmbeddedServer) -> None:
     server.start()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interrupt", [EmbeddedServer.restart, kill, crash], ids=["restart", "kill", "crash"])
 def test_a_server_that_restarts_ends_no_leases_of_workers_that_live(
     own_server: Callable[..., EmbeddedServer], tmp_path: Path, interrupt: Callable[[EmbeddedServer], object]
