@@ -127,6 +127,7 @@ def test_large_contents_stay_within_the_memory_budget(dsn: str) -> None:
     assert most <= 2
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_by_max_bytes(queue: Queue, start_worker: StartWorker) -> None:
     """Forty contents of 8 MB and ten slots: without a bound they would take at least 240 MB at a time."""
 

@@ -81,6 +81,7 @@ def test_a_message_that_kills_its_process_is_buried_and_others_complete(
         assert worker.stop() in (ExitCode.FINISHED, ExitCode.INTERRUPTED)
 
 
+@pytest.mark.slow
 def test_a_finished_message_is_not_blamed_for_the_next_one(queue: Queue, start_worker: StartWorker) -> None:
     """Again and again, the next message kills the process before the completion of the first is sent."""
     innocent = enqueue(queue, "a", 1, "sleep", seconds=0.0)

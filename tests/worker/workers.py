@@ -15,7 +15,7 @@ from typing import Any
 
 from lonnymq import AsyncQueue, DeadLetter, Handler, NewMessage, QueueStatus, Retry, Worker, WorkerSettings
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = 200.0
 NO_DELAY = Retry(first_s=0.0, max_s=0.0)
 
 
