@@ -1,6 +1,7 @@
 """Fetches messages: one call at a time, for as many messages as the process can hold."""
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lonnymq.calls import message as calls
@@ -26,24 +27,27 @@ async def fetch(
     log: "WorkerLog",
 ) -> None:
     """Fetch until cancelled. `queue` is the client that handlers use through their messages."""
+    dequeue = partial(
+        calls.dequeue,
+        lease_ms=settings.lease_ms,
+        worker=log.worker,
+        is_durable=False,
+        # If this process dies, any message that it holds may be the reason, even one that has ended and is
+        # not acknowledged yet.
+        is_shared=True,
+        kind=AsyncMessage,
+        more={"queue": queue, "attempt_state": None},
+    )
     receiver = AsyncReceiver(caller)
     backoff = Backoff()
     # An idle call returns after this time, so that a hanging call can be told from a waiting one.
     wait_s = settings.call_timeout_s
     try:
         while True:
-            call = calls.dequeue(
-                await inventory.wait_for_capacity(),
-                settings.lease_ms,
-                log.worker,
-                is_durable=False,
-                # If this process dies, any message that it holds may be the reason, even one that has ended
-                # and is not acknowledged yet.
-                is_shared=True,
-                kind=AsyncMessage,
-                more={"queue": queue, "attempt_state": None},
-            )
-            leasing = receiver.lease(call, wait_s)
+            capacity = await inventory.wait_for_capacity()
+            # How fast messages were processed before a pause says nothing about those that come after it.
+            idle_capacity = min(capacity, max(inventory.free_places, 1))
+            leasing = receiver.lease(dequeue(capacity), wait_s, call_when_idle=dequeue(idle_capacity))
             try:
                 inventory.add(
                     await call_within(

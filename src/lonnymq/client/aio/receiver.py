@@ -12,7 +12,7 @@ from lonnymq.client.aio.caller import AsyncCaller
 from lonnymq.client.aio.sleeper import AsyncSleeper
 from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
 from lonnymq.errors import ConnectionLost
-from lonnymq.model import Dequeued
+from lonnymq.model import Dequeued, DequeueOutcome
 from lonnymq.model.acknowledge import GIVE_BACK
 from lonnymq.model.lease import Leased, set_content
 
@@ -48,9 +48,16 @@ class AsyncReceiver:
             raise
 
     async def lease(
-        self, call: Call[Dequeued[Leased]], wait_s: float, connection: AsyncBorrowedConnection | None = None
+        self,
+        call: Call[Dequeued[Leased]],
+        wait_s: float,
+        connection: AsyncBorrowedConnection | None = None,
+        call_when_idle: Call[Dequeued[Leased]] | None = None,
     ) -> Dequeued[Leased]:
-        """Dequeue once, or until a message comes or the time is over; read no content that was left out."""
+        """Dequeue once, or until a message comes or the time is over; read no content that was left out.
+
+        Once the queue was empty, `call_when_idle` is used instead of `call`.
+        """
         call = replace(call, undo=_give_back)
         if not wait_s:
             return await self._caller.perform(call, connection)
@@ -61,6 +68,8 @@ class AsyncReceiver:
             reply = await sleeper.dequeue(call)
             while not reply.leases and time.monotonic() < deadline:
                 await sleeper.wait(reply, deadline)
+                if call_when_idle is not None and reply.outcome is DequeueOutcome.EMPTY:
+                    call = replace(call_when_idle, undo=_give_back)
                 reply = await sleeper.dequeue(call)
             sleeper.reset_pauses()
         finally:

@@ -14,7 +14,7 @@ from lonnymq.client.sync.caller import Caller
 from lonnymq.client.sync.sleeper import Sleeper
 from lonnymq.connections.sync.borrowed import BorrowedConnection
 from lonnymq.errors import ConnectionLost
-from lonnymq.model import Dequeued
+from lonnymq.model import Dequeued, DequeueOutcome
 from lonnymq.model.acknowledge import GIVE_BACK
 from lonnymq.model.lease import Leased, set_content
 
@@ -50,9 +50,16 @@ class Receiver:
             raise
 
     def lease(
-        self, call: Call[Dequeued[Leased]], wait_s: float, connection: BorrowedConnection | None = None
+        self,
+        call: Call[Dequeued[Leased]],
+        wait_s: float,
+        connection: BorrowedConnection | None = None,
+        call_when_idle: Call[Dequeued[Leased]] | None = None,
     ) -> Dequeued[Leased]:
-        """Dequeue once, or until a message comes or the time is over; read no content that was left out."""
+        """Dequeue once, or until a message comes or the time is over; read no content that was left out.
+
+        Once the queue was empty, `call_when_idle` is used instead of `call`.
+        """
         call = replace(call, undo=_give_back)
         if not wait_s:
             return self._caller.perform(call, connection)
@@ -63,6 +70,8 @@ class Receiver:
             reply = sleeper.dequeue(call)
             while not reply.leases and time.monotonic() < deadline:
                 sleeper.wait(reply, deadline)
+                if call_when_idle is not None and reply.outcome is DequeueOutcome.EMPTY:
+                    call = replace(call_when_idle, undo=_give_back)
                 reply = sleeper.dequeue(call)
             sleeper.reset_pauses()
         finally:
