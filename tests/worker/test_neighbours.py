@@ -33,21 +33,11 @@ from tests.worker.workers import (
     WorkerProcess,
     handler_without_delay,
     running_worker,
+    wait_until,
     wait_until_drained,
 )
 
 MEGABYTE = 1_000_000
-
-
-async def wait_until(condition: Any, what: str) -> None:
-    """Wait until a condition holds; it may be a coroutine function."""
-    deadline = time.monotonic() + TIMEOUT_S
-    while True:
-        found = condition()
-        if (await found) if asyncio.iscoroutine(found) else found:
-            return
-        assert time.monotonic() < deadline, f"timed out waiting until {what}"
-        await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("is_async", [True, False])

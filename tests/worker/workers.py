@@ -76,6 +76,17 @@ async def wait_until_drained(queue: AsyncQueue) -> None:
             await asyncio.sleep(0.02)
 
 
+async def wait_until(condition: Any, what: str) -> None:
+    """Wait until a condition holds; it may be a coroutine function."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        found = condition()
+        if (await found) if asyncio.iscoroutine(found) else found:
+            return
+        assert time.monotonic() < deadline, f"timed out waiting until {what}"
+        await asyncio.sleep(0.01)
+
+
 def eventually(condition: Callable[[], Any], what: str = "") -> Any:
     """Wait until a condition holds, and return what it returned."""
     until = time.monotonic() + TIMEOUT_S

@@ -1,12 +1,14 @@
 """Fetches messages: one call at a time, for as many messages as the process can hold."""
 
 import asyncio
+import contextlib
 from functools import partial
 from typing import TYPE_CHECKING
 
 from lonnymq.calls import message as calls
 from lonnymq.client.aio import AsyncMessage
 from lonnymq.client.aio.receiver import AsyncReceiver
+from lonnymq.client.aio.sleeper import AWAKE_S
 from lonnymq.connections.backoff import Backoff
 from lonnymq.errors import is_permanent
 from lonnymq.worker.timeouts import call_within, close_quietly
@@ -44,7 +46,7 @@ async def fetch(
     wait_s = settings.call_timeout_s
     try:
         while True:
-            capacity = await inventory.wait_for_capacity()
+            capacity = await _wait_for_capacity(caller, receiver, inventory, settings)
             # How fast messages were processed before a pause says nothing about those that come after it.
             idle_capacity = min(capacity, max(inventory.free_places, 1))
             leasing = receiver.lease(dequeue(capacity), wait_s, call_when_idle=dequeue(idle_capacity))
@@ -64,3 +66,13 @@ async def fetch(
                 log.log_recovery("dequeue")
     finally:
         await close_quietly(receiver.close())
+
+
+async def _wait_for_capacity(
+    caller: "AsyncCaller", receiver: AsyncReceiver, inventory: "Inventory", settings: "WorkerSettings"
+) -> int:
+    """Wait until the process can hold more messages; if that takes long, producers need not notify it."""
+    while not (capacity := await inventory.wait_for_capacity(AWAKE_S)):
+        with contextlib.suppress(TimeoutError):
+            await call_within(caller.source, settings.call_timeout_s, receiver.withdraw_unused_sleepers())
+    return capacity

@@ -63,10 +63,14 @@ class Inventory:
 
     # For the task that fetches.
 
-    async def wait_for_capacity(self) -> int:
-        """Wait until the process can hold more messages, and return how many."""
+    async def wait_for_capacity(self, for_s: float) -> int:
+        """Wait until the process can hold more messages, and return how many; 0 after this time."""
+        deadline = time.monotonic() + for_s
         while (capacity := self._capacity()) < 1:
-            await self._capacity_changed.wait()
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                return 0
+            await self._capacity_changed.wait(left_s)
         self._late.call_starts()
         self._prefetch.start_call(time.monotonic())
         return capacity

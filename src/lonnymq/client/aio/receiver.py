@@ -64,7 +64,7 @@ class AsyncReceiver:
         deadline = time.monotonic() + wait_s
         sleeper = self._take_idle_sleeper() or AsyncSleeper(self._caller)
         try:
-            await self._withdraw_unused_sleepers()
+            await self.withdraw_unused_sleepers()
             reply = await sleeper.dequeue(call)
             while not reply.leases and time.monotonic() < deadline:
                 await sleeper.wait(reply, deadline)
@@ -79,12 +79,7 @@ class AsyncReceiver:
                 await self.close()
         return reply
 
-    async def close(self) -> None:
-        """Close the connections of idle sleepers now, the others when their calls end."""
-        while (sleeper := self._take_idle_sleeper()) is not None:
-            await sleeper.close()
-
-    async def _withdraw_unused_sleepers(self) -> None:
+    async def withdraw_unused_sleepers(self) -> None:
         """Withdraw the registrations of sleepers that no call has used lately: nobody waits with them."""
         for sleeper in list(self._idle_sleepers):
             if sleeper.is_unused():
@@ -97,6 +92,11 @@ class AsyncReceiver:
                     await sleeper.withdraw()
                 finally:
                     self._idle_sleepers.insert(0, sleeper)
+
+    async def close(self) -> None:
+        """Close the connections of idle sleepers now, the others when their calls end."""
+        while (sleeper := self._take_idle_sleeper()) is not None:
+            await sleeper.close()
 
     def _take_idle_sleeper(self) -> AsyncSleeper | None:
         try:

@@ -66,7 +66,7 @@ class Receiver:
         deadline = time.monotonic() + wait_s
         sleeper = self._take_idle_sleeper() or Sleeper(self._caller)
         try:
-            self._withdraw_unused_sleepers()
+            self.withdraw_unused_sleepers()
             reply = sleeper.dequeue(call)
             while not reply.leases and time.monotonic() < deadline:
                 sleeper.wait(reply, deadline)
@@ -81,12 +81,7 @@ class Receiver:
                 self.close()
         return reply
 
-    def close(self) -> None:
-        """Close the connections of idle sleepers now, the others when their calls end."""
-        while (sleeper := self._take_idle_sleeper()) is not None:
-            sleeper.close()
-
-    def _withdraw_unused_sleepers(self) -> None:
+    def withdraw_unused_sleepers(self) -> None:
         """Withdraw the registrations of sleepers that no call has used lately: nobody waits with them."""
         for sleeper in list(self._idle_sleepers):
             if sleeper.is_unused():
@@ -99,6 +94,11 @@ class Receiver:
                     sleeper.withdraw()
                 finally:
                     self._idle_sleepers.insert(0, sleeper)
+
+    def close(self) -> None:
+        """Close the connections of idle sleepers now, the others when their calls end."""
+        while (sleeper := self._take_idle_sleeper()) is not None:
+            sleeper.close()
 
     def _take_idle_sleeper(self) -> Sleeper | None:
         try:
