@@ -198,7 +198,8 @@ class Inventory:
     def finish_attempts(self) -> None:
         """Count a slot whose attempts have ended; its handler may still run in a thread."""
         self.active_slots -= 1
-        self._attempt_ended.wake()
+        if not self.active_slots:
+            self._attempt_ended.wake()
 
     def release_slot(self, messages: int) -> None:
         """Count a slot whose handler has returned, after it had this many messages."""
