@@ -64,6 +64,8 @@ async def fetch(
             else:
                 backoff.reset()
                 log.log_recovery("dequeue")
+                # Handlers that were waiting for these messages start before the next call is prepared.
+                await asyncio.sleep(0)
     finally:
         await close_quietly(receiver.close())
 

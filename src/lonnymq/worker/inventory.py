@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from lonnymq.client.aio import AsyncMessage
     from lonnymq.model import Dequeued
 
-# Iterations of the event loop from the decision to fetch until the call has been sent.
-ITERATIONS_TO_SEND = 2
+# Iterations of the event loop from the arrival of a reply until the next call has been sent.
+ITERATIONS_TO_SEND = 3
 # Fetch nothing while this many attempts have ended and are not acknowledged yet.
 MAX_UNACKNOWLEDGED = 2_000
 # How long to wait before fetching again what this process has no memory or no time for.

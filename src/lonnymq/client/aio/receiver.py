@@ -61,6 +61,8 @@ class AsyncReceiver:
         call = replace(call, undo=_give_back)
         if not wait_s:
             return await self._caller.perform(call, connection)
+        # Not after the wait, when every microsecond delays a message.
+        idle_call = replace(call_when_idle or call, undo=_give_back)
         deadline = time.monotonic() + wait_s
         sleeper = self._take_idle_sleeper() or AsyncSleeper(self._caller)
         try:
@@ -68,8 +70,8 @@ class AsyncReceiver:
             reply = await sleeper.dequeue(call)
             while not reply.leases and time.monotonic() < deadline:
                 await sleeper.wait(reply, deadline)
-                if call_when_idle is not None and reply.outcome is DequeueOutcome.EMPTY:
-                    call = replace(call_when_idle, undo=_give_back)
+                if reply.outcome is DequeueOutcome.EMPTY:
+                    call = idle_call
                 reply = await sleeper.dequeue(call)
             sleeper.reset_pauses()
         finally:

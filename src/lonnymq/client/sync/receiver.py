@@ -63,6 +63,8 @@ class Receiver:
         call = replace(call, undo=_give_back)
         if not wait_s:
             return self._caller.perform(call, connection)
+        # Not after the wait, when every microsecond delays a message.
+        idle_call = replace(call_when_idle or call, undo=_give_back)
         deadline = time.monotonic() + wait_s
         sleeper = self._take_idle_sleeper() or Sleeper(self._caller)
         try:
@@ -70,8 +72,8 @@ class Receiver:
             reply = sleeper.dequeue(call)
             while not reply.leases and time.monotonic() < deadline:
                 sleeper.wait(reply, deadline)
-                if call_when_idle is not None and reply.outcome is DequeueOutcome.EMPTY:
-                    call = replace(call_when_idle, undo=_give_back)
+                if reply.outcome is DequeueOutcome.EMPTY:
+                    call = idle_call
                 reply = sleeper.dequeue(call)
             sleeper.reset_pauses()
         finally:
