@@ -11,6 +11,7 @@ import pytest
 from psycopg import sql
 
 from lonnymq import Batch, ClientSettings, LonnyError, Message, Queue, SchemaMissing
+from lonnymq.client.wakeup_backoff import WakeupBackoff
 from tests.conftest import Connect
 
 Waiting = Callable[..., Future[Batch[Message]]]
@@ -271,3 +272,26 @@ def test_a_caller_that_need_not_wait_causes_no_notifications(
     until_asleep()
     queue.enqueue("a", 2)
     assert len(sleeping.result(timeout=20)) == 1
+
+
+def test_a_notification_of_a_message_that_was_received_already_delays_nothing(
+    queue: Any, waiting: Waiting, until_asleep: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Waking up in vain makes a sleeper pause, but only if another one was faster."""
+    wakeups: list[bool] = []
+    wake = WakeupBackoff.wake
+
+    def recorded_wake(self: WakeupBackoff, was_notified: bool) -> float:
+        wakeups.append(was_notified)
+        return wake(self, was_notified)
+
+    sleeping = waiting()
+    until_asleep()
+    queue.enqueue("a", 0)
+    assert len(sleeping.result(timeout=20)) == 1
+    # The notification of this message arrives while nobody waits.
+    queue.enqueue("a", 1)
+    assert len(queue.dequeue(wait=30)) == 1
+    monkeypatch.setattr(WakeupBackoff, "wake", recorded_wake)
+    assert len(queue.dequeue(wait=0.2)) == 0
+    assert True not in wakeups

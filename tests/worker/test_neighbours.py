@@ -102,6 +102,40 @@ def test_a_busy_worker_gives_back_messages_that_it_cannot_start(
     asyncio.run(scenario())
 
 
+def test_a_worker_leases_no_more_than_it_can_start_after_a_pause(dsn: str, connect: Connect) -> None:
+    """Fast messages make it lease many ahead. After a pause, the next ones may be slow."""
+    release = asyncio.Event()
+    started: set[int] = set()
+
+    async def handle(message: AsyncMessage) -> None:
+        if message.payload == "slow":
+            started.add(message.id)
+            await release.wait()
+
+    def count(table: str) -> int:
+        row = connect().execute(f"select count(*) from {table}").fetchone()
+        assert row is not None
+        return int(row[0])
+
+    async def scenario() -> None:
+        async with AsyncQueue(dsn) as queue:
+            await queue.enqueue_many([NewMessage(channel="a", payload="fast") for _ in range(3_000)])
+            async with running_worker(queue, handle) as worker:
+                await wait_until_drained(queue)
+                await wait_until(lambda: count("sleeper") == 1, "the worker waits")
+                await asyncio.sleep(0.2)
+                await queue.enqueue_many([NewMessage(channel="b", payload="slow") for _ in range(300)])
+                await wait_until(lambda: len(started) == 4, "every slot has one")
+                for _ in range(20):
+                    assert count("lease") == 4
+                    await asyncio.sleep(0.01)
+                release.set()
+                await wait_until_drained(queue)
+            assert worker.counts == {"completed": 3_300}
+
+    asyncio.run(scenario())
+
+
 def test_large_contents_stay_within_the_memory_budget(dsn: str) -> None:
     running: set[int] = set()
     most = 0

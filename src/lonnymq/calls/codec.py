@@ -23,11 +23,17 @@ class JsonCodec:
         return encoded.encode("utf-8")
 
     def decode(self, content: bytes) -> Any:
-        return _decode(content.decode("utf-8"))
+        text = content.decode("utf-8")
+        try:
+            value, end = _DECODER.raw_decode(text)
+        except ValueError:
+            end = -1
+        # Otherwise there is white space around the value, or an error.
+        return value if end == len(text) else _DECODER.decode(text)
 
 
 JSON = JsonCodec()
-_decode = json.JSONDecoder().decode
+_DECODER = json.JSONDecoder()
 
 
 def encode_payload(argument: str, payload: Any, codec: Codec) -> bytes:

@@ -108,12 +108,12 @@ def dequeue(
     `more`.
     """
 
+    names, values = (*LEASE_FIELDS, *more), tuple(more.values())
+
     def decode(rows: Rows) -> Dequeued[Leased]:
         if len(rows) == 1 and rows[0][3] is None:
             return Dequeued(DequeueOutcome(rows[0][0]), rows[0][1])
-        leases = tuple(
-            [construct(kind, dict(zip(LEASE_FIELDS, row[3:], strict=True), **more)) for row in rows]
-        )
+        leases = tuple([construct(kind, dict(zip(names, row[3:] + values, strict=True))) for row in rows])
         unread = {row[3]: row[2] for row in rows if row[2] is not None}
         return Dequeued(DequeueOutcome.LEASED, 0, leases, unread)
 

@@ -13,17 +13,14 @@ ENDED = frozenset(action.done for action in ACTIONS)
 class AttemptState:
     """What is known about an attempt in a worker. Handlers write from threads, one attribute at a time."""
 
-    __slots__ = ("acknowledging", "is_borrowed", "is_lost", "outcome")
-
-    def __init__(self) -> None:
-        # The lease no longer belongs to this attempt.
-        self.is_lost = False
-        # Acknowledgements in progress: meanwhile, the answers to other calls may be out of date.
-        self.acknowledging = 0
-        # How the handler itself ended the attempt.
-        self.outcome: str | None = None
-        # It did so on a borrowed connection, whose transaction may still be rolled back.
-        self.is_borrowed = False
+    # The lease no longer belongs to this attempt.
+    is_lost = False
+    # Acknowledgements in progress: meanwhile, the answers to other calls may be out of date.
+    acknowledging = 0
+    # How the handler itself ended the attempt.
+    outcome: str | None = None
+    # It did so on a borrowed connection, whose transaction may still be rolled back.
+    is_borrowed = False
 
     @property
     def is_acknowledged(self) -> bool:

@@ -94,7 +94,7 @@ class Acknowledger:
             await self._flush()
 
     def _enqueue(self, attempt: "Attempt", verdict: Verdict) -> None:
-        if self._for_large_states is not None and _size(verdict) > BATCH_BYTES:
+        if self._for_large_states is not None and verdict.size > BATCH_BYTES:
             self._for_large_states._enqueue(attempt, verdict)
             return
         self._pending.append((attempt, verdict))
@@ -118,7 +118,7 @@ class Acknowledger:
                 await self._acknowledge(action, batch)
 
     async def _acknowledge(self, action: Action[Any], batch: "Sequence[Ended]") -> None:
-        timeout_s = timeout_for(self._call_timeout_s, sum(_size(verdict) for _, verdict in batch))
+        timeout_s = timeout_for(self._call_timeout_s, sum(verdict.size for _, verdict in batch))
         messages = [attempt.message for attempt, _ in batch]
         details = [[getattr(verdict, name) for _, verdict in batch] for name in action.details]
         # A locked lease must not hold up the others, so it is asked about again in a later call.
@@ -173,14 +173,10 @@ def _batches(ended: "list[Ended]") -> "Iterator[list[Ended]]":
     batch: list[Ended] = []
     size = 0
     for attempt, verdict in ended:
-        size += _size(verdict)
+        size += verdict.size
         if batch and (size > BATCH_BYTES or len(batch) == MAX_BATCH):
             yield batch
-            batch, size = [], _size(verdict)
+            batch, size = [], verdict.size
         batch.append((attempt, verdict))
     if batch:
         yield batch
-
-
-def _size(verdict: Verdict) -> int:
-    return len(verdict.state or b"") + len(verdict.error or "")

@@ -17,21 +17,19 @@ SUSPECT = 2
 class Attempt:
     """A leased message, from the dequeue to the queue's answer to the acknowledgement."""
 
-    __slots__ = (
-        "ended_at",
-        "handler",
-        "interruption",
-        "leased_until",
-        "may_be_acknowledged",
-        "message",
-        "reserved_bytes",
-        "sequence",
-        "slot",
-        "started_at",
-        "state",
-        "unread_bytes",
-        "waiting_since",
-    )
+    # Defaults in the class, because most attempts never change most of them.
+    # The size of a content that was too large for the reply of the dequeue.
+    unread_bytes = 0
+    # This attempt's part of the memory budget.
+    reserved_bytes = 0
+    # The slot whose handler processes the message now.
+    slot: "Slot | None" = None
+    handler: "Handler | None" = None
+    interruption: "Interruption | None" = None
+    started_at = 0.0
+    ended_at = 0.0
+    # An acknowledgement was sent and its answer was lost, so it may have taken effect.
+    may_be_acknowledged = False
 
     def __init__(self, message: "AsyncMessage", sequence: int, now: float, leased_until: float) -> None:
         self.message = message
@@ -39,23 +37,10 @@ class Attempt:
         self.sequence = sequence
         # What the handler's own calls report. The message refers to this and not to the attempt: without a
         # reference cycle, a large content is freed at once.
-        self.state = AttemptState()
+        self.state = message.__dict__["attempt_state"] = AttemptState()
         # By the monotonic clock. Until then the lease is ours, even if the connection breaks.
         self.leased_until = leased_until
         self.waiting_since = now
-        # The size of a content that was too large for the reply of the dequeue.
-        self.unread_bytes = 0
-        # This attempt's part of the memory budget.
-        self.reserved_bytes = 0
-        # The slot whose handler processes the message now.
-        self.slot: Slot | None = None
-        self.handler: Handler | None = None
-        self.interruption: Interruption | None = None
-        self.started_at = 0.0
-        self.ended_at = 0.0
-        # An acknowledgement was sent and its answer was lost, so it may have taken effect.
-        self.may_be_acknowledged = False
-        object.__setattr__(message, "attempt_state", self.state)
 
     @property
     def is_suspect(self) -> bool:

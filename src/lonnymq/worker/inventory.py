@@ -14,6 +14,7 @@ from lonnymq.worker.exclusive_run import ExclusiveRun
 from lonnymq.worker.give_backs import GiveBacks
 from lonnymq.worker.memory_budget import MemoryBudget
 from lonnymq.worker.prefetch import START_WITHIN_S, Prefetch
+from lonnymq.worker.reply_limit import ReplyLimit
 from lonnymq.worker.settings import WorkerSettings
 from lonnymq.worker.unread_contents import UnreadContents
 from lonnymq.worker.wakeup import Wakeup, WakeupQueue
@@ -22,10 +23,8 @@ if TYPE_CHECKING:
     from lonnymq.client.aio import AsyncMessage
     from lonnymq.model import Dequeued
 
-# The most messages that one call returns.
-MAX_FETCH = 500
-# Iterations of the event loop from the decision to fetch until the call has been sent.
-ITERATIONS_TO_SEND = 2
+# Iterations of the event loop from the arrival of a reply until the next call has been sent.
+ITERATIONS_TO_SEND = 3
 # Fetch nothing while this many attempts have ended and are not acknowledged yet.
 MAX_UNACKNOWLEDGED = 2_000
 # How long to wait before fetching again what this process has no memory or no time for.
@@ -54,7 +53,10 @@ class Inventory:
         self._settings = settings
         self._give_back = give_back
         self._messages_per_slot = settings.batch_size if is_batch else 1
-        self._prefetch = Prefetch(settings.prefetch)
+        self._prefetch = Prefetch(
+            settings.prefetch, settings.concurrency * self._messages_per_slot, time.monotonic()
+        )
+        self._reply_limit = ReplyLimit()
         self._leased = count()
         self._pause: asyncio.TimerHandle | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -64,17 +66,23 @@ class Inventory:
 
     # For the task that fetches.
 
-    async def wait_for_capacity(self) -> int:
-        """Wait until the process can hold more messages, and return how many."""
+    async def wait_for_capacity(self, for_s: float) -> int:
+        """Wait until the process can hold more messages, and return how many; 0 after this time."""
+        deadline = time.monotonic() + for_s
         while (capacity := self._capacity()) < 1:
-            await self._capacity_changed.wait()
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                return 0
+            await self._capacity_changed.wait(left_s)
         self._give_backs.call_starts()
+        self._prefetch.start_call(time.monotonic())
         return capacity
 
     def add(self, reply: "Dequeued[AsyncMessage]") -> None:
         """Take over leased messages, and wake idle slots."""
         now = time.monotonic()
-        self._prefetch.adapt(now)
+        self._prefetch.add_reply(now, len(reply.leases))
+        self._reply_limit.adapt(reply)
         # An estimate, because the reply may have taken a while; the first heartbeat corrects it.
         leased_until = now + self._settings.lease_ms / 1000
         attempts = [Attempt(message, next(self._leased), now, leased_until) for message in reply.leases]
@@ -88,19 +96,23 @@ class Inventory:
         self._wake_slots(0 if len(attempts) <= len(self._idle_slots) else ITERATIONS_TO_SEND)
         self._start_timer()
 
+    @property
+    def free_places(self) -> int:
+        """How many more messages could start now."""
+        free_slots = self._settings.concurrency - self.occupied_slots
+        return free_slots * self._messages_per_slot - len(self.waiting) - self.unread.count
+
     def _capacity(self) -> int:
-        """Fetch half of the prefetch at a time: one half is processed while the other is on its way."""
+        """Once half of the prefetch is left, fill it up: that half is processed during the call."""
         if self._pause is not None or self._give_backs.is_pending:
             return 0
         if self.exclusive.is_active or self.memory.is_exceeded:
             return 0
-        free = (self._settings.concurrency - self.occupied_slots) * self._messages_per_slot
-        is_full = len(self.held) > MAX_UNACKNOWLEDGED + free
-        half = (self._prefetch.limit + 1) // 2
-        queued = len(self.waiting) + self.unread.count
-        if is_full or queued > free + half:
+        free, prefetch = self.free_places, self._prefetch.limit
+        is_full = len(self.held) > MAX_UNACKNOWLEDGED + max(free, 0)
+        if is_full or free + (prefetch + 1) // 2 < 0:
             return 0
-        return min(free + half, free + self._prefetch.limit - queued, MAX_FETCH)
+        return min(free + prefetch, self._reply_limit.messages)
 
     def _sort(self, attempts: list[Attempt], reply: "Dequeued[AsyncMessage]") -> list[Attempt]:
         """Return messages that can start; set aside the unread and the exclusive, give back the rest."""
@@ -180,20 +192,23 @@ class Inventory:
         """Wait until there may be an attempt to start."""
         await self._idle_slots.wait()
 
-    def occupy_slot(self, messages: int) -> None:
-        """Count a slot that starts this many messages."""
+    def occupy_slot(self) -> None:
+        """Count a slot that starts messages."""
         self.occupied_slots += 1
         self.active_slots += 1
-        self._prefetch.count_started(messages)
 
     def finish_attempts(self) -> None:
         """Count a slot whose attempts have ended; its handler may still run in a thread."""
         self.active_slots -= 1
-        self._attempt_ended.wake()
+        if not self.active_slots:
+            self._attempt_ended.wake()
 
-    def release_slot(self) -> None:
-        """Count a slot whose handler has returned."""
+    def release_slot(self, messages: int) -> None:
+        """Count a slot whose handler has returned, after it had this many messages."""
         self.occupied_slots -= 1
+        self._prefetch.count_processed(messages)
+        if not (self.occupied_slots or self.waiting):
+            self._prefetch.end_work(time.monotonic())
         self._capacity_changed.wake()
         if self.exclusive.is_waiting:
             self._wake_slots(0)

@@ -14,8 +14,8 @@ class WorkerSettings:
 
     # Handlers that run at the same time.
     concurrency: int = 10
-    # Messages leased ahead of free slots; None: as many as are processed in 20 ms, at most 400. A message
-    # that has not started after 100 ms goes back to the queue.
+    # Messages leased ahead of free slots; None: as many as are processed during four calls, at most 1,000.
+    # A message that has not started after 100 ms goes back to the queue.
     prefetch: int | None = None
     # Bytes of large contents (more than a few kB each) in memory at a time. A larger message runs alone.
     max_bytes: int = 128 * 1024 * 1024

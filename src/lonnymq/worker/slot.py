@@ -130,7 +130,7 @@ class Slot:
                 self._acknowledge(waiting.popleft(), admitted)
         if handler is None:
             return False
-        self._inventory.occupy_slot(len(attempts))
+        self._inventory.occupy_slot()
         self._assign(attempts, handler)
         return True
 
@@ -138,7 +138,7 @@ class Slot:
         """Run the message that must run alone: nothing else runs in the process until it has ended."""
         inventory = self._inventory
         attempt = inventory.exclusive.start()
-        inventory.occupy_slot(1)
+        inventory.occupy_slot()
         self._attempts = [attempt]
         admitted: Handler | Verdict = GIVEN_BACK
         try:
@@ -152,7 +152,7 @@ class Slot:
                 self._attempts = []
                 self._acknowledge(attempt, admitted)
                 inventory.finish_attempts()
-                inventory.release_slot()
+                inventory.release_slot(1)
 
     def _admit(self, attempt: "Attempt") -> Handler | Verdict:
         return self._router.admit(attempt.message) if attempt.leased_until > time.monotonic() else NO_ACTION
@@ -166,13 +166,14 @@ class Slot:
     async def _run_handler(self) -> None:
         handler = self._handler
         assert handler is not None
+        messages = [attempt.message for attempt in self._attempts]
         timer = None
         if handler.timeout_s is not None:
             loop = asyncio.get_running_loop()
             timer = loop.call_later(handler.timeout_s, self.interrupt, Interruption.TIMED_OUT)
         error: BaseException | None = None
         try:
-            await self._middleware.run(handler, [attempt.message for attempt in self._attempts])
+            await self._middleware.run(handler, messages)
         except GeneratorExit:
             raise
         except BaseException as raised:
@@ -186,7 +187,7 @@ class Slot:
             await self._clear_cancellation()
         self._end_attempts(error)
         self._handler = None
-        self._inventory.release_slot()
+        self._inventory.release_slot(len(messages))
 
     async def _clear_cancellation(self) -> None:
         """Undo a cancellation that was meant for a handler which has ended, not for the next one."""

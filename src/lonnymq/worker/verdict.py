@@ -34,6 +34,11 @@ class Verdict:
     delay_ms: int | None = None
     state: bytes | None = None
     error: str | None = None
+    # The bytes that it adds to a call.
+    size: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", len(self.state or b"") + len(self.error or ""))
 
 
 COMPLETED = Verdict(COMPLETE)

@@ -13,9 +13,16 @@ class Wakeup:
     def __init__(self) -> None:
         self._future: asyncio.Future[None] | None = None
 
-    async def wait(self) -> None:
-        self._future = asyncio.get_running_loop().create_future()
-        await self._future
+    async def wait(self, for_s: float | None = None) -> None:
+        """Wait to be woken, or for this time."""
+        loop = asyncio.get_running_loop()
+        self._future = loop.create_future()
+        timer = None if for_s is None else loop.call_later(for_s, set_done, self._future)
+        try:
+            await self._future
+        finally:
+            if timer is not None:
+                timer.cancel()
 
     def wake(self) -> None:
         future, self._future = self._future, None

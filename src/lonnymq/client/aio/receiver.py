@@ -12,7 +12,7 @@ from lonnymq.client.aio.caller import AsyncCaller
 from lonnymq.client.aio.sleeper import AsyncSleeper
 from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
 from lonnymq.errors import ConnectionLost
-from lonnymq.model import Dequeued
+from lonnymq.model import Dequeued, DequeueOutcome
 from lonnymq.model.acknowledge import GIVE_BACK
 from lonnymq.model.lease import Leased, set_content
 
@@ -48,19 +48,30 @@ class AsyncReceiver:
             raise
 
     async def lease(
-        self, call: Call[Dequeued[Leased]], wait_s: float, connection: AsyncBorrowedConnection | None = None
+        self,
+        call: Call[Dequeued[Leased]],
+        wait_s: float,
+        connection: AsyncBorrowedConnection | None = None,
+        call_when_idle: Call[Dequeued[Leased]] | None = None,
     ) -> Dequeued[Leased]:
-        """Dequeue once, or until a message comes or the time is over; read no content that was left out."""
+        """Dequeue once, or until a message comes or the time is over; read no content that was left out.
+
+        Once the queue was empty, `call_when_idle` is used instead of `call`.
+        """
         call = replace(call, undo=_give_back)
         if not wait_s:
             return await self._caller.perform(call, connection)
+        # Not after the wait, when every microsecond delays a message.
+        idle_call = replace(call_when_idle or call, undo=_give_back)
         deadline = time.monotonic() + wait_s
         sleeper = self._take_idle_sleeper() or AsyncSleeper(self._caller)
         try:
-            await self._withdraw_unused_sleepers()
+            await self.withdraw_unused_sleepers()
             reply = await sleeper.dequeue(call)
             while not reply.leases and time.monotonic() < deadline:
                 await sleeper.wait(reply, deadline)
+                if reply.outcome is DequeueOutcome.EMPTY:
+                    call = idle_call
                 reply = await sleeper.dequeue(call)
             sleeper.reset_pauses()
         finally:
@@ -70,12 +81,7 @@ class AsyncReceiver:
                 await self.close()
         return reply
 
-    async def close(self) -> None:
-        """Close the connections of idle sleepers now, the others when their calls end."""
-        while (sleeper := self._take_idle_sleeper()) is not None:
-            await sleeper.close()
-
-    async def _withdraw_unused_sleepers(self) -> None:
+    async def withdraw_unused_sleepers(self) -> None:
         """Withdraw the registrations of sleepers that no call has used lately: nobody waits with them."""
         for sleeper in list(self._idle_sleepers):
             if sleeper.is_unused():
@@ -88,6 +94,11 @@ class AsyncReceiver:
                     await sleeper.withdraw()
                 finally:
                     self._idle_sleepers.insert(0, sleeper)
+
+    async def close(self) -> None:
+        """Close the connections of idle sleepers now, the others when their calls end."""
+        while (sleeper := self._take_idle_sleeper()) is not None:
+            await sleeper.close()
 
     def _take_idle_sleeper(self) -> AsyncSleeper | None:
         try:

@@ -159,10 +159,10 @@ class AsyncSleeper:
         await self._wait_for_notification(connection, min(longest_s, self._left_s()))
 
     async def _wait_for_notification(self, connection: AsyncConnection[Any], longest_s: float) -> None:
-        was_notified = False
-        async for _ in connection.notifies(timeout=max(0.0, longest_s), stop_after=1):
-            was_notified = True
-        pause_s = self._wakeups.wake(was_notified)
+        if await _is_notified(connection, 0.0):
+            # During the last call. This sleeper was awake then, so its next dequeue competes with nobody.
+            return
+        pause_s = self._wakeups.wake(await _is_notified(connection, longest_s))
         if pause_s:
             # The next dequeue also covers what is notified meanwhile.
             async for _ in connection.notifies(timeout=pause_s):
@@ -196,6 +196,14 @@ class AsyncSleeper:
 
     def _left_s(self) -> float:
         return self._registered_until - time.monotonic()
+
+
+async def _is_notified(connection: AsyncConnection[Any], within_s: float) -> bool:
+    """Return whether a notification arrives within this time, or has arrived before."""
+    is_notified = False
+    async for _ in connection.notifies(timeout=max(0.0, within_s), stop_after=1):
+        is_notified = True
+    return is_notified
 
 
 def _close_silently(connections: list[AsyncConnection[Any]]) -> None:

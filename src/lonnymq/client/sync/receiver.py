@@ -14,7 +14,7 @@ from lonnymq.client.sync.caller import Caller
 from lonnymq.client.sync.sleeper import Sleeper
 from lonnymq.connections.sync.borrowed import BorrowedConnection
 from lonnymq.errors import ConnectionLost
-from lonnymq.model import Dequeued
+from lonnymq.model import Dequeued, DequeueOutcome
 from lonnymq.model.acknowledge import GIVE_BACK
 from lonnymq.model.lease import Leased, set_content
 
@@ -50,19 +50,30 @@ class Receiver:
             raise
 
     def lease(
-        self, call: Call[Dequeued[Leased]], wait_s: float, connection: BorrowedConnection | None = None
+        self,
+        call: Call[Dequeued[Leased]],
+        wait_s: float,
+        connection: BorrowedConnection | None = None,
+        call_when_idle: Call[Dequeued[Leased]] | None = None,
     ) -> Dequeued[Leased]:
-        """Dequeue once, or until a message comes or the time is over; read no content that was left out."""
+        """Dequeue once, or until a message comes or the time is over; read no content that was left out.
+
+        Once the queue was empty, `call_when_idle` is used instead of `call`.
+        """
         call = replace(call, undo=_give_back)
         if not wait_s:
             return self._caller.perform(call, connection)
+        # Not after the wait, when every microsecond delays a message.
+        idle_call = replace(call_when_idle or call, undo=_give_back)
         deadline = time.monotonic() + wait_s
         sleeper = self._take_idle_sleeper() or Sleeper(self._caller)
         try:
-            self._withdraw_unused_sleepers()
+            self.withdraw_unused_sleepers()
             reply = sleeper.dequeue(call)
             while not reply.leases and time.monotonic() < deadline:
                 sleeper.wait(reply, deadline)
+                if reply.outcome is DequeueOutcome.EMPTY:
+                    call = idle_call
                 reply = sleeper.dequeue(call)
             sleeper.reset_pauses()
         finally:
@@ -72,12 +83,7 @@ class Receiver:
                 self.close()
         return reply
 
-    def close(self) -> None:
-        """Close the connections of idle sleepers now, the others when their calls end."""
-        while (sleeper := self._take_idle_sleeper()) is not None:
-            sleeper.close()
-
-    def _withdraw_unused_sleepers(self) -> None:
+    def withdraw_unused_sleepers(self) -> None:
         """Withdraw the registrations of sleepers that no call has used lately: nobody waits with them."""
         for sleeper in list(self._idle_sleepers):
             if sleeper.is_unused():
@@ -90,6 +96,11 @@ class Receiver:
                     sleeper.withdraw()
                 finally:
                     self._idle_sleepers.insert(0, sleeper)
+
+    def close(self) -> None:
+        """Close the connections of idle sleepers now, the others when their calls end."""
+        while (sleeper := self._take_idle_sleeper()) is not None:
+            sleeper.close()
 
     def _take_idle_sleeper(self) -> Sleeper | None:
         try:

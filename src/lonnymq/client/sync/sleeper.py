@@ -160,10 +160,10 @@ class Sleeper:
         self._wait_for_notification(connection, min(longest_s, self._left_s()))
 
     def _wait_for_notification(self, connection: Connection[Any], longest_s: float) -> None:
-        was_notified = False
-        for _ in connection.notifies(timeout=max(0.0, longest_s), stop_after=1):
-            was_notified = True
-        pause_s = self._wakeups.wake(was_notified)
+        if _is_notified(connection, 0.0):
+            # During the last call. This sleeper was awake then, so its next dequeue competes with nobody.
+            return
+        pause_s = self._wakeups.wake(_is_notified(connection, longest_s))
         if pause_s:
             # The next dequeue also covers what is notified meanwhile.
             for _ in connection.notifies(timeout=pause_s):
@@ -197,6 +197,14 @@ class Sleeper:
 
     def _left_s(self) -> float:
         return self._registered_until - time.monotonic()
+
+
+def _is_notified(connection: Connection[Any], within_s: float) -> bool:
+    """Return whether a notification arrives within this time, or has arrived before."""
+    is_notified = False
+    for _ in connection.notifies(timeout=max(0.0, within_s), stop_after=1):
+        is_notified = True
+    return is_notified
 
 
 def _close_silently(connections: list[Connection[Any]]) -> None:

@@ -6,5 +6,5 @@ create or replace function queue_event() returns text
 language sql stable security definer
 set search_path from current
 as $$
-  select 'lonnymq_' || encode(substr(sha256('event' || s.salt), 1, 12), 'hex') from setting s where s.is_only
+  select queue_event_name(s.salt) from setting s where s.is_only
 $$;

@@ -11,7 +11,7 @@ begin
     where s.until > (extract(epoch from clock_timestamp()) * 1000000)::bigint
     order by s.until desc limit 1
   ) then
-    perform pg_notify(queue_event(), '');
+    perform pg_notify(queue_event_name(s.salt), '') from setting s where s.is_only;
   end if;
 end
 $$;
