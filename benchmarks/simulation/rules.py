@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 SECOND = 1_000_000
 
+QUANTUM = 4
+"""The default of the queue's setting: how many messages a turn is worth at weight 1."""
+
 
 @dataclass(frozen=True)
 class SimulatedPolicy:
@@ -52,6 +55,8 @@ class Turn:
     due_at: int
     # The most messages it could be given, by what waits and by its policy.
     want: int
+    # How many messages the turn is worth.
+    size: int
     # Messages that it was given in a turn which the end of an earlier reply cut off.
     taken: int = 0
     given: int = 0
@@ -61,21 +66,26 @@ class Turn:
     is_cut: bool = False
 
 
+def quantum_for(limit: int) -> int:
+    """Return how many messages a turn is worth; a short reply alternates between more channels."""
+    return min(QUANTUM, max(limit // 8, 1))
+
+
 def share_reply(limit: int, turns: Sequence[Turn]) -> None:
     """Divide a reply among the ready channels, in the order in which they became due.
 
-    All channels that want more get whole rounds by weight; what is left is given out turn by turn.
+    All channels that want more get whole rounds of turns; what is left is given out turn by turn.
     """
     left = limit
     while left > 0:
         hungry = [turn for turn in turns if turn.want > turn.given]
         if not hungry:
             break
-        rounds = left // sum(turn.policy.weight for turn in hungry)
+        rounds = left // sum(turn.size for turn in hungry)
         for turn in hungry:
             if left == 0:
                 break
-            due = max(turn.policy.weight * max(rounds, 1) - turn.taken, 1)
+            due = max(turn.size * max(rounds, 1) - turn.taken, 1)
             more = min(turn.want - turn.given, left, due)
             turn.given += more
             left -= more
@@ -86,5 +96,5 @@ def share_reply(limit: int, turns: Sequence[Turn]) -> None:
 
 def is_cut(turn: Turn, more: int, left: int, rounds: int) -> bool:
     """Whether the reply ends in the middle of the turn; with a rate limit, times replace places."""
-    is_short = turn.taken + more < turn.policy.weight and turn.want > turn.given
+    is_short = turn.taken + more < turn.size and turn.want > turn.given
     return left == 0 and rounds == 0 and is_short and not turn.policy.interval

@@ -101,6 +101,7 @@ REFUSED: list[tuple[Callable[[Any], Any], str]] = [
     (lambda queue: queue.history.prune(30), r"older_than must be an aware datetime"),
     (lambda queue: queue.set(history="some"), r"history must be one of off, metadata, full, got 'some'"),
     (lambda queue: queue.set(max_content_bytes=0), r"max_content_bytes must be"),
+    (lambda queue: queue.set(quantum=0), r"quantum must be a whole number between 1 and 100"),
     (lambda queue: queue.grant("r", "king"), r"kind must be one of producer, worker, operator, reader"),
     (lambda queue: queue.grant("", "reader"), r"role must be 1 to 63 characters"),
 ]

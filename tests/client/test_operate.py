@@ -118,9 +118,10 @@ def test_a_whole_channel_is_redriven_or_purged(queue: Any) -> None:
 
 
 def test_settings_are_changed_and_returned(queue: Any) -> None:
-    assert queue.set() == QueueSettings(HistoryMode.OFF, 67_108_864)
-    assert queue.set(history="full") == QueueSettings(HistoryMode.FULL, 67_108_864)
-    assert queue.set(max_content_bytes=1000) == QueueSettings(HistoryMode.FULL, 1000)
+    assert queue.set() == QueueSettings(HistoryMode.OFF, 67_108_864, 4)
+    assert queue.set(history="full") == QueueSettings(HistoryMode.FULL, 67_108_864, 4)
+    assert queue.set(max_content_bytes=1000) == QueueSettings(HistoryMode.FULL, 1000, 4)
+    assert queue.set(quantum=1) == QueueSettings(HistoryMode.FULL, 1000, 1)
     assert queue.status().history is HistoryMode.FULL
 
 

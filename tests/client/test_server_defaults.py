@@ -157,7 +157,7 @@ def test_a_default_for_session_hints_does_not_stop_dequeues(
 ) -> None:
     with psycopg.connect(dsn) as connection:
         (oid,) = connection.execute("select 'lonnymq.turn'::regclass::oid").fetchone() or ("",)
-    set_default(f"lonnymq.hints_2_{oid}", hints)
+    set_default(f"lonnymq.hints_3_{oid}", hints)
     use_every_call(open_queue())
 
 

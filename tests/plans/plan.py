@@ -17,7 +17,7 @@ INTENDED = {
     *("message_order_ix", "message_pkey", "message_key_ix"),
     *("lease_pkey", "lease_unlock_ix"),
     *("wake_lane_ix", "wake_channel_ix"),
-    *("turn_channel_ix", "turn_next_ix"),
+    *("turn_channel_ix", "turn_next_ix", "turn_return_ix"),
 }
 SCANS = {"Index Scan", "Index Only Scan", "Tid Scan", "ModifyTable"}
 BIG_JOINS = {"Hash Join", "Merge Join"}

@@ -46,7 +46,7 @@ SET_POLICY = "select channel_set(%s, %s)"
 # Without a rate limit, release_at means nothing: the rules write 0 and the plain path leaves it alone.
 TURNS = """
     select t.channel_id, t.version, t.next_at, t.last_at, t.mark_at, t.mark_id, t.late_at, t.late_id,
-      t.late_to, t.late_to_id, t.in_flight, t.waiting, t.has_uncapped, t.wake_id, t.taken,
+      t.late_to, t.late_to_id, t.in_flight, t.waiting, t.has_uncapped, t.wake_id, t.taken, t.return_at,
       case when c.release_interval_ms is not null then t.release_at end
     from turn t left join channel c on c.id = t.channel_id order by 1, 2
 """

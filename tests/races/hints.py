@@ -4,7 +4,7 @@ import time
 
 from tests.races.sessions import Session, value
 
-NAME = "'lonnymq.hints_2_' || 'turn'::regclass::oid"
+NAME = "'lonnymq.hints_3_' || 'turn'::regclass::oid"
 
 
 def pretend_expensive_scan(session: Session, cost_s: float) -> None:

@@ -165,6 +165,10 @@ CALLS: dict[str, list[tuple[str, str]]] = {
             (f"""queue_set('{{"max_content_bytes": {value}}}')""", "max_content_bytes")
             for value in ("null", "0", "-1", "67108865", "1.5", '"1"', "true")
         ],
+        *[
+            (f"""queue_set('{{"quantum": {value}}}')""", "quantum")
+            for value in ("null", "0", "101", "1.5", '"1"', "true")
+        ],
         ("""queue_set('{"history": "full", "max_content_bytes": 0}')""", "max_content_bytes"),
     ],
     "sleepers": [

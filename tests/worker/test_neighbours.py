@@ -131,7 +131,8 @@ def test_a_worker_leases_no_more_than_it_can_start_after_a_pause(dsn: str, conne
                     await asyncio.sleep(0.01)
                 release.set()
                 await wait_until_drained(queue)
-            assert worker.counts == {"completed": 3_300}
+            # A process that was stopped for 100 ms gives back what waits, and leases it again.
+            assert worker.counts["completed"] == 3_300
 
     asyncio.run(scenario())
 

@@ -87,7 +87,9 @@ def revoke(role: str) -> Call[None]:
 def _settings(rows: Rows) -> QueueSettings:
     # Some drivers return JSON as text.
     settings = json.loads(rows[0][0]) if isinstance(rows[0][0], str) else rows[0][0]
-    return QueueSettings(HistoryMode(settings["history"]), int(settings["max_content_bytes"]))
+    return QueueSettings(
+        HistoryMode(settings["history"]), int(settings["max_content_bytes"]), int(settings["quantum"])
+    )
 
 
 def _status(rows: Rows) -> QueueStatus:

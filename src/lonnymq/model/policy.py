@@ -39,7 +39,7 @@ class ChannelPolicy:
         None, "minimum milliseconds between two releases", sql_type="bigint", high=86_400_000
     )
     release_burst: int = _number(1, "maximum number of releases at once after an idle period", high=10_000)
-    weight: int = _number(1, "messages per turn", high=1000)
+    weight: int = _number(1, "messages per turn, times the queue's `quantum`", high=1000)
     max_size: int | None = _number(
         None, "maximum number of waiting messages; further ones are dropped", sql_type="bigint", low=0
     )

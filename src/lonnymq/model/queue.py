@@ -18,6 +18,8 @@ class RoleKind(StrEnum):
 class QueueSettings:
     history: HistoryMode
     max_content_bytes: int
+    quantum: int
+    """How many messages a channel of weight 1 gets in one turn."""
 
 
 @dataclass(frozen=True)

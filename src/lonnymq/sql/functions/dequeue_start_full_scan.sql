@@ -6,7 +6,7 @@
 --   last_wake_id        the newest wake there is
 --   has_more_expired    more leases may have expired than one call ends
 --   is_clock_corrected  turns may have been made due, and their wakes may be far back
--- Reads:  lease, the sequence of wakes.
+-- Reads:  lease, setting, the sequence of wakes.
 -- Locks:  as lease_expire and clock_step_fix.
 -- Writes: as lease_expire and clock_step_fix.
 create or replace function dequeue_start_full_scan(
@@ -40,5 +40,7 @@ begin
   end if;
   hints.full_scan_at := p_now;
   hints.min_next_at := -9223372036854775808;
+  hints.min_return_at := -9223372036854775808;
+  hints.quantum := (select s.quantum from setting s);
 end
 $$;

@@ -30,10 +30,10 @@ declare
   c_limit constant integer := least(p_limit, 500);
   -- What this session remembers between calls. These are only hints: a full scan starts without them. A role or a database
   -- may have a default for any setting, so our value ends with the id of this process, which no default can know.
-  c_setting constant text := 'lonnymq.hints_2_' || 'turn'::regclass::oid;
+  c_setting constant text := 'lonnymq.hints_3_' || 'turn'::regclass::oid;
   v_setting text := current_setting(c_setting, true);
   v_hints dequeue_hints := (case when v_setting like '%,' || pg_backend_pid() || ')' then v_setting
-    else '(,,,,,,,"(0,,)","(0,,)",' || pg_backend_pid() || ')' end)::dequeue_hints;
+    else '(,,,,,,,,,,"(0,,)","(0,,)",' || pg_backend_pid() || ')' end)::dequeue_hints;
   v_now bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
   -- A full scan is due after at least 40 times what the last one took, so that they take a few per cent of the time.
   v_next_scan_at bigint := v_hints.full_scan_at + least(greatest(40 * v_hints.full_scan_us, 100000), 5000000);
@@ -45,6 +45,7 @@ declare
   v_content_bytes bigint := 33000;   -- bytes of the reply that are left for contents, keys and states
   v_row_bytes bigint := 60000;       -- and for the rest of the rows
   v_window integer := 256 + 2 * c_limit;
+  v_quantum integer;                 -- how many messages a turn is worth; a short reply alternates between more channels
   v_is_busy boolean := false;
   v_has_inserted boolean := false;
   v_may_insert boolean := true;      -- turns of new channels are inserted in one round only, because that takes locks
@@ -52,7 +53,9 @@ declare
   v_woken record;                    -- what turn_lock_woken returns
   v_end_wake_id bigint;
   v_turns tid[];
-  v_due_turns tid[];
+  v_more_turns tid[];
+  v_has_returning boolean;           -- some of the locked turns return from idleness
+  v_returns_first boolean;           -- single replies alternate between returning channels and the rotation
   v_first_next_at bigint;
   v_woken_next_at bigint;            -- no turn that woke will have a lower next_at
   v_wake_id bigint;                  -- the lowest wake found
@@ -74,6 +77,7 @@ begin
 
   for v_round in 1..8 loop
     v_turns := null;
+    v_has_returning := false;
     v_woken_next_at := null;
     v_wake_id := null;
 
@@ -86,6 +90,8 @@ begin
         v_wake_id := 0;
       end if;
     end if;
+    v_quantum := least(v_hints.quantum, greatest(c_limit / 8, 1));
+    v_returns_first := c_limit = 1 and v_hints.skipped_rotation is not true;
 
     -- 2. Find and lock the turns of channels that woke: in the first round, and while nothing has been leased.
     if v_round = 1 or v_is_full_scan
@@ -100,31 +106,48 @@ begin
           v_hints.bulk := v_woken.pass;
         end if;
         if v_woken.wake_id is not null then
-          v_turns := case when v_turns is null then v_woken.turns
-            else array(select distinct u from unnest(v_turns || v_woken.turns) u) end;
+          v_turns := v_turns || v_woken.turns;
           v_wake_id := least(v_wake_id, v_woken.wake_id);
           v_woken_next_at := least(v_woken_next_at, v_woken.min_next_at);
           v_is_busy := v_is_busy or coalesce(v_woken.is_busy, false);
           v_has_inserted := v_has_inserted or coalesce(v_woken.has_inserted, false);
+          v_has_returning := v_has_returning or coalesce(v_woken.is_returning, false);
         end if;
       end loop;
       v_may_insert := v_may_insert and not v_has_inserted;
       v_window := v_window * 2;
     end if;
 
-    -- 3. Find and lock the turns that are due, least recently served first.
-    select array_agg(s.ctid), min(s.next_at) into v_due_turns, v_first_next_at
-    from (
-      select ctid, next_at from turn
-      where next_at <= v_now and next_at >= v_hints.min_next_at
-      order by next_at limit v_left for update skip locked
-    ) s;
-    v_hints.min_next_at := least(coalesce(v_first_next_at, v_now), v_woken_next_at);
-    if v_turns is null then
-      v_turns := v_due_turns;
-    elsif v_due_turns is not null then
-      v_turns := array(select distinct u from unnest(v_turns || v_due_turns) u);
+    -- 3. Find and lock the turns of channels that woke earlier and still wait for their first message.
+    if v_hints.min_return_at is not null then
+      select array_agg(s.ctid), min(s.return_at) into v_more_turns, v_hints.min_return_at
+      from (
+        select ctid, return_at from turn
+        where return_at >= v_hints.min_return_at
+        order by return_at limit (v_left + 1) / 2 for update skip locked
+      ) s;
+      v_turns := v_turns || v_more_turns;
+      v_has_returning := v_has_returning or v_more_turns is not null;
     end if;
+
+    -- 4. Find and lock the turns that are due, least recently served first: in the first round as many as fill the reply if
+    -- each turn is worth a quantum, and at least as many as half of its messages.
+    if not (v_has_returning and v_returns_first) then
+      select array_agg(s.ctid), min(s.next_at) into v_more_turns, v_first_next_at
+      from (
+        select ctid, next_at from turn
+        where next_at <= v_now and next_at >= v_hints.min_next_at
+        order by next_at
+        limit case when v_round > 1 then v_left
+          else greatest((v_left - 1) / v_quantum + 1, case when v_has_returning then (v_left + 1) / 2 end) end
+        for update skip locked
+      ) s;
+      v_hints.min_next_at := least(coalesce(v_first_next_at, v_now), v_woken_next_at);
+      v_turns := v_turns || v_more_turns;
+    else
+      v_hints.min_next_at := least(v_hints.min_next_at, v_woken_next_at);
+    end if;
+    v_hints.skipped_rotation := v_has_returning and v_returns_first;
     if v_is_full_scan then
       -- The first scan of a session also plans its statements, so its time says nothing. If more leases have expired, the
       -- next scan should follow soon.
@@ -132,11 +155,12 @@ begin
         else (extract(epoch from clock_timestamp()) * 1000000)::bigint - v_scan.scan_started_at end;
     end if;
 
-    -- 4. Settle the locked turns, in new statements, which see what the locks protect. Then lease the messages they chose.
+    -- 5. Settle the locked turns, in new statements, which see what the locks protect. Then lease the messages they chose.
     if v_turns is not null then
-      v_settlement := case when cardinality(v_turns) = 1
-        then message_settle_one(v_turns[1], v_left, v_row_bytes, v_wake_id)
-        else message_settle(v_turns, v_left, v_row_bytes, v_wake_id) end;
+      v_settlement := case when v_turns[1] = all (v_turns)
+        then message_settle_one(v_turns[1], v_left, v_row_bytes, v_wake_id, v_quantum)
+        else message_settle(v_turns, v_left, v_row_bytes, v_wake_id, v_quantum, v_returns_first) end;
+      v_hints.min_return_at := least(v_hints.min_return_at, v_settlement.min_return_at);
       if v_settlement.messages is not null then
         return query
         with leased as materialized (
@@ -183,7 +207,7 @@ begin
       end if;
     end if;
 
-    -- 5. Decide whether another round follows.
+    -- 6. Decide whether another round follows.
     v_now := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
     v_is_full_scan := false;
     if v_turns is null
@@ -200,7 +224,7 @@ begin
     end if;
   end loop;
 
-  -- 6. If nothing was leased, say when to ask again.
+  -- 7. If nothing was leased, say when to ask again.
   if v_left = c_limit then
     -- After eight rounds there may still be turns or wakes to look at.
     v_is_busy := v_is_busy or v_turns is not null or (v_hints.soon).lowest_id is not null

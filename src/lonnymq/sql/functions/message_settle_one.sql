@@ -1,13 +1,14 @@
 -- message_settle_one: message_settle for a single turn. This is the common case and takes half the time without arrays and
 -- shares. Both paths call the same functions for the scheduling rules.
 -- A turn is plain if no rule has anything to decide: its channel has no cap, rate limit or weight and is not paused, the
--- turn has no late range, and its wakes announce only messages above the mark. A plain turn gets its next messages
+-- turn has no late range, its wakes announce only messages above the mark, and the reply is not too short for a turn. A plain turn gets its next messages
 -- and is due again when the message after them is. Most turns are plain, and take a sixth less CPU time this way.
 -- Reads:  turn, wake, channel, lease, message.
 -- Locks:  nothing more.
 -- Writes: turn, wake (delete); channel on first use.
-create or replace function message_settle_one(p_turn tid, p_limit integer, p_row_bytes bigint, p_wake_id bigint)
-returns settlement
+create or replace function message_settle_one(
+  p_turn tid, p_limit integer, p_row_bytes bigint, p_wake_id bigint, p_quantum integer
+) returns settlement
 language plpgsql
 as $$
 #variable_conflict use_column
@@ -42,7 +43,7 @@ begin
   -- Read the policy after the wakes, so that it is no older than any change that they announce.
   select * into v_channel from channel c where c.id = v_turn.channel_id;
 
-  v_is_plain := v_channel.max_concurrency is null and v_channel.release_interval_ms is null and v_channel.weight = 1
+  v_is_plain := p_limit >= p_quantum and v_channel.max_concurrency is null and v_channel.release_interval_ms is null and v_channel.weight = 1
     and not v_channel.is_paused and v_turn.late_at is null and v_turn.last_at <= v_now
     and v_wakes.done = 0 and v_wakes.look_requests = 0 and v_wakes.is_late is not true;
   if v_is_plain then
@@ -52,7 +53,7 @@ begin
     if v_turn.has_uncapped and v_channel.max_concurrency is not null then
       v_uncapped := lease_count_uncapped(v_turn.channel_id);
     end if;
-    v_allocation := row((turn_assess(p_turn, v_turn, v_channel, v_wakes, v_uncapped, v_now)).*, null, v_now, 0, 1)
+    v_allocation := row((turn_assess(p_turn, v_turn, v_channel, v_wakes, v_uncapped, p_quantum, v_now)).*, null, v_now, 0, 1)
       ::turn_allocation;
     if v_allocation.allowed > 0 and v_allocation.due_at <= v_now then
       v_share := least(p_limit, v_allocation.allowed, greatest(1, p_row_bytes / (110 + octet_length(v_allocation.name))));
@@ -87,11 +88,12 @@ begin
       waiting = t.waiting + v_wakes.waiting - v_given,
       has_uncapped = t.has_uncapped or v_given > 0,
       wake_id = greatest(t.wake_id, v_wakes.last_wake_id),
-      taken = 0
+      taken = 0,
+      return_at = null
     where t.ctid = p_turn;
   else
     if v_given = v_share and v_share < v_allocation.allowed
-        and v_allocation.taken_before + v_given < v_allocation.weight and v_allocation.interval_us is null
+        and v_allocation.taken_before + v_given < v_allocation.turn_size and v_allocation.interval_us is null
         and v_ats[v_given + 1] is not null then
       -- The end of the reply interrupts the turn: it keeps its place.
       v_allocation.taken_after := v_allocation.taken_before + v_given;
@@ -100,7 +102,7 @@ begin
     update turn t set version = t.version + 1, next_at = a.next_at, last_at = a.last_at, release_at = a.release_at,
       mark_at = a.mark_at, mark_id = a.mark_id, late_at = a.late_at, late_id = a.late_id, late_to = a.late_to,
       late_to_id = a.late_to_id, in_flight = a.in_flight, waiting = a.waiting, has_uncapped = a.has_uncapped,
-      wake_id = a.wake_id, taken = a.taken
+      wake_id = a.wake_id, taken = a.taken, return_at = a.return_at
     from (select (turn_advance(v_allocation, v_ids, v_ats, v_late_count, v_given, v_now)).*) a
     where t.ctid = p_turn;
     if v_allocation.is_new_channel then
@@ -116,6 +118,6 @@ begin
   v_channel.name := coalesce(v_channel.name, v_wakes.channel_name);
   return row(v_now, v_messages[1:v_given], v_ids[1:v_given], array_fill(1, array[v_given]), array[v_turn.channel_id],
     array[v_channel.name], array[v_channel.max_attempts], array[v_channel.release_interval_ms * 1000],
-    array[v_channel.max_concurrency is not null], octet_length(v_channel.name), v_is_reply_full)::settlement;
+    array[v_channel.max_concurrency is not null], octet_length(v_channel.name), v_is_reply_full, null)::settlement;
 end
 $$;

@@ -21,7 +21,7 @@ begin
   return query
   with facts as materialized (
     select c.id, coalesce(c.name, a.channel_id::text) as name, c.id is not null as has_channel, t.turns, t.tid,
-      t.next_at, t.last_at, t.in_flight, t.waiting, t.has_uncapped, t.mark_at, t.mark_id, t.late_at, t.late_id, t.late_to,
+      t.next_at, t.return_at, t.last_at, t.in_flight, t.waiting, t.has_uncapped, t.mark_at, t.mark_id, t.late_at, t.late_id, t.late_to,
       t.late_to_id, a.channel_id,
       coalesce(l.leases, 0) as leases, coalesce(l.capped, 0) as capped, coalesce(m.messages, 0) as messages,
       coalesce(w.done, 0) as done, coalesce(w.waiting, 0) as unfolded, coalesce(w.soon, 0) as soon, w.has_name,
@@ -77,8 +77,8 @@ begin
       (h.head_id is not null and h.turns is not null and h.soon = 0 and not h.is_covered,
         'a message below the mark is forgotten',
         format('message %s at %s, mark (%s, %s)', h.head_id, h.head_at, h.mark_at, h.mark_id)),
-      (h.head_id is not null and h.turns is not null and h.soon = 0 and h.next_at is null and not h.is_paused
-        and (h.max_concurrency is null or h.leases < h.max_concurrency), 'parked although a message waits',
+      (h.head_id is not null and h.turns is not null and h.soon = 0 and h.next_at is null and h.return_at is null
+        and not h.is_paused and (h.max_concurrency is null or h.leases < h.max_concurrency), 'parked although a message waits',
         format('message %s at %s', h.head_id, h.head_at)),
       -- The messages of a bulk load are due when its wake is read, which is later than their time but not in the future.
       (h.head_id is not null and h.soon = 0 and (h.max_concurrency is null or h.leases < h.max_concurrency)
@@ -140,6 +140,7 @@ begin
     update turn t set
       version = t.version + 1,
       next_at = least(t.last_at, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
+      return_at = null,
       last_at = least(t.last_at, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
       in_flight = (select count(*) from lease l where l.channel_id = t.channel_id and l.is_capped)
         + (select coalesce(sum(w.done), 0) from wake w where w.channel_id = t.channel_id),

@@ -7,7 +7,8 @@ create or replace function queue_next_due(p_now bigint, out is_busy boolean, out
 language plpgsql
 as $$
 begin
-  is_busy := exists (select from turn t where t.next_at <= p_now order by t.next_at limit 1);
+  is_busy := exists (select from turn t where t.next_at <= p_now order by t.next_at limit 1)
+    or exists (select from turn t where t.return_at is not null order by t.return_at limit 1);
   due_at := least(
     (select t.next_at from turn t where t.next_at > p_now order by t.next_at limit 1),
     -- An expired lease that is still there is locked, or there were more of them than one full scan ends.

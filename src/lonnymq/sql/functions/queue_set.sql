@@ -1,4 +1,5 @@
--- queue_set: change the queue's settings: history ('off', 'metadata' or 'full') and max_content_bytes.
+-- queue_set: change the queue's settings: history ('off', 'metadata' or 'full'), max_content_bytes and
+-- quantum.
 -- Returns the settings.
 -- Locks:  the settings' row.
 -- Writes: setting.
@@ -22,13 +23,21 @@ begin
       if jsonb_typeof(v_value) <> 'number' or v_value::numeric % 1 <> 0 or v_value::numeric not between 1 and 67108864 then
         perform reject('max_content_bytes', v_value::text, 'a whole number between 1 and 67108864');
       end if;
+    elsif v_key = 'quantum' then
+      if jsonb_typeof(v_value) <> 'number' or v_value::numeric % 1 <> 0 or v_value::numeric not between 1 and 100 then
+        perform reject('quantum', v_value::text, 'a whole number between 1 and 100');
+      end if;
     else
-      perform reject('settings', v_key, 'limited to history and max_content_bytes');
+      perform reject('settings', v_key, 'limited to history, max_content_bytes and quantum');
     end if;
   end loop;
   update setting s set history = coalesce(p_settings ->> 'history', s.history),
-    max_content_bytes = coalesce((p_settings ->> 'max_content_bytes')::bigint, s.max_content_bytes)
+    max_content_bytes = coalesce((p_settings ->> 'max_content_bytes')::bigint, s.max_content_bytes),
+    quantum = coalesce((p_settings ->> 'quantum')::integer, s.quantum)
   where s.is_only and p_settings <> '{}';
-  return (select jsonb_build_object('history', s.history, 'max_content_bytes', s.max_content_bytes) from setting s);
+  return (
+    select jsonb_build_object('history', s.history, 'max_content_bytes', s.max_content_bytes, 'quantum', s.quantum)
+    from setting s
+  );
 end
 $$;

@@ -15,6 +15,9 @@ as $$
     -- next_at
     case
       when p_allocation.due_at is null then null
+      -- A new channel that is still to be served.
+      when p_allocation.is_returning and p_allocation.last_at = 0 and p_given = 0 and coalesce(p_allocation.share, 0) = 0
+        and p_allocation.allowed > 0 and p_allocation.due_at <= p_now then null
       -- The cap is used up. The wake of a completion brings the turn back; leases that in_flight does not count send no
       -- wake, so look again in 200 ms.
       when p_allocation.cap_left <= p_given then case when p_allocation.has_uncapped then p_now + 200000 end
@@ -45,6 +48,10 @@ as $$
     p_allocation.wake_id,
     case when p_allocation.share > 0
       then case when p_given = p_allocation.share then p_allocation.taken_after else 0 end
-      else p_allocation.taken_before end
+      else p_allocation.taken_before end,
+    -- return_at
+    case when p_allocation.is_returning and p_given = 0 and coalesce(p_allocation.share, 0) = 0 and p_allocation.allowed > 0
+        and p_allocation.due_at <= p_now
+      then p_allocation.due_at end
   )::turn
 $$;

@@ -8,12 +8,14 @@
 --   min_next_at   none of these channels will have a turn with a lower next_at
 --   is_busy       other transactions hold some of the turns
 --   has_inserted  new turns were inserted
+--   is_returning  some of the channels were idle, or are new
 -- Reads:  wake, turn.
 -- Locks:  turns, skipping locked ones; as turn_insert.
 -- Writes: channel, turn (insert), on first use of a channel.
 create or replace function turn_lock_woken(
   p_lane integer, inout pass lane_pass, p_limit integer, p_window integer, p_end_id bigint, p_may_insert boolean,
-  out turns tid[], out wake_id bigint, out min_next_at bigint, out is_busy boolean, out has_inserted boolean
+  out turns tid[], out wake_id bigint, out min_next_at bigint, out is_busy boolean, out has_inserted boolean,
+  out is_returning boolean
 )
 language plpgsql
 as $$
@@ -32,7 +34,8 @@ begin
     select array_agg(s.channel_id), array_agg(s.id), min(coalesce(s.at, -9000000000000000))
     into v_channel_ids, v_wake_ids, v_min_at
     from (
-      select id, channel_id, at from wake
+      -- A wake that asks for a look has no time, because the turn may be due since it was last served.
+      select id, channel_id, case when done = 0 then at end as at from wake
       where lane = p_lane and id >= pass.next_id
       order by lane, id limit p_window << (v_try - 1)
     ) s;
@@ -69,9 +72,10 @@ begin
   end if;
 
   -- Find the newest version of each turn first and then lock that tuple: a lock by channel_id would visit dead versions.
-  select array_agg(s.ctid), min(greatest(s.last_at, v_min_at * 1000)) into turns, min_next_at
+  select array_agg(s.ctid), min(greatest(s.last_at, v_min_at * 1000)), bool_or(s.next_at is null and s.waiting <= 0 or s.return_at is not null)
+  into turns, min_next_at, is_returning
   from (
-    select ctid, last_at from turn
+    select ctid, last_at, next_at, waiting, return_at from turn
     where ctid = any(array(
       select (select t.ctid from turn t where t.channel_id = c.id order by t.version desc limit 1)
       from unnest(v_channel_ids) c(id)
@@ -82,6 +86,7 @@ begin
     v_inserted := case when p_may_insert then turn_insert(v_channel_ids) end;
     if v_inserted is not null then
       has_inserted := true;
+      is_returning := true;
       turns := coalesce(turns, '{}') || v_inserted;
       min_next_at := 0;
     end if;

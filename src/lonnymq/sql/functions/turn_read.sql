@@ -6,10 +6,11 @@
 -- Reads:  turn, channel, wake, lease.
 -- Locks:  nothing.
 -- Writes: nothing.
-create or replace function turn_read(p_turns tid[], p_wake_id bigint, p_now bigint) returns setof turn_state
+create or replace function turn_read(p_turns tid[], p_wake_id bigint, p_quantum integer, p_now bigint)
+returns setof turn_state
 language sql stable
 as $$
-  select (turn_assess(t.ctid, t, row(c.*)::channel, w, l.uncapped, p_now)).*
+  select (turn_assess(t.ctid, t, row(c.*)::channel, w, l.uncapped, p_quantum, p_now)).*
   from turn t
   left join lateral (select * from channel c where c.id = t.channel_id offset 0) c on true
   cross join lateral wake_total(t, least(t.wake_id - 64, p_wake_id), p_now) w

@@ -1,14 +1,15 @@
--- turn_share: divide p_limit messages among the turns that are ready, the first p_ready of the arrays: whole rounds by
--- weight for every turn that wants more, then what is left in order of waiting. Pure.
--- p_wants: how many messages each turn can use. p_taken: what it was already served of an interrupted turn. p_intervals_us:
--- its rate limit, or null. p_due_at: since when it has been due.
+-- turn_share: divide p_limit messages among the turns that are ready, the first p_ready of the arrays: whole rounds of
+-- turns for every channel that wants more, then what is left in order of waiting. Pure.
+-- p_wants: how many messages each channel can use. p_turn_sizes: how many its turn is worth; p_total_size is their sum.
+-- p_taken: what it was already served of an interrupted turn. p_intervals_us: its rate limit, or null. p_due_at: since when
+-- it has been due. p_can_fill: each channel can use the whole of a turn, and none was interrupted.
 -- Returns per turn its share, its next position in the rotation (served_at), and what it has been served of its turn if the
 -- end of this reply interrupts that.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function turn_share(
-  p_limit integer, p_now bigint, p_ready integer, p_total_weight bigint, p_wants bigint[], p_weights integer[],
-  p_taken integer[], p_intervals_us bigint[], p_due_at bigint[],
+  p_limit integer, p_now bigint, p_ready integer, p_total_size bigint, p_can_fill boolean, p_wants bigint[],
+  p_turn_sizes integer[], p_taken integer[], p_intervals_us bigint[], p_due_at bigint[],
   out shares integer[], out served_at bigint[], out taken integer[]
 )
 language plpgsql stable
@@ -24,25 +25,25 @@ begin
     return;
   end if;
   taken := p_taken;
-  if p_total_weight = p_limit and p_ready = p_limit then
-    -- The common case of many channels: one message each.
-    shares := array_fill(1, array[p_ready]);
+  if p_total_size = p_limit and p_can_fill then
+    -- The common case of many channels: one turn each.
+    shares := p_turn_sizes[1:p_ready];
   else
     shares := array_fill(0, array[p_ready]);
     loop
       v_rounds := (
-        select v_left / nullif(sum(u.weight), 0)
-        from unnest(p_weights[1:p_ready], p_wants[1:p_ready], shares) u(weight, want, share)
+        select v_left / nullif(sum(u.turn_size), 0)
+        from unnest(p_turn_sizes[1:p_ready], p_wants[1:p_ready], shares) u(turn_size, want, share)
         where u.want > u.share
       );
       exit when v_left = 0 or v_rounds is null;
       for i in 1..p_ready loop
         if p_wants[i] > shares[i] and v_left > 0 then
-          v_more := least(p_wants[i] - shares[i], v_left, greatest(p_weights[i] * greatest(v_rounds, 1) - taken[i], 1));
+          v_more := least(p_wants[i] - shares[i], v_left, greatest(p_turn_sizes[i] * greatest(v_rounds, 1) - taken[i], 1));
           shares[i] := shares[i] + v_more;
           v_left := v_left - v_more;
           v_has_extra[i] := v_rounds = 0;
-          if v_left = 0 and v_rounds = 0 and taken[i] + v_more < p_weights[i] and p_wants[i] > shares[i]
+          if v_left = 0 and v_rounds = 0 and taken[i] + v_more < p_turn_sizes[i] and p_wants[i] > shares[i]
               and p_intervals_us[i] is null then
             v_interrupted := i;
             taken[i] := taken[i] + v_more;

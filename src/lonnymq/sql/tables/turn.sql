@@ -4,7 +4,7 @@
 -- There is no unique index, because a uniqueness check visits every dead version of the row, and there are many while an
 -- old snapshot is open. The index on (channel_id, version desc) finds the live version first instead.
 --
--- The fillfactor stays at 100. Every update changes both indexes, so that free space on the page would not save index
+-- The fillfactor stays at 100. Every update changes the indexes, so that free space on the page would not save index
 -- entries (no update is HOT), and a page that is fuller than its fillfactor is pruned at every visit, for one dead version
 -- each time.
 create table turn (
@@ -31,13 +31,17 @@ create table turn (
   has_uncapped boolean not null default false,
   -- The highest wake folded so far: the next fold starts there.
   wake_id bigint not null default 0,
-  -- Messages already served of a turn that is worth several (its weight) and was interrupted by the end of a reply.
-  taken integer not null default 0
+  -- Messages already served of a turn that is worth several and was interrupted by the end of a reply.
+  taken integer not null default 0,
+  -- The place among the channels that were idle, or are new, and have a message now (see turn_is_idle). Null once the channel
+  -- has been served. A new channel has no next_at until then: it gets its place in the rotation with its first message.
+  return_at bigint
 ) with (
   vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
   autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 2147483647
 );
 create index turn_channel_ix on turn (channel_id, version desc);
 create index turn_next_ix on turn (next_at) where next_at is not null;
+create index turn_return_ix on turn (return_at) where return_at is not null;
 -- Logical replication needs the whole row to identify it, because the table has no key.
 alter table turn replica identity full;
