@@ -33,8 +33,8 @@ Connect = Callable[..., psycopg.Connection[Any]]
 Database = Callable[..., str]
 
 GIVEN_DSN = os.environ.get("LONNYMQ_TEST_DSN")
-# These folders test Python or guarantees of PostgreSQL: each test runs on one kind of server, chosen by name.
-# All other tests run on every kind.
+# These folders test Python or guarantees of PostgreSQL, or take long: each test runs on one kind of server,
+# chosen by name. All other tests run on every kind.
 TESTS_ON_SOME_KIND = {
     "benchmarks",
     "chaos",
@@ -42,6 +42,7 @@ TESTS_ON_SOME_KIND = {
     "connections",
     "examples",
     "faults",
+    "interleavings",
     "migration",
     "tasks",
     "testing",
