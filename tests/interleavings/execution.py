@@ -133,10 +133,9 @@ class Execution:
 
     def _wait(self, actor: Actor, where: str) -> None:
         """Wait until the session stops, or waits for another one."""
-        others = {one.session.pid for one in self.actors if one is not actor and not one.is_killed}
         began = time.monotonic()
         while not actor.session.has_stopped(0.01):
-            if time.monotonic() - began > WAIT_S and actor.session.blockers() & others:
+            if time.monotonic() - began > WAIT_S and self._is_held_up(actor):
                 actor.is_blocked = True
                 if not self.scenario.may_wait:
                     self.account.report(f"session {actor.number} waits in {where}")
@@ -155,8 +154,12 @@ class Execution:
                     actor.is_blocked = False
                     if not actor.session.is_running:
                         actor.finish_step()
-            if time.monotonic() >= until and all(one.session.blockers() for one in blocked if one.is_blocked):
+            if time.monotonic() >= until and all(self._is_held_up(one) for one in blocked if one.is_blocked):
                 return
+
+    def _is_held_up(self, actor: Actor) -> bool:
+        """Whether another session has what this one waits for, unlike the controller at a yield point."""
+        return bool(actor.session.blockers() & {one.session.pid for one in self.actors})
 
     def _finish(self) -> None:
         """Check what is left, and drain it."""

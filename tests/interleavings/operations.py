@@ -118,6 +118,16 @@ def work(limit: int) -> Operation:
     return Operation("work", start, has_hints=True)
 
 
+def _dequeue_twice(facts: Facts, session: int) -> Program:
+    """The second call uses the hints that the first one left."""
+    yield Call("dequeue", dequeue_sql(1))
+    yield Word.COMMIT
+    yield Call("dequeue", dequeue_sql(1))
+
+
+DEQUEUE_TWICE = Operation("dequeue-twice", _dequeue_twice, has_hints=True)
+
+
 def _claim_take(facts: Facts, session: int) -> Program:
     consumer = f"consumer {session}"
     yield Call(

@@ -75,6 +75,15 @@ RULES: dict[str, tuple[str, dict[str, list[Change]], str]] = {
         {"queue_next_due": [("is_busy := exists (", "is_busy := false and exists (")]},
         "",
     ),
+    "hints-are-believed-for-long": (
+        "dequeue+dequeue-twice,due,expensive",
+        {
+            "dequeue_retry_after": [
+                ("least(p_next_scan_at, p_hints.full_scan_at + 2 * p_hints.full_scan_us, (", "least(null, (")
+            ]
+        },
+        "",
+    ),
     # Settle folds wakes.
     "settle-deletes-all-wakes": (
         "create+dequeue,alone",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
 from tests.interleavings.operations import (
+    DEQUEUE_TWICE,
     OPERATIONS,
     PART,
     Need,
@@ -162,6 +163,7 @@ ALL_OPERATIONS = {
             channel_set("max_concurrency", 1, "channel_set-1"),
             dequeue(2, "dequeue-2"),
             work(1),
+            DEQUEUE_TWICE,
             # Broken on purpose: see the mutants.
             sleeper(waits_for_horizon=False),
         )
@@ -198,6 +200,7 @@ CHOSEN = (
     ("channel_delete+channel_set", "empty", "cold"),
     ("create+work", "plain empty", "cold warm"),
     ("work+work", "capped", "cold warm"),
+    ("dequeue+dequeue-twice", "due alone", "cold warm expensive"),
     ("expire+complete+dequeue", "capped", "cold"),
     ("expire+cancel_leased+complete", "capped", "cold"),
     ("create-b+create+dequeue-2", "plain new-waiting", "cold warm"),
