@@ -13,9 +13,9 @@ machine:
 4.  `execution` runs one schedule of a scenario: it decides at each yield point which session goes on, or that
     one rolls back or is killed. `actors` carry the decisions out. A session that waits for another is a
     problem in itself.
-5.  `account` judges: each commit must change exactly what the replies of its calls say, and the promises of
-    `tests/properties` must hold; `views` are what it knows of each open call. At the end, queue_check() must
-    report nothing, and every message must come out.
+5.  `account` judges what calls reply, and `ledger` what commits change: exactly what their replies said, and
+    nothing that breaks the promises of `tests/properties`. `views` are what is known of each open call. At
+    the end, queue_check() must report nothing, and every message must come out.
 6.  `search` enumerates the schedules up to a number of preemptions and faults, or draws them at random.
 7.  `mutants` take one rule of the queue away each, and prove that the search notices.
 

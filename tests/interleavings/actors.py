@@ -2,7 +2,7 @@
 
 from tests.interleavings.account import Account
 from tests.interleavings.instrument import Point
-from tests.interleavings.operations import Call, Program, Word
+from tests.interleavings.operations import Call, Program, Signal
 from tests.interleavings.sessions import Row, SteppedSession
 
 
@@ -14,7 +14,7 @@ class Actor:
         self.number = session.number
         self.is_blocked = self.is_killed = self.is_asleep = False
         self.replies: list[str] = []
-        self._next: Call | Word | None = next(program)
+        self._next: Call | Signal | None = next(program)
         # What the current step does to the transaction: commit or rollback.
         self._ending = ""
 
@@ -31,7 +31,7 @@ class Actor:
     def is_at_end(self) -> bool:
         """Whether the next step ends the transaction."""
         is_between_calls = self.session.is_in_transaction and not self.session.is_running
-        return is_between_calls and self._next in (None, Word.COMMIT)
+        return is_between_calls and self._next in (None, Signal.COMMIT)
 
     def go_on(self, point: Point | None) -> str:
         """Begin the next step, and return what it is."""
@@ -60,7 +60,7 @@ class Actor:
         ending, self._ending = self._ending, ""
         if ending == "commit":
             self.account.commit(self.number)
-            if self._next is Word.COMMIT:
+            if self._next is Signal.COMMIT:
                 self._advance([])
         elif ending == "rollback":
             self.account.roll_back(self.number)
@@ -82,7 +82,7 @@ class Actor:
     def _advance(self, rows: list[Row]) -> None:
         try:
             self._next = self.program.send(rows)
-            if self._next is Word.SLEEP:
+            if self._next is Signal.SLEEP:
                 self.is_asleep = True
                 self._next = self.program.send([])
         except StopIteration:

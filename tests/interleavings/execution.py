@@ -10,6 +10,7 @@ from tests.interleavings.account import Account
 from tests.interleavings.actors import Actor
 from tests.interleavings.instrument import Point
 from tests.interleavings.laboratory import Laboratory
+from tests.interleavings.ledger import Ledger
 from tests.interleavings.scenarios import Scenario
 from tests.interleavings.states import Facts, State
 
@@ -88,7 +89,7 @@ class Execution:
     def run(self, choose: Choice) -> Trace:
         operations = self.scenario.operations
         sessions = self.laboratory.begin(len(operations))
-        self.account = Account(self.laboratory.states.read, self.state)
+        self.account = Account(self.laboratory.states.read, Ledger(self.state))
         programs = [one.start(self.facts, number) for number, one in enumerate(operations)]
         self.actors = [Actor(*two, self.account) for two in zip(sessions, programs, strict=True)]
         current: int | None = None
@@ -176,4 +177,4 @@ class Execution:
             problems, drained = row
             self.account.judge_drained(drained)
             self.trace.problems += problems
-        self.trace.problems += self.account.problems
+        self.trace.problems += self.account.ledger.problems

@@ -19,7 +19,7 @@ class Call:
     leases: tuple[tuple[int, int], ...] = ()
 
 
-class Word(Enum):
+class Signal(Enum):
     """What a program can do besides calling."""
 
     COMMIT = "commit"
@@ -28,7 +28,7 @@ class Word(Enum):
 
 
 # What a session does: it receives the rows of each call. It may end without a commit, which then follows.
-Program = Generator[Call | Word, list[Row], None]
+Program = Generator[Call | Signal, list[Row], None]
 
 
 class Need(Enum):
@@ -110,7 +110,7 @@ def work(limit: int) -> Operation:
 
     def start(facts: Facts, session: int) -> Program:
         rows = yield Call("dequeue", dequeue_sql(limit))
-        yield Word.COMMIT
+        yield Signal.COMMIT
         for row in rows:
             if row["outcome"] == "leased":
                 yield Call("complete", end_sql("complete", str(row["message_id"]), str(row["token"])))
@@ -121,7 +121,7 @@ def work(limit: int) -> Operation:
 def _dequeue_twice(facts: Facts, session: int) -> Program:
     """The second call uses the hints that the first one left."""
     yield Call("dequeue", dequeue_sql(1))
-    yield Word.COMMIT
+    yield Signal.COMMIT
     yield Call("dequeue", dequeue_sql(1))
 
 
@@ -149,22 +149,22 @@ def sleeper(*, waits_for_horizon: bool = True) -> Operation:
 
     def start(facts: Facts, session: int) -> Program:
         yield Call("listen", f'listen "{facts.event}"')
-        yield Word.COMMIT
+        yield Signal.COMMIT
         yield Call("register", f"select sleeper_register('worker {session}', 60000)")
-        yield Word.COMMIT
+        yield Signal.COMMIT
         newest = _integer((yield Call("horizon", "select newest from queue_horizon()")), "newest")
-        yield Word.COMMIT
+        yield Signal.COMMIT
         # It would ask again and again; that it is still asking after three rounds is a good end.
         for _ in range(3):
             oldest = _integer((yield Call("horizon", "select oldest from queue_horizon()")), "oldest")
-            yield Word.COMMIT
+            yield Signal.COMMIT
             rows = yield Call("dequeue", dequeue_sql(5))
-            yield Word.COMMIT
+            yield Signal.COMMIT
             if rows[0]["outcome"] == "leased":
                 return
             has_passed = oldest >= newest or not waits_for_horizon
             if has_passed and rows[0]["outcome"] == "empty" and int(rows[0]["wait_ms"] or 60_000) > 1000:
-                yield Word.SLEEP
+                yield Signal.SLEEP
                 return
 
     return Operation("sleep" if waits_for_horizon else "sleep-at-once", start, has_hints=True)

@@ -1,5 +1,6 @@
 """The state in which every schedule of a scenario begins, and what is committed at a moment."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,13 @@ START_US = 1_800_000_000_000_000
 SEQUENCES = ("interleavings.clock_us", "lonnymq.message_id_seq", "lonnymq.wake_id_seq")
 # Tables that are only locked, or that the calls that are examined do not change.
 NOT_RESTORED = ("creation_lock", "setting", "migration", "history")
-HINTS = "'lonnymq.hints_2_' || 'turn'::regclass::oid"
+# The setting in which a session keeps its hints, as message_dequeue names it.
+HINTS = re.findall(r"c_setting constant text := (.+);", files.read("functions/message_dequeue.sql").text)[0]
+# Lets this session's next dequeue begin with a full scan.
+FORGET_HINTS = f"""
+    create function interleavings.hints_forget() returns void language sql volatile
+    set search_path = lonnymq, pg_catalog as $$ select set_config({HINTS}, '', false) $$
+"""
 FACTS = """
     select
       (select queue_event()),
@@ -66,6 +73,7 @@ class States:
         self._tables = [name for name in files.created("table") if not name.startswith(NOT_RESTORED)]
         self.control.execute(f"alter sequence interleavings.clock_us restart {START_US}".encode())
         self._empty = {name: self._last_value(name) for name in SEQUENCES}
+        self.control.execute(FORGET_HINTS.encode())
         self._create_restore()
 
     def build(self, setup: Sequence[str], hints: str) -> Facts:

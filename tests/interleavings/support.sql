@@ -69,10 +69,6 @@ as $$
   )
 $$;
 
--- hints_forget: let this session's next dequeue begin with a full scan.
-create function interleavings.hints_forget() returns void language sql volatile
-as $$ select set_config('lonnymq.hints_2_' || 'lonnymq.turn'::regclass::oid, '', false) $$;
-
 -- drain: dequeue and complete everything that is due. Returns the completed messages.
 create function interleavings.drain() returns bigint[] language plpgsql set search_path = lonnymq, pg_catalog
 as $$
