@@ -11,9 +11,10 @@ import psycopg
 
 from lonnymq.embedded import embedded
 from tests import schema
+from tests.interleavings.execution import NotReproducible
 from tests.interleavings.laboratory import Laboratory
 from tests.interleavings.mutants import MUTANTS, Mutant
-from tests.interleavings.scenarios import SCENARIOS, Scenario, scenario
+from tests.interleavings.scenarios import SCENARIOS, Scenario, UnknownScenario, scenario
 from tests.interleavings.search import Result, Search, describe
 
 
@@ -85,8 +86,11 @@ def report(examined: Scenario, result: Result, total: Counter[str]) -> None:
 
 
 def replay(found: Laboratory, name: str, schedule: str) -> int:
-    search = Search(found, scenario(name))
-    trace = search.replay(schedule)
+    try:
+        search = Search(found, scenario(name))
+        trace = search.replay(schedule)
+    except (UnknownScenario, NotReproducible) as error:
+        sys.exit(f"error: {error}")
     print(describe(search.scenario, trace))
     return 1 if trace.problems else 0
 

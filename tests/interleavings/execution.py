@@ -97,6 +97,7 @@ class Execution:
             step = Step("", possible, current)
             step.decision = choose(step)
             if step.decision not in possible:
+                self._abandon()
                 raise NotReproducible(f"{self.trace.schedule},{step.decision}: possible is only {possible}")
             self.trace.steps.append(step)
             current = step.session
@@ -161,6 +162,13 @@ class Execution:
     def _is_held_up(self, actor: Actor) -> bool:
         """Whether another session has what this one waits for, unlike the controller at a yield point."""
         return bool(actor.session.blockers() & {one.session.pid for one in self.actors})
+
+    def _abandon(self) -> None:
+        """End the sessions where they are."""
+        for actor in self.actors:
+            if not actor.is_killed:
+                actor.session.kill()
+                self.laboratory.replace(actor.session)
 
     def _finish(self) -> None:
         """Check what is left, and drain it."""

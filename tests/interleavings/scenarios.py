@@ -78,6 +78,10 @@ SLEEPY = ("empty", "full")
 HINTS = ("cold", "warm", "expensive")
 
 
+class UnknownScenario(Exception):
+    """No scenario has this name."""
+
+
 @dataclass(frozen=True)
 class Scenario:
     """Operations that run concurrently, one per session."""
@@ -138,8 +142,15 @@ class Scenario:
 
 def scenario(name: str) -> Scenario:
     """Return any scenario by its name, such as "create+dequeue,plain,warm"."""
-    operations, context, *hints = name.split(",")
-    return Scenario(tuple(ALL_OPERATIONS[one] for one in operations.split("+")), CONTEXTS[context], *hints)
+    operations, _, rest = name.partition(",")
+    context, _, hints = rest.partition(",")
+    unknown = [one for one in operations.split("+") if one not in ALL_OPERATIONS]
+    if unknown or context not in CONTEXTS or (hints or "cold") not in HINTS:
+        raise UnknownScenario(
+            f"{name!r} is no scenario: it must be like 'create+dequeue,plain,warm'; see --list"
+        )
+    chosen_operations = tuple(ALL_OPERATIONS[one] for one in operations.split("+"))
+    return Scenario(chosen_operations, CONTEXTS[context], hints or "cold")
 
 
 def pairs() -> Iterator[Scenario]:

@@ -2,9 +2,10 @@
 
 import pytest
 
+from tests.interleavings.execution import NotReproducible
 from tests.interleavings.laboratory import Laboratory, changed_text
 from tests.interleavings.mutants import MUTANTS
-from tests.interleavings.scenarios import scenario
+from tests.interleavings.scenarios import UnknownScenario, scenario
 from tests.interleavings.search import Search, describe
 
 QUICK = (
@@ -55,6 +56,21 @@ def test_a_session_that_is_killed_anywhere_leaves_no_trace(dsn: str) -> None:
         assert not trace.problems, describe(search.scenario, trace)
         assert trace.steps[place + 1].where.startswith("killed at ")
     laboratory.close()
+
+
+def test_a_schedule_that_is_not_possible_is_refused(dsn: str) -> None:
+    laboratory = Laboratory(dsn)
+    search = Search(laboratory, scenario("complete+cancel_leased,capped"))
+    with pytest.raises(NotReproducible, match="0,0,1r: possible is only"):
+        search.replay("0,0,1r")
+    assert not search.replay("0,0,1").problems
+    laboratory.close()
+
+
+def test_a_scenario_that_does_not_exist_is_refused() -> None:
+    for name in ("", "create", "create+sing,plain", "create,nowhere", "create,plain,hot"):
+        with pytest.raises(UnknownScenario):
+            scenario(name)
 
 
 @pytest.mark.parametrize("name", QUICKLY_KILLED)
