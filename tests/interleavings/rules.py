@@ -17,7 +17,7 @@ RULES: dict[str, tuple[str, dict[str, list[Change]], str]] = {
     # Dequeue finds and locks turns.
     "dequeue-waits-for-due-turns": (
         "dequeue+dequeue,due",
-        {"message_dequeue": [(f"limit v_left {SKIP}", "limit v_left for update")]},
+        {"message_dequeue": [(SKIP, "for update")]},
         "",
     ),
     "dequeue-waits-for-woken-turns": (
@@ -27,7 +27,7 @@ RULES: dict[str, tuple[str, dict[str, list[Change]], str]] = {
     ),
     "due-turns-are-not-locked": (
         "dequeue+dequeue,due",
-        {"message_dequeue": [(f"limit v_left {SKIP}", "limit v_left")]},
+        {"message_dequeue": [(SKIP, "")]},
         "",
     ),
     "woken-turns-are-not-locked": (
