@@ -13,12 +13,13 @@ STAMP := .venv/.installed
 LOCKS := tools/locks
 # Only Spark is built from source. Nothing else may be, because its build requirements would not be locked.
 WHEELS := --only-binary :all: --no-binary pyspark
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation
+# Python compiles modules when they are first imported; most never are.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-compile
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes $(WHEELS) \
 	--no-annotate --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help venv lock check test chaos interleavings demo bench-core bench-peers bench-designs bench-scale bench-spark bench-charts simulate format clean
+.PHONY: help venv lock check test test-fast chaos interleavings demo bench-core bench-peers bench-designs bench-scale bench-spark bench-charts simulate format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +54,13 @@ check: $(STAMP) ## lint, format, types, import rules, generated files
 
 test: check ## make check, then every test (PYTEST_ARGS="-k fairness" selects some)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-fast: $(STAMP) ## lint, format, and most tests, in under two minutes: no Spark, one server
+	$(BIN)/python -m ruff check
+	$(BIN)/python -m ruff format --check
+	$(BIN)/python tools/unasync.py --check
+	$(BIN)/python tools/policy.py --check
+	$(BIN)/python -m pytest --fast $(PYTEST_ARGS)
 
 chaos: $(STAMP) ## inject faults under load and account for every message (CHAOS_ARGS="--only failover --seed 7")
 	$(BIN)/python -m tests.chaos $(CHAOS_ARGS)

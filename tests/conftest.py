@@ -5,18 +5,14 @@ With LONNYMQ_TEST_DSN all tests use an existing server (its role must be a super
 
 import gc
 import os
-import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import uuid
-import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,30 +22,13 @@ import pytest
 from psycopg import conninfo, sql
 
 from lonnymq import Queue
-from lonnymq.embedded import BinariesNotFound, EmbeddedServer, binaries, embedded
-from tests import schema
+from lonnymq.embedded import EmbeddedServer, embedded
+from tests import schema, selection
+from tests.server_kinds import GIVEN_DSN, ServerKind, server_kinds
 
 Connect = Callable[..., psycopg.Connection[Any]]
 Database = Callable[..., str]
 
-GIVEN_DSN = os.environ.get("LONNYMQ_TEST_DSN")
-# These folders test Python or guarantees of PostgreSQL, or take long: each test runs on one kind of server,
-# chosen by name. All other tests run on every kind.
-TESTS_ON_SOME_KIND = {
-    "benchmarks",
-    "chaos",
-    "client",
-    "connections",
-    "examples",
-    "faults",
-    "interleavings",
-    "migration",
-    "tasks",
-    "testing",
-    "worker",
-}
-# These folders run on one kind, given by its index: what they need of it is tested on all kinds elsewhere.
-TESTS_ON_ONE_KIND = {"cli": 0, "pipeline": -1, "spark": -1}
 MEMORY = Path("/dev/shm")
 # What Spark starts, in this process and in those of examples, unless the caller has chosen something else.
 os.environ.setdefault("PYSPARK_PYTHON", str(Path(__file__).parent / "spark" / "python"))
@@ -68,14 +47,6 @@ SERVER_SETTINGS: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class ServerKind:
-    """A PostgreSQL that tests can start. `binaries` is the argument of embedded(); None: the given server."""
-
-    name: str
-    binaries: str | None
-
-
-@dataclass(frozen=True)
 class Server:
     """A running PostgreSQL; `dsn` is that of a superuser in the maintenance database."""
 
@@ -83,26 +54,8 @@ class Server:
     dsn: str
 
 
-@cache
-def server_kinds() -> list[ServerKind]:
-    """Return the kinds that are installed: the wheel's server and the system's."""
-    if GIVEN_DSN:
-        return [ServerKind("given", None)]
-    kinds = []
-    for choice in ("wheel", "system"):
-        try:
-            found = binaries.find(choice)
-        except BinariesNotFound:
-            continue
-        kinds.append(ServerKind(f"pg{major_of(found)}-{choice}", choice))
-    return kinds
-
-
-def major_of(found: binaries.Binaries) -> str:
-    answer = subprocess.run(
-        [found.program("postgres"), "--version"], capture_output=True, text=True, check=True
-    )
-    return answer.stdout.split()[2].partition(".")[0]
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fast", action="store_true", help="run the tests that make test-fast runs")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -116,39 +69,23 @@ def pytest_collection() -> Generator[None, Any, Any]:
         gc.enable()
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return selection.is_ignored(collection_path, is_fast=config.getoption("--fast")) or None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run some tests on one kind of server only, and sort the tests if several processes share them."""
-    deselected = {item: None for item in items if _is_for_another_kind(item)}
-    config.hook.pytest_deselected(items=list(deselected))
-    items[:] = [item for item in items if item not in deselected]
+    """Select tests, and sort them if several processes share them."""
+    is_fast = config.getoption("--fast")
+    selected = {item: None for item in items if selection.is_selected(item, is_fast=is_fast)}
+    config.hook.pytest_deselected(items=[item for item in items if item not in selected])
+    items[:] = selected
     if hasattr(config, "workerinput"):
-        items.sort(key=_sort_key)
+        items.sort(key=selection.sort_key)
 
 
-def _is_for_another_kind(item: pytest.Item) -> bool:
-    kind = _kind_of(item)
-    if kind is None:
-        return False
-    folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    kinds = server_kinds()
-    if folder in TESTS_ON_ONE_KIND:
-        return kinds[TESTS_ON_ONE_KIND[folder]] != kind
-    # By name, so that a test runs on the same kind whichever tests are selected.
-    number = zlib.crc32(item.nodeid.replace(kind.name, "").encode())
-    return folder in TESTS_ON_SOME_KIND and kinds[number % len(kinds)] != kind
-
-
-def _sort_key(item: pytest.Item) -> tuple[int, bool, int]:
-    """One kind of server after the other; slow tests first; the rest mixed, so that waiting ones overlap."""
-    kind = _kind_of(item)
-    position = -1 if kind is None else len(server_kinds()) - server_kinds().index(kind)
-    if _is_on_spark(item.path):
-        return position, False, 0
-    return position, item.get_closest_marker("slow") is None, zlib.crc32(item.nodeid.encode())
-
-
-def _kind_of(item: pytest.Item) -> ServerKind | None:
-    return item.callspec.params.get("server_kind") if hasattr(item, "callspec") else None
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if config.getoption("--fast"):
+        terminalreporter.write_line(selection.describe_left_out())
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -159,14 +96,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     # Not by marks, because xdist 3.8 silently ignores them with pytest 9.2.
     class SparkTogether(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if _is_on_spark(config.rootpath / nodeid.partition("::")[0]) else nodeid
+            return "spark" if selection.is_on_spark(config.rootpath / nodeid.partition("::")[0]) else nodeid
 
     return SparkTogether(config, log) if config.getvalue("dist") == "loadgroup" else None
-
-
-@cache
-def _is_on_spark(path: Path) -> bool:
-    return bool(re.search(r"\bspark: |usefixtures\(.*\"spark\"", path.read_text(encoding="utf-8")))
 
 
 @pytest.fixture(scope="session", params=server_kinds(), ids=lambda kind: kind.name)

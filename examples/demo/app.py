@@ -32,5 +32,4 @@ def sync_crm(customer: int) -> None:
     raise ConnectionError("the CRM does not answer")
 
 
-# Leases are short, so that messages of a killed worker are soon delivered again.
-worker = app.worker(concurrency=10, prefetch=10, lease_s=3, name="demo")
+worker = app.worker(concurrency=10, prefetch=10, name="demo")

@@ -50,7 +50,7 @@ class Fleet:
         with psycopg.connect(self._dsn, autocommit=True) as connection:
             for _ in range(200):
                 leases = connection.execute("select worker from lonnymq.lease_status limit 1").fetchone()
-                pid = int(leases[0].rpartition(":")[2]) if leases else 0
+                pid = int(leases[0].split(":")[-2]) if leases else 0
                 held = _stop_process(connection, pid) if pid else set()
                 if held:
                     os.kill(pid, signal.SIGKILL)
@@ -65,7 +65,7 @@ def _stop_process(connection: psycopg.Connection[tuple[object, ...]], pid: int) 
     # Meanwhile the server finishes the calls that the process has sent.
     time.sleep(0.2)
     rows = connection.execute(
-        "select message_id from lonnymq.lease_status where split_part(worker, ':', 2) = %s", [str(pid)]
+        "select message_id from lonnymq.lease_status where split_part(worker, ':', -2) = %s", [str(pid)]
     )
     held = {int(str(message_id)) for (message_id,) in rows}
     if not held:

@@ -14,6 +14,8 @@ MAX_LISTED = 5
 # A lease gets its timestamp before its dequeue sees which leases have ended, so leases may overlap by
 # as long as a dequeue takes on a busy machine.
 MAX_OVERLAP_MS = 500
+# The parts of a reason that differ between messages: numbers, and the ends of workers' names.
+VARIABLE = re.compile(r"\b[0-9a-f]{16}\b|\d+")
 
 
 class State(StrEnum):
@@ -123,7 +125,7 @@ def compare(creates: Iterable[Entry], handlers: Iterable[Entry], evidence: Evide
         found[observation.uid].append(observation)
         account.states[observation.state] += 1
         if observation.state is State.BURIED:
-            account.reasons[re.sub(r"\d+", "#", observation.reason)[:100]] += 1
+            account.reasons[VARIABLE.sub("#", observation.reason)[:100]] += 1
     account.unsure_found = sum(outcomes.get(uid) is Event.UNSURE for uid in found)
 
     lost = [uid for uid, outcome in outcomes.items() if outcome is Event.ACKNOWLEDGED and uid not in found]

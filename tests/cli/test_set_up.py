@@ -100,6 +100,7 @@ def data_dir() -> Iterator[Path]:
         yield Path(root) / "data"
 
 
+@pytest.mark.slow
 def test_up_runs_a_server_with_a_queue_until_it_is_stopped(start: Start, shell: Run, data_dir: Path) -> None:
     for _ in range(2):
         server = start("up", "--json", "--data-dir", str(data_dir))

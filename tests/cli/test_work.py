@@ -103,7 +103,7 @@ def test_an_app_runs_until_a_signal_stops_it(start: Start, shop: Path, queue: Qu
         queue.enqueue("acme", task(f"n{number}"))
     queue.enqueue("acme", {"task": "nobody"})
     worker = start("work", "shop:app", "--name", "tester", "--log-level", "debug", cwd=shop)
-    eventually(lambda: queue.status().dead == 1 and queue.status().waiting + queue.status().leased == 0)
+    eventually(lambda: (status := queue.status()).dead == 1 and status.waiting + status.leased == 0)
     log = stop(worker)
     assert sorted(word for word, *_ in notes(shop)) == [f"n{number}" for number in range(5)]
     assert log.count("completed message") == 5

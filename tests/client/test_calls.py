@@ -24,7 +24,8 @@ STATEMENTS = {
 }
 INTERNAL = {
     *("reject", "require_read_committed", "require_channel", "require_length", "require_batch", "to_epoch"),
-    *("require_cron", "require_cron_instant", "require_dequeue"),
+    *("require_cron", "require_cron_instant", "require_dequeue", "require_worker"),
+    *("worker_sessions", "server_pids"),
     *("from_epoch", "bytes_as_json", "channel_id", "channel_waiting", "creation_lock", "channel_insert"),
     *("channel_keep_name", "message_late", "message_settle_one"),
     *("sleepers_notify", "history_rows", "history_record", "dead_insert", "lease_expire", "lease_lock"),

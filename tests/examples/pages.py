@@ -9,6 +9,9 @@ NOT_RUN = "<!-- not run -->"
 # On a page that changes its process for good, as frameworks do that are configured once.
 RUN_ALONE = "<!-- run alone -->"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+EXTRAS = re.compile(r'pip install "[./][^"\[]*\[([\w,]+)\]"')
+# A command of ours in a block of shell commands.
+SHELL_COMMAND = re.compile(r"^(?: {4})?lonnymq \w", re.MULTILINE)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -43,6 +46,17 @@ def with_policy(text: str) -> str:
 def runs_alone(page: Path) -> bool:
     """Whether the page's program needs a process of its own."""
     return RUN_ALONE in page.read_text(encoding="utf-8")
+
+
+def named_extras(page: Path) -> set[str]:
+    """Return the extras with which the page says to install the package; none if it does not say."""
+    named = EXTRAS.findall(page.read_text(encoding="utf-8"))
+    return {extra for extras in named for extra in extras.split(",")}
+
+
+def shows_commands(page: Path) -> bool:
+    """Whether the page shows how to call the command line."""
+    return bool(SHELL_COMMAND.search(page.read_text(encoding="utf-8")))
 
 
 def links(page: Path) -> list[str]:

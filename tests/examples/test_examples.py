@@ -4,8 +4,10 @@ import inspect
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,16 @@ import pytest
 import lonnymq
 from lonnymq.embedded import BinariesNotFound, binaries
 from lonnymq.schema import files
-from tests.examples.pages import ROOT, anchors, blocks, links, runs_alone, with_policy
+from tests.examples.pages import (
+    ROOT,
+    anchors,
+    blocks,
+    links,
+    named_extras,
+    runs_alone,
+    shows_commands,
+    with_policy,
+)
 
 # Files, and packages by their name.
 EXAMPLES = sorted(
@@ -28,6 +39,7 @@ FIRST_PAGES = [
     *(page for page in sorted((ROOT / "docs" / "tutorial").glob("*.md")) if "spark" not in page.name),
 ]
 HOWTO_PAGES = [page for page in sorted((ROOT / "docs" / "howto").glob("*.md")) if blocks(page, "python")]
+PAGES_WITH_EXTRAS = [*FIRST_PAGES, *(page for page in HOWTO_PAGES if named_extras(page))]
 ALL_PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 REFERENCE = ROOT / "docs" / "reference"
 SQL_PAGES = [ROOT / "docs" / "howto" / "use-from-sql.md", REFERENCE / "sql.md"]
@@ -54,12 +66,6 @@ def test_an_example_runs_and_its_claims_hold(example: Path) -> None:
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert ended.stdout
-
-
-@pytest.mark.usefixtures("binaries_of_embedded")
-@pytest.mark.parametrize("page", FIRST_PAGES, ids=name_of)
-def test_a_first_page_is_a_program(page: Path) -> None:
-    run(page, {})
 
 
 @pytest.mark.usefixtures("binaries_of_embedded")
@@ -98,17 +104,55 @@ def test_no_page_or_message_installs_a_package_that_no_index_has() -> None:
     assert [name_of(text) for text in texts if by_name.search(text.read_text(encoding="utf-8"))] == []
 
 
-@pytest.mark.parametrize("page", HOWTO_PAGES, ids=name_of)
+@pytest.mark.parametrize("page", [page for page in HOWTO_PAGES if not named_extras(page)], ids=name_of)
 def test_a_howto_is_a_program(page: Path, dsn: str) -> None:
-    if not runs_alone(page):
+    if runs_alone(page):
+        run_in_another_process(page, dsn)
+    else:
         run(page, {"dsn": dsn})
-        return
+
+
+@pytest.mark.usefixtures("binaries_of_embedded")
+@pytest.mark.parametrize("page", PAGES_WITH_EXTRAS, ids=name_of)
+def test_a_page_is_a_program_that_needs_only_the_extras_it_names(page: Path, dsn: str) -> None:
+    run_in_another_process(page, dsn, without=modules_of_other_extras(named_extras(page)))
+
+
+@pytest.mark.parametrize("page", [page for page in ALL_PAGES if named_extras(page)], ids=name_of)
+def test_a_page_names_the_extras_of_what_it_suggests(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    if shows_commands(page):
+        assert "cli" in named_extras(page)
+    if "lonnymq.embedded()" in text:
+        assert "embedded" in named_extras(page)
+
+
+def modules_of_other_extras(named: set[str]) -> set[str]:
+    """Return the modules that are missing if only these extras are installed."""
+    metadata = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras: dict[str, list[str]] = metadata["project"]["optional-dependencies"]
+
+    def distributions(names: Iterable[str]) -> set[str]:
+        found: set[str] = set()
+        for requirement in (one for name in names for one in extras[name]):
+            if own := re.fullmatch(r"lonnymq\[([\w,]+)\]", requirement):
+                found |= distributions(own[1].split(","))
+            else:
+                found.add(re.split(r"[^\w-]", requirement)[0])
+        return found
+
+    missing = distributions(set(extras) - {"dev"}) - distributions(named)
+    return {module for module, owners in packages_distributions().items() if missing.intersection(owners)}
+
+
+def run_in_another_process(page: Path, dsn: str, without: Iterable[str] = ()) -> None:
     code = (
-        "import sys; from pathlib import Path; from tests.examples.test_examples import run;"
+        "import sys; sys.modules.update(dict.fromkeys(sys.argv[3:]));"
+        " from pathlib import Path; from tests.examples.test_examples import run;"
         " run(Path(sys.argv[1]), {'dsn': sys.argv[2]})"
     )
     ended = subprocess.run(
-        [sys.executable, "-W", "error::ResourceWarning", "-c", code, str(page), dsn],
+        [sys.executable, "-W", "error::ResourceWarning", "-c", code, str(page), dsn, *without],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -31,7 +31,7 @@ def is_same(found: "DataFrame", expected: "DataFrame") -> bool:
     return found.exceptAll(expected).isEmpty() and expected.exceptAll(found).isEmpty()
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_an_incremental_analysis_equals_a_full_one(spark: "SparkSession", tmp_path: Path) -> None:
     from pyspark.sql import functions as f
 

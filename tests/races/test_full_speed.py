@@ -1,6 +1,6 @@
 """Producers and workers at full speed: every message is completed exactly once.
 
-LONNYMQ_RACE_SECONDS makes the test run longer, and all cases on every server.
+LONNYMQ_RACE_SECONDS makes the test run longer.
 """
 
 import os
@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from tests.conftest import Connect, ServerKind, server_kinds
+from tests.conftest import Connect
 from tests.races.load import Load, ids_of, processes, produce, work
 from tests.races.monitor import InvariantMonitor
 from tests.races.sessions import check, value
@@ -24,10 +24,8 @@ CHANNELS = 300
 @pytest.mark.parametrize(("producers", "batch"), [(2, 100), (2, 3)], ids=["batches", "small calls"])
 @pytest.mark.parametrize("cap", [None, 3], ids=["uncapped", "capped"])
 def test_every_message_is_completed_exactly_once(
-    connect: Connect, dsn: str, server_kind: ServerKind, cap: int | None, producers: int, batch: int
+    connect: Connect, dsn: str, cap: int | None, producers: int, batch: int
 ) -> None:
-    if not LONG and not is_chosen(server_kind, cap, batch):
-        pytest.skip("runs on another server by default")
     setup = connect()
     if cap:
         for n in range(CHANNELS):
@@ -50,9 +48,3 @@ def test_every_message_is_completed_exactly_once(
     assert set(created_ids) == set(worked_ids)
     assert value(setup, "select count(*) from message") == value(setup, "select count(*) from lease") == 0
     assert check(setup) == []
-
-
-def is_chosen(kind: ServerKind, cap: int | None, batch: int) -> bool:
-    """Return whether this case runs on this kind of server: by default each case runs on one."""
-    kinds = [other.name for other in server_kinds()]
-    return ((cap is None) == (batch == 100)) == (kind.name == kinds[0]) or len(kinds) == 1

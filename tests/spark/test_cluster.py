@@ -19,7 +19,7 @@ import pytest
 from lonnymq import Queue
 from lonnymq.pipeline.session import SMALL_DATA
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 ROOT = Path(__file__).resolve().parents[2]
 # Start a copy of a slow task as soon as half of the other tasks have ended.
@@ -134,7 +134,7 @@ def test_a_cluster_runs_every_operation_from_a_shipped_zip(
         submit += ["--py-files", str(zip_packages(tmp_path / "lonnymq.zip"))]
         submit += [str(ROOT / "tests" / "spark" / "cluster_job.py"), dsn, str(tmp_path / "lake")]
         done = subprocess.run(
-            submit, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=500, check=False
+            submit, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=1500, check=False
         )
     assert done.returncode == 0, done.stderr[-3000:]
     assert history_queue.status().waiting == 0

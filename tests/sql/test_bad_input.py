@@ -1,5 +1,6 @@
 """An invalid argument raises an error with a SQLSTATE of its own that names it, and changes nothing."""
 
+import hashlib
 from typing import Any
 
 import psycopg
@@ -12,6 +13,8 @@ from tests.sql.session import Session
 from tests.sql.test_leases import all_rows
 
 LONG = "'" + "x" * 256 + "'"
+SECRET = "0123456789abcdef" * 2
+WORKER = f"w:{hashlib.sha256(SECRET.encode()).hexdigest()[:16]}"
 BAD_CHANNELS = ["null", "''", LONG, r"e'a\nb'", r"e'\t'", r"e'\x7f'", r"e'\x01'", r"e'\u0085'"]
 BAD_INSTANTS = [
     f"timestamptz '{at}'" for at in ("infinity", "-infinity", "0001-01-01", "9999-12-31", "20000-01-01")
@@ -168,6 +171,13 @@ CALLS: dict[str, list[tuple[str, str]]] = {
         *variants("sleeper_register({}, 1000)", "worker", ["null", "''", LONG]),
         *variants("sleeper_register('w', {})", "for_ms", ["null", "0", "-1", "3600001"]),
     ],
+    "workers": [
+        *variants(f"worker_register({{}}, '{SECRET}', 1)", "worker", ["null", "''", LONG, "'w:0'", "'w'"]),
+        *variants("worker_register('a name of 17 or more', {}, 1)", "secret", ["null", "''", "'x'", LONG]),
+        *variants(f"worker_leave({{}}, '{SECRET}')", "worker", ["null", "''", LONG, "'w:0'", "'w'"]),
+        *variants("worker_leave('a name of 17 or more', {})", "secret", ["null", "''", "'x'", LONG]),
+        (f"worker_register(repeat('w', 17), '{SECRET}', 1)", "worker"),
+    ],
     "stage_prune": variants(
         "stage_prune({})", "older_than", ["'-1 day'", "'0'", "'59 minutes'", "'101 years'", "'-100000 years'"]
     ),
@@ -230,7 +240,7 @@ def populated(queue: Session) -> Session:
 
 
 def rows_of_all_tables(queue: Session) -> list[Any]:
-    tables = ("channel", "cron", "setting", "publication", "sleeper", "stage")
+    tables = ("channel", "cron", "setting", "publication", "sleeper", "stage", "worker")
     return [all_rows(queue), *(queue.rows(f"select t.* from {table} t order by 1") for table in tables)]
 
 
@@ -347,6 +357,8 @@ def test_calls_that_need_read_committed_refuse_other_isolation_levels(session: O
         "cron_pause('c')",
         "cron_resume('c')",
         "cron_delete('c')",
+        f"worker_register('{WORKER}', '{SECRET}', pg_backend_pid())",
+        "worker_watch()",
     ]
     for call in calls:
         with pytest.raises(psycopg.Error) as raised:

@@ -1,5 +1,6 @@
 """A28: least privilege, tested with real roles that log in."""
 
+import hashlib
 import uuid
 
 import psycopg
@@ -26,9 +27,12 @@ TABLES = (
     "stream",
     "turn",
     "wake",
+    "worker",
 )
 VIEWS_WITHOUT_CONTENT = ("channel_status", "lease_status", "dead_letter", "table_size", "history_partition")
 
+WORKER_SECRET = "0123456789abcdef" * 2
+WORKER_NAME = f"w:{hashlib.sha256(WORKER_SECRET.encode()).hexdigest()[:16]}"
 CALLS = {
     "create": "select message_create('a', 'x')",
     "create_many": "select message_create_many(array['a'], array['x'::bytea])",
@@ -41,6 +45,9 @@ CALLS = {
     "heartbeat": "select message_heartbeat('{}', '{}')",
     "register": "select sleeper_register('w', 1000)",
     "clear": "select sleeper_clear('w')",
+    "worker_register": f"select worker_register('{WORKER_NAME}', '{WORKER_SECRET}', null)",
+    "worker_watch": "select worker_watch()",
+    "worker_leave": f"select worker_leave('{WORKER_NAME}', '{WORKER_SECRET}')",
     "event": "select queue_event()",
     "horizon": "select queue_horizon()",
     "channel_set": "select channel_set('a')",
@@ -90,7 +97,7 @@ PRODUCER = {
 WORKER = {
     *("dequeue", "read", *(action.name for action in ACTIONS), "heartbeat"),
     *("register", "clear", "event", "horizon", "to_epoch"),
-    *("cron_due", "cron_tick"),
+    *("worker_register", "worker_watch", "worker_leave", "cron_due", "cron_tick"),
     *("claim_backlog", "claim_take", "claim_messages", "claim_heartbeat", "claim_read", "claim_complete"),
 }
 READER = {"channel_explain", "channel_busiest", "queue_status", "queue_activity", "to_epoch", "cron_list"}

@@ -152,6 +152,7 @@ def test_a_cron_that_cannot_tick_or_be_postponed_does_not_delay_others(
     assert "cron bad cannot be postponed: nobody" in caplog.text
 
 
+@pytest.mark.slow
 def test_many_crons_that_cannot_tick_do_not_delay_others(queue: Queue, dsn: str, connect: Connect) -> None:
     """There are more of them than one page."""
     for n in range(110):

@@ -46,6 +46,7 @@ def _make_venv(checkout: Path, index: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_make_venv_installs_only_locked_files(tmp_path: Path) -> None:
     index = tmp_path / "index"
     index.mkdir()

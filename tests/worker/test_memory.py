@@ -4,12 +4,15 @@ import asyncio
 import gc
 import sys
 
+import pytest
+
 from lonnymq import AsyncMessage, AsyncQueue, Defer, Message, NewMessage
 from tests.worker.workers import handler_without_delay, running_worker, wait_until_drained
 
 BEFORE, AFTER = 3_000, 12_000
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_over_thousands_of_messages(dsn: str) -> None:
     """Compare the interpreter's allocated blocks: a leak of one block per message would be seen."""
     blocks: list[int] = []

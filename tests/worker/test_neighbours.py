@@ -33,21 +33,11 @@ from tests.worker.workers import (
     WorkerProcess,
     handler_without_delay,
     running_worker,
+    wait_until,
     wait_until_drained,
 )
 
 MEGABYTE = 1_000_000
-
-
-async def wait_until(condition: Any, what: str) -> None:
-    """Wait until a condition holds; it may be a coroutine function."""
-    deadline = time.monotonic() + TIMEOUT_S
-    while True:
-        found = condition()
-        if (await found) if asyncio.iscoroutine(found) else found:
-            return
-        assert time.monotonic() < deadline, f"timed out waiting until {what}"
-        await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("is_async", [True, False])
@@ -137,6 +127,7 @@ def test_large_contents_stay_within_the_memory_budget(dsn: str) -> None:
     assert most <= 2
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_by_max_bytes(queue: Queue, start_worker: StartWorker) -> None:
     """Forty contents of 8 MB and ten slots: without a bound they would take at least 240 MB at a time."""
 
@@ -370,69 +361,6 @@ def test_a_message_cancelled_while_it_runs_is_counted_once(dsn: str) -> None:
             assert worker.counts == {"cancelled": 1}
 
     asyncio.run(scenario())
-
-
-def test_messages_that_are_given_back_keep_their_order(dsn: str) -> None:
-    """If prefetched messages are given back, so are later ones of the same channel from another reply."""
-    order: list[int] = []
-
-    async def handle(message: AsyncMessage) -> None:
-        order.append(message.payload["n"])
-        await asyncio.sleep(message.payload["seconds"])
-
-    async def scenario() -> None:
-        count = 0
-
-        async def put(*seconds: float) -> None:
-            nonlocal count
-            for one in seconds:
-                await queue.enqueue("a", {"n": count, "seconds": one})
-                count += 1
-
-        async with AsyncQueue(dsn) as queue, running_worker(queue, handle, concurrency=1, prefetch=50):
-            for _ in range(5):
-                await put(*[0.001] * 30)
-                await asyncio.sleep(0.05)
-                await put(0.125, 0.001, 0.001)
-                await asyncio.sleep(0.06)
-                await put(0.001, 0.001)
-                await asyncio.sleep(0.3)
-            await wait_until(lambda: len(order) >= count, "all have run")
-
-    asyncio.run(scenario())
-    assert order == sorted(order)
-
-
-def test_a_reply_on_its_way_does_not_overtake_messages_that_are_given_back(dsn: str) -> None:
-    """The worker leases message 3 while it gives 1 and 2 back, because both calls wait for the same lock."""
-    order: list[str] = []
-    started = asyncio.Event()
-
-    async def handle(message: AsyncMessage) -> None:
-        order.append(message.payload)
-        if message.payload == "slow":
-            started.set()
-            await asyncio.sleep(0.4)
-        await asyncio.sleep(0.001)
-
-    async def scenario() -> None:
-        async with AsyncQueue(dsn) as queue:
-            first = [*["quick"] * 40, "slow", "1", "2"]
-            await queue.enqueue_many([NewMessage(channel="a", payload=one) for one in first])
-            async with (
-                await AsyncConnection.connect(dsn) as locker,
-                running_worker(queue, handle, concurrency=1, prefetch=50),
-            ):
-                await started.wait()
-                await locker.execute("lock table lonnymq.lease in share mode")
-                await queue.enqueue("a", "3")
-                await asyncio.sleep(0.35)
-                await locker.commit()
-                await wait_until(lambda: "3" in order, "all have run")
-                await wait_until_drained(queue)
-
-    asyncio.run(scenario())
-    assert order[-4:] == ["slow", "1", "2", "3"]
 
 
 def test_a_locked_lease_does_not_delay_other_acknowledgements(dsn: str) -> None:

@@ -1,5 +1,6 @@
 """Workers and clients behind PgBouncer, without LISTEN and prepared statements in transaction mode."""
 
+import asyncio
 import os
 import pwd
 import shutil
@@ -13,7 +14,15 @@ import psycopg
 import pytest
 from psycopg import conninfo
 
-from lonnymq import ClientSettings, ExitCode, NewMessage, Queue, SessionNotKept, WrongIsolationLevel
+from lonnymq import (
+    AsyncQueue,
+    ClientSettings,
+    ExitCode,
+    NewMessage,
+    Queue,
+    SessionNotKept,
+    WrongIsolationLevel,
+)
 from tests.conftest import Connect
 from tests.worker.conftest import StartWorker
 from tests.worker.workers import eventually
@@ -133,6 +142,33 @@ def test_without_the_settings_for_pgbouncer_the_error_names_them(
         assert worker.wait_for_exit() == ExitCode.UNUSABLE
         assert "ClientSettings(prepare_threshold=None, listen=False)" in worker.log_text()
         assert "Traceback" not in worker.log_text()
+
+
+def test_a_client_may_make_its_first_connections_at_the_same_time(bouncer: str) -> None:
+    """PgBouncer refuses the settings that it asks for, so each of them connects again without."""
+
+    async def connect_at_once() -> None:
+        async with AsyncQueue(bouncer, settings=ClientSettings(**CLIENT)) as queue:  # type: ignore[arg-type]
+            await asyncio.gather(*(queue.status() for _ in range(5)))
+
+    asyncio.run(connect_at_once())
+
+
+@pytest.mark.parametrize("mode", ["transaction", "session"])
+def test_behind_a_pooler_no_session_stands_for_a_worker(
+    bouncer: str, connect: Connect, start_worker: StartWorker
+) -> None:
+    worker = start_worker(to=bouncer)
+    eventually(lambda: "a pooler is in between" in worker.log_text())
+    with Queue(bouncer, settings=ClientSettings(**CLIENT)) as queue:  # type: ignore[arg-type]
+        queue.enqueue("a", {"do": "sleep", "seconds": 0})
+        worker.wait_for("end")
+        assert connect().execute("select from worker").fetchall() == []
+        locks = "select from pg_locks where locktype = 'advisory'"
+        assert connect().execute(locks).fetchall() == []
+        eventually(lambda: queue.status().leased == 0)
+    assert worker.stop() == ExitCode.FINISHED
+    assert "Traceback" not in worker.log_text()
 
 
 def set_defaults(dsn: str, connect: Connect, **defaults: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from lonnymq import ExitCode, NewMessage, Queue
 from tests.worker.conftest import StartWorker
-from tests.worker.workers import WorkerProcess, eventually
+from tests.worker.workers import WorkerProcess, eventually, is_drained
 
 pytestmark = pytest.mark.fault
 
@@ -67,7 +67,7 @@ def test_a_message_that_kills_its_process_is_buried_and_others_complete(
         if len(later) < 20:
             later.extend(enqueue(queue, "c", 1, "sleep"))
         time.sleep(0.1)
-        return bool(queue.dead("a").list()) and queue.status().waiting == queue.status().leased == 0
+        return bool(queue.dead("a").list()) and is_drained(queue.status())
 
     eventually(is_over)
     [letter] = queue.dead().list()
@@ -81,6 +81,7 @@ def test_a_message_that_kills_its_process_is_buried_and_others_complete(
         assert worker.stop() in (ExitCode.FINISHED, ExitCode.INTERRUPTED)
 
 
+@pytest.mark.slow
 def test_a_finished_message_is_not_blamed_for_the_next_one(queue: Queue, start_worker: StartWorker) -> None:
     """Again and again, the next message kills the process before the completion of the first is sent."""
     innocent = enqueue(queue, "a", 1, "sleep", seconds=0.0)
@@ -89,7 +90,7 @@ def test_a_finished_message_is_not_blamed_for_the_next_one(queue: Queue, start_w
 
     def is_over() -> bool:
         worker.restart_if_dead()
-        return len(queue.dead().list()) == 3 and queue.status().waiting == queue.status().leased == 0
+        return len(queue.dead().list()) == 3 and is_drained(queue.status())
 
     eventually(is_over)
     assert set(worker.ids("end")) == set(innocent)

@@ -11,7 +11,7 @@ from lonnymq import ExitCode, NewMessage, Queue
 from tests.conftest import Connect
 from tests.proxy import Proxy
 from tests.worker.conftest import StartWorker
-from tests.worker.workers import WorkerProcess, eventually
+from tests.worker.workers import WorkerProcess, eventually, is_drained
 
 pytestmark = pytest.mark.fault
 
@@ -42,7 +42,7 @@ def test_processes_share_the_work_and_a_dead_one_is_replaced(
 
     def start_handlers(count: int, seconds: float) -> None:
         """Start this many more handlers, once all others have ended."""
-        eventually(lambda: queue.status().waiting == queue.status().leased == 0)
+        eventually(lambda: is_drained(queue.status()))
         before = len(parent.events("begin"))
         enqueue(queue, count, seconds)
         parent.wait_for("begin", before + count)

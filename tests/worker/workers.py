@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lonnymq import AsyncQueue, DeadLetter, Handler, NewMessage, Retry, Worker, WorkerSettings
+from lonnymq import AsyncQueue, DeadLetter, Handler, NewMessage, QueueStatus, Retry, Worker, WorkerSettings
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = 200.0
 NO_DELAY = Retry(first_s=0.0, max_s=0.0)
 
 
@@ -64,16 +64,30 @@ def handler_without_delay(call: Any, **options: Any) -> Handler:
     return Handler(call=call, retry=NO_DELAY, **options)
 
 
-async def is_drained(queue: AsyncQueue) -> bool:
-    status = await queue.status()
+def is_drained(status: QueueStatus) -> bool:
+    """Whether no message is waiting or leased.
+
+    Two calls of `queue.status()` do not tell: between them, a message may go from one count to the other.
+    """
     return status.waiting == status.leased == 0
 
 
 async def wait_until_drained(queue: AsyncQueue) -> None:
     """Wait until no message is waiting or leased."""
     async with asyncio.timeout(TIMEOUT_S):
-        while not await is_drained(queue):  # noqa: ASYNC110 - another process drains it
+        while not is_drained(await queue.status()):  # noqa: ASYNC110 - another process drains it
             await asyncio.sleep(0.02)
+
+
+async def wait_until(condition: Any, what: str) -> None:
+    """Wait until a condition holds; it may be a coroutine function."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        found = condition()
+        if (await found) if asyncio.iscoroutine(found) else found:
+            return
+        assert time.monotonic() < deadline, f"timed out waiting until {what}"
+        await asyncio.sleep(0.01)
 
 
 def eventually(condition: Callable[[], Any], what: str = "") -> Any:

@@ -89,8 +89,8 @@ SCENARIO = Scenario(
     measure,
     rule=(
         "By the whole time, and by the messages that were lost or ran twice. The time beyond the silence "
-        "after which a worker counts as dead is shown but not judged: a queue in a table cannot know "
-        "earlier that a worker is dead, whereas a broker notices that its socket was closed."
+        "after which a worker counts as dead is shown but not judged: some queues know only from silence "
+        "that a worker is dead, whereas others notice that its connection was closed."
     ),
     needs=frozenset({Feature.RECOVERY}),
     duration_s=duration_s,

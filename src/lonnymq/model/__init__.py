@@ -32,6 +32,7 @@ from lonnymq.model.lease import Batch, Claim, Content, Dequeued, DequeueOutcome,
 from lonnymq.model.live import CancelOutcome, LiveMessage, MessageStatus
 from lonnymq.model.policy import POLICY_FIELDS, ChannelPolicy, PolicyChanges, PolicyField
 from lonnymq.model.queue import Horizon, Problem, QueueActivity, QueueSettings, QueueStatus, RoleKind
+from lonnymq.model.worker import RegisterOutcome, Watched
 
 __all__ = [
     "POLICY_FIELDS",
@@ -80,6 +81,8 @@ __all__ = [
     "QueueStatus",
     "Reason",
     "RedriveOutcome",
+    "RegisterOutcome",
     "RoleKind",
     "Ticks",
+    "Watched",
 ]

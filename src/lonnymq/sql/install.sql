@@ -15,6 +15,7 @@
 \ir tables/history.sql
 \ir tables/stage.sql
 \ir tables/sleeper.sql
+\ir tables/worker.sql
 \ir tables/cron.sql
 \ir tables/claim.sql
 \ir tables/dequeue_types.sql
@@ -53,8 +54,10 @@
 \ir functions/claim_*.sql
 \ir functions/cron_*.sql
 
--- Workers that sleep.
+-- Workers that sleep, and workers that die.
 \ir functions/sleeper*.sql
+\ir functions/worker_*.sql
+\ir functions/server_pids.sql
 
 -- What is remembered.
 \ir functions/history_*.sql

@@ -25,6 +25,7 @@ class Attempt:
         "may_be_acknowledged",
         "message",
         "reserved_bytes",
+        "sequence",
         "slot",
         "started_at",
         "state",
@@ -32,8 +33,10 @@ class Attempt:
         "waiting_since",
     )
 
-    def __init__(self, message: "AsyncMessage", now: float, leased_until: float) -> None:
+    def __init__(self, message: "AsyncMessage", sequence: int, now: float, leased_until: float) -> None:
         self.message = message
+        # The order in which this process leased its messages.
+        self.sequence = sequence
         # What the handler's own calls report. The message refers to this and not to the attempt: without a
         # reference cycle, a large content is freed at once.
         self.state = AttemptState()

@@ -1,15 +1,17 @@
 """The leases of one process, from the dequeue to the queue's answer to the acknowledgement."""
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Callable
+from itertools import count
 from typing import TYPE_CHECKING
 
 from lonnymq.model.lease import Content, set_content
 from lonnymq.worker.attempt import Attempt
 from lonnymq.worker.exclusive_run import ExclusiveRun
-from lonnymq.worker.late_messages import LateMessages
+from lonnymq.worker.give_backs import GiveBacks
 from lonnymq.worker.memory_budget import MemoryBudget
 from lonnymq.worker.prefetch import START_WITHIN_S, Prefetch
 from lonnymq.worker.settings import WorkerSettings
@@ -41,8 +43,8 @@ class Inventory:
         self.unread = UnreadContents()
         self.waiting: deque[Attempt] = deque()
         self.exclusive: ExclusiveRun[Attempt] = ExclusiveRun(self._exclusive_changed, give_back)
-        self.memory = MemoryBudget(settings.max_bytes)
-        self._late = LateMessages(self._wake_fetching, give_back)
+        self.memory = MemoryBudget(settings.max_bytes, self._give_back_in_order)
+        self._give_backs = GiveBacks(self._wake_fetching, give_back)
         # Slots whose handler has not returned, and those of them whose attempts have not ended either.
         self.occupied_slots = 0
         self.active_slots = 0
@@ -53,7 +55,8 @@ class Inventory:
         self._give_back = give_back
         self._messages_per_slot = settings.batch_size if is_batch else 1
         self._prefetch = Prefetch(settings.prefetch)
-        self._is_paused = False
+        self._leased = count()
+        self._pause: asyncio.TimerHandle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._idle_slots = WakeupQueue()
         self._capacity_changed = Wakeup()
@@ -65,7 +68,7 @@ class Inventory:
         """Wait until the process can hold more messages, and return how many."""
         while (capacity := self._capacity()) < 1:
             await self._capacity_changed.wait()
-        self._late.call_starts()
+        self._give_backs.call_starts()
         return capacity
 
     def add(self, reply: "Dequeued[AsyncMessage]") -> None:
@@ -74,9 +77,9 @@ class Inventory:
         self._prefetch.adapt(now)
         # An estimate, because the reply may have taken a while; the first heartbeat corrects it.
         leased_until = now + self._settings.lease_ms / 1000
-        attempts = [Attempt(message, now, leased_until) for message in reply.leases]
+        attempts = [Attempt(message, next(self._leased), now, leased_until) for message in reply.leases]
         self.held.update(attempts)
-        attempts = self._late.give_back_successors(attempts)
+        attempts = self._give_backs.give_back_successors(attempts)
         if reply.unread or any(attempt.message.suspicion for attempt in attempts):
             attempts = self._sort(attempts, reply)
         self.waiting.extend(attempts)
@@ -87,7 +90,9 @@ class Inventory:
 
     def _capacity(self) -> int:
         """Fetch half of the prefetch at a time: one half is processed while the other is on its way."""
-        if self._is_paused or self._late.is_pending or self.exclusive.is_active or self.memory.is_exceeded:
+        if self._pause is not None or self._give_backs.is_pending:
+            return 0
+        if self.exclusive.is_active or self.memory.is_exceeded:
             return 0
         free = (self._settings.concurrency - self.occupied_slots) * self._messages_per_slot
         is_full = len(self.held) > MAX_UNACKNOWLEDGED + free
@@ -109,28 +114,26 @@ class Inventory:
                     reason = "a message that must run alone has to wait"
             elif not size:
                 ready.append(attempt)
-            elif self.memory.has_room_for(attempt):
-                self.memory.reserve(attempt, size)
+            elif self.memory.try_reserve(attempt):
                 self.unread.add(attempt)
-            else:
-                reason = (
-                    f"contents take {self.memory.reserved_bytes} bytes, max_bytes is {self.memory.max_bytes}"
-                )
+            elif not self.memory.try_wait(attempt):
+                reason = self.memory.shortage
             if reason:
                 given_back += 1
-                self._give_back(attempt, reason)
+                self._give_backs.give_back([attempt], reason)
         if given_back == len(attempts):
             # Fetching again at once would return the same messages.
-            self._pause()
+            self._pause_fetching()
         return ready
 
-    def _pause(self) -> None:
-        if not self._is_paused:
-            self._is_paused = True
-            asyncio.get_running_loop().call_later(PAUSE_S, self._resume)
+    def _pause_fetching(self) -> None:
+        if self._pause is None:
+            self._pause = asyncio.get_running_loop().call_later(PAUSE_S, self._resume_fetching)
 
-    def _resume(self) -> None:
-        self._is_paused = False
+    def _resume_fetching(self) -> None:
+        if self._pause is not None:
+            self._pause.cancel()
+            self._pause = None
         self._wake_fetching()
 
     def _wake_fetching(self) -> None:
@@ -156,9 +159,8 @@ class Inventory:
     def give_back_unread(self) -> None:
         """Give back messages whose content could not be read, so that another worker can try."""
         attempts, _ = self.unread.end_batch()
-        for attempt in attempts:
-            self._give_back(attempt, "contents cannot be read")
-        self._pause()
+        self._give_back_in_order(attempts, "contents cannot be read")
+        self._pause_fetching()
 
     # For slots.
 
@@ -217,37 +219,57 @@ class Inventory:
         """Give back messages that have waited too long, and lease fewer from now on."""
         self._timer = None
         until = time.monotonic() - START_WITHIN_S
-        queued = [*self.waiting, *self.unread.waiting]
-        late = {attempt.message.channel for attempt in queued if attempt.waiting_since <= until}
-        if late:
+        late = [attempt for attempt in self.waiting if attempt.waiting_since <= until]
+        late_unread = [attempt for attempt in self.unread.waiting if attempt.waiting_since <= until]
+        if late or late_unread:
             self._prefetch.suspend()
-            if any(attempt.waiting_since <= until for attempt in self.unread.waiting):
+            if late_unread:
                 # Contents are read too slowly to fetch more of them now.
-                self._pause()
-            for some in (self.waiting, self.unread.waiting):
-                kept = [attempt for attempt in some if attempt.message.channel not in late]
-                some.clear()
-                some.extend(kept)
-            # Later messages of the same channel go back too: they must not start before these.
-            self._late.give_back(
-                [attempt for attempt in queued if attempt.message.channel in late],
-                f"{self.occupied_slots} of {self._settings.concurrency} slots are busy",
-            )
+                self._pause_fetching()
+            reason = f"{self.occupied_slots} of {self._settings.concurrency} slots are busy"
+            self._give_back_in_order([*late, *late_unread], reason)
         self._start_timer()
+
+    def _give_back_in_order(self, attempts: list[Attempt], reason: str) -> None:
+        """Give back messages and the later ones of their channels, which must not start before them."""
+        first: dict[str, int] = {}
+        for attempt in attempts:
+            channel = attempt.message.channel
+            first[channel] = min(attempt.sequence, first.get(channel, attempt.sequence))
+
+        def goes_back(attempt: Attempt) -> bool:
+            return attempt.sequence >= first.get(attempt.message.channel, math.inf)
+
+        unstarted = {*attempts, *self.waiting, *self.unread.take(goes_back)}
+        if self.memory.waiting is not None and goes_back(self.memory.waiting):
+            unstarted.update(self.memory.withdraw())
+        self.waiting = deque(attempt for attempt in self.waiting if not goes_back(attempt))
+        # Without those whose lease was lost meanwhile.
+        gone = sorted(filter(goes_back, unstarted & self.held), key=lambda attempt: attempt.sequence)
+        self._give_backs.give_back(gone, reason)
 
     # For the end of leases and of the worker.
 
     def remove(self, attempt: Attempt) -> None:
         """Drop an attempt that needs no acknowledgement any more."""
         self.held.discard(attempt)
-        self.memory.release(attempt)
+        waiting = self.memory.release(attempt)
+        if waiting is not None:
+            self._read_at_last(waiting)
         self.exclusive.discard(attempt)
-        self._late.discard(attempt)
+        self._give_backs.discard(attempt)
         self._capacity_changed.wake()
         if self.exclusive.running is attempt:
             self._finish_exclusive(attempt)
         if not self.held:
             self._attempt_ended.wake()
+
+    def _read_at_last(self, attempt: Attempt) -> None:
+        """Have a content read that has waited for memory, and fetch more: others may fit as well."""
+        attempt.waiting_since = time.monotonic()
+        self.unread.add(attempt)
+        self._start_timer()
+        self._resume_fetching()
 
     @property
     def unstarted_count(self) -> int:
@@ -255,7 +277,8 @@ class Inventory:
 
     def take_unstarted(self) -> list[Attempt]:
         """Take out the attempts that no slot has started."""
-        attempts = [*self.waiting, *self.unread.clear(), *self.exclusive.withdraw()]
+        unread = [*self.unread.take(lambda attempt: True), *self.memory.withdraw()]
+        attempts = [*self.waiting, *unread, *self.exclusive.withdraw()]
         self.waiting.clear()
         return attempts
 

@@ -12,6 +12,7 @@ from lonnymq.worker.fetch import fetch
 from lonnymq.worker.inventory import Inventory
 from lonnymq.worker.lease_keeper import LeaseKeeper
 from lonnymq.worker.middleware import MiddlewareStack
+from lonnymq.worker.presence import Identity, Presence
 from lonnymq.worker.settings import ExitCode
 from lonnymq.worker.shutdown import FLUSH_S, GRACE_S
 from lonnymq.worker.slot import Slot
@@ -36,7 +37,8 @@ class WorkerRun:
         self._worker = worker
         self._settings = settings
         self._shutdown = worker.shutdown
-        self._log = log = WorkerLog(settings.worker_name(), worker.counts)
+        identity = Identity.create(settings.worker_name())
+        self._log = log = WorkerLog(identity.name, worker.counts)
         clients = worker.clients
         # Heartbeats and acknowledgements have connections of their own: they never wait for handlers or for
         # large contents.
@@ -56,7 +58,14 @@ class WorkerRun:
         self._lease_keeper = LeaseKeeper(
             self._heartbeat_queue.caller, inventory, self._acknowledger, log, settings.lease_ms
         )
-        self._parts = (self._acknowledger, for_large_states, self._lease_keeper, self._content_reader)
+        self._presence = presence = Presence(internal.caller, identity, log, timeout_s)
+        self._parts = (
+            self._acknowledger,
+            for_large_states,
+            self._lease_keeper,
+            self._content_reader,
+            presence,
+        )
         self._slots = [
             Slot(inventory, router, middleware, judge, self._acknowledger.add, self._prepare_exclusive)
             for _ in range(settings.concurrency)
@@ -138,6 +147,7 @@ class WorkerRun:
                     # A call may still be running; the messages that it returns are given back.
                     await asyncio.wait({self._fetching})
                 await self._inventory.wait_until_empty()
+                await self._presence.leave()
         self._log.info("stopped", **self._worker.counts, unacknowledged=len(self._inventory.held))
 
     def exit_code(self) -> ExitCode:

@@ -48,7 +48,7 @@ class WorkerSettings:
         return argument.lease_ms(self.lease_s)
 
     def worker_name(self) -> str:
-        """Return the name of this process, which is unique among all workers."""
+        """Return the host and the process id; a worker appends what no other process ever bears."""
         return f"{self.name or socket.gethostname()[:200]}:{os.getpid()}"
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from lonnymq.worker.wakeup import Wakeup
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lonnymq.worker.attempt import Attempt
 
 # Contents are read in batches of up to this many bytes; a larger content is read by itself.
@@ -47,9 +49,9 @@ class UnreadContents:
         batch, self._being_read = self._being_read, []
         return batch, time.monotonic() - self._reading_since
 
-    def clear(self) -> "list[Attempt]":
-        """Take out all messages."""
-        attempts = [*self.waiting, *self._being_read]
-        self.waiting.clear()
-        self._being_read = []
-        return attempts
+    def take(self, is_wanted: "Callable[[Attempt], bool]") -> "list[Attempt]":
+        """Take out some messages; what is read of them is ignored."""
+        taken = [attempt for attempt in (*self._being_read, *self.waiting) if is_wanted(attempt)]
+        self._being_read = [attempt for attempt in self._being_read if not is_wanted(attempt)]
+        self.waiting = deque(attempt for attempt in self.waiting if not is_wanted(attempt))
+        return taken

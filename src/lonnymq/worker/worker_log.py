@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lonnymq.calls.argument import error_text
 from lonnymq.connections import outage
 from lonnymq.errors import ConnectionLost
+from lonnymq.model import Watched
 from lonnymq.model.acknowledge import ACTIONS, DEFER, Action, Effect
 from lonnymq.texts import MAX_LINE, one_line, truncate
 from lonnymq.worker.verdict import Interruption, Verdict
@@ -33,6 +34,8 @@ LEVELS = {
 PLAIN_OUTCOMES = {outcome: outcome for outcome in LEVELS}
 
 
+# The most names of dead workers in a line.
+MAX_NAMES = 10
 # How often a worker that cannot keep up says so.
 GIVING_BACK_INTERVAL_S = 60.0
 
@@ -95,6 +98,17 @@ class WorkerLog:
         if now >= self._next_giving_back_at:
             self._next_giving_back_at = now + GIVING_BACK_INTERVAL_S
             LOGGER.warning("giving back messages: %s", reason, extra={"worker": self.worker})
+
+    def warn_dead_workers(self, watched: Watched) -> None:
+        """Warn that leases of other workers were ended early, because their sessions are gone."""
+        leases = "1 lease" if watched.leases == 1 else f"{watched.leases} leases"
+        names = ", ".join(one_line(name) for name in watched.workers[:MAX_NAMES])
+        more = len(watched.workers) - MAX_NAMES
+        LOGGER.warning(
+            "ended %s early, because the session of the worker is gone: %s%s",
+            *(leases, names, f" and {more} more" if more > 0 else ""),
+            extra={"worker": self.worker, "dead_workers": watched.workers, "leases": watched.leases},
+        )
 
     def log_failure(self, operation: str, error: BaseException) -> None:
         """Warn once that an operation fails, until it succeeds again."""

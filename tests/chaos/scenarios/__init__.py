@@ -3,6 +3,7 @@
 from tests.chaos.scenarios import (
     big_contents,
     clock_steps,
+    dead_workers,
     disk_full,
     failover,
     hostile_settings,
@@ -25,5 +26,6 @@ SCENARIOS = [
     poison.SCENARIO,
     big_contents.SCENARIO,
     clock_steps.SCENARIO,
+    dead_workers.SCENARIO,
     soak.SCENARIO,
 ]

@@ -53,6 +53,7 @@ class AsyncCaller:
     `queue.caller` is also the interface for the other packages of LonnyMQ (worker, tasks, spark, testing):
 
     - `perform(call)` executes a value of `lonnymq.calls`, on our own connections or a borrowed one;
+    - `execute(call, connection)` executes a call once, on a connection of `source`;
     - `run(steps)` runs steps of `lonnymq.schema` in one transaction;
     - `require_queue()` raises unless there is a queue that this client can use;
     - `source` provides our own connections, and replaces those that do not answer;

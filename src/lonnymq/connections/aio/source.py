@@ -168,17 +168,19 @@ class AsyncSource:
 
     async def _connect_with_settings(self, dsn: str) -> AsyncConnection[Any]:
         address = await resolve(dsn)
+        # Another connection that is being made may change `self._options`.
+        options = self._options
         try:
-            connection: AsyncConnection[Any] = await AsyncConnection.connect(dsn, **address, **self._options)
+            connection: AsyncConnection[Any] = await AsyncConnection.connect(dsn, **address, **options)
         except psycopg.OperationalError as error:
-            if "options" not in self._options or not session_settings.is_refusal(error):
+            if "options" not in options or not session_settings.is_refusal(error):
                 raise
             # It is a pooler, and will refuse them next time too. The caller's own options stay in the DSN.
-            self._options = {name: value for name, value in self._options.items() if name != "options"}
-            connection = await AsyncConnection.connect(dsn, **address, **self._options)
-        has_options = "options" in self._options
+            options = {name: value for name, value in options.items() if name != "options"}
+            self._options = options
+            connection = await AsyncConnection.connect(dsn, **address, **options)
         correction = session_settings.correction_statement(
-            connection.info.server_version, has_options=has_options
+            connection.info.server_version, has_options="options" in options
         )
         if correction is not None and self._settings.keeps_session:
             try:

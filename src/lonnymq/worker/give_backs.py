@@ -1,4 +1,4 @@
-"""Messages that did not start in time go back, and later ones of their channels must not overtake them."""
+"""Messages that go back before they have started: later ones of their channels must not overtake them."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 MAX_WAIT_S = 1.0
 
 
-class LateMessages:
+class GiveBacks:
     """While `is_pending`, a call could return later messages of a channel before the earlier ones."""
 
     def __init__(self, changed: Callable[[], None], give_back: Callable[["Attempt", str], None]) -> None:
@@ -33,7 +33,7 @@ class LateMessages:
         self._channels.clear()
 
     def give_back(self, attempts: Iterable["Attempt"], reason: str) -> None:
-        """Give back messages that a worker with idle slots can start sooner."""
+        """Give back messages that have not started."""
         for attempt in attempts:
             self._channels.add(attempt.message.channel)
             self._pending.add(attempt)

@@ -1,0 +1,113 @@
+"""Which tests run on which kind of server, in which order, and which of them `--fast` leaves out."""
+
+import re
+import zlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.server_kinds import ServerKind, server_kinds
+
+# These folders test Python or guarantees of PostgreSQL, or take long: each test runs on one kind of server,
+# chosen by name. All other tests run on every kind.
+TESTS_ON_SOME_KIND = {
+    "benchmarks",
+    "chaos",
+    "client",
+    "connections",
+    "examples",
+    "faults",
+    "interleavings",
+    "migration",
+    "tasks",
+    "testing",
+    "worker",
+}
+# In these folders the cases of a parametrised test take turns: each runs on one kind, the next on the next.
+CASES_IN_TURN = {"races", "sql"}
+# These folders run on one kind, given by its index: what they need of it is tested on all kinds elsewhere.
+TESTS_ON_ONE_KIND = {"cli": 0, "pipeline": -1, "spark": -1}
+# Where --fast looks for tests. It leaves out those with these marks, and all kinds of servers but the first.
+FAST_FOLDERS = {"cli", "client", "connections", "sql", "tasks", "unit", "worker"}
+MARKS_LEFT_OUT = ("fault", "slow")
+
+TESTS = Path(__file__).parent
+ParameterSet = type(pytest.param())
+
+
+def is_ignored(path: Path, *, is_fast: bool) -> bool:
+    """Whether a file or folder is not even read."""
+    folder = _folder_of(path)
+    return is_fast and folder is not None and folder not in FAST_FOLDERS
+
+
+def is_selected(item: pytest.Item, *, is_fast: bool) -> bool:
+    """Whether a test runs at all and, if it has a kind of server, whether it runs on this one."""
+    kind = kind_of(item)
+    if is_fast:
+        return not any(map(item.get_closest_marker, MARKS_LEFT_OUT)) and kind in (None, server_kinds()[0])
+    return kind is None or _runs_on(item, kind, server_kinds())
+
+
+def describe_left_out() -> str:
+    """Say what --fast leaves out."""
+    folders = {_folder_of(path) for path in TESTS.glob("*/**/test_*.py")} - FAST_FOLDERS
+    others = "".join(f"PostgreSQL {kind.name}, " for kind in server_kinds()[1:])
+    names = ", ".join(sorted(map(str, folders)))
+    marks = " or ".join(MARKS_LEFT_OUT)
+    return f"left out: tests marked {marks}; {others}tests of {names}. make test runs them."
+
+
+def sort_key(item: pytest.Item) -> tuple[int, bool, int]:
+    """One kind of server after the other; slow tests first; the rest mixed, so that waiting ones overlap."""
+    kind = kind_of(item)
+    position = -1 if kind is None else len(server_kinds()) - server_kinds().index(kind)
+    if is_on_spark(item.path):
+        return position, False, 0
+    return position, item.get_closest_marker("slow") is None, zlib.crc32(item.nodeid.encode())
+
+
+def kind_of(item: pytest.Item) -> ServerKind | None:
+    return item.callspec.params.get("server_kind") if hasattr(item, "callspec") else None
+
+
+@cache
+def is_on_spark(path: Path) -> bool:
+    return bool(re.search(r"\bspark: |usefixtures\(.*\"spark\"", path.read_text(encoding="utf-8")))
+
+
+def _runs_on(item: pytest.Item, kind: ServerKind, kinds: list[ServerKind]) -> bool:
+    folder = _folder_of(item.path)
+    if folder in TESTS_ON_ONE_KIND:
+        return kinds[TESTS_ON_ONE_KIND[folder]] == kind
+    places = _places_of_arguments(item)
+    if folder not in TESTS_ON_SOME_KIND and not (folder in CASES_IN_TURN and places):
+        return True
+    # By name and place, so that a test runs on the same kind whichever tests are selected.
+    number = zlib.crc32(item.nodeid.partition("[")[0].encode()) + sum(places)
+    return kinds[number % len(kinds)] == kind
+
+
+def _places_of_arguments(item: Any) -> list[int]:
+    """Return, for each parametrisation of the test, the place of its arguments in the list."""
+    places = []
+    for mark in item.iter_markers("parametrize"):
+        names, cases = mark.args[:2]
+        names = re.findall(r"\w+", names) if isinstance(names, str) else names
+        chosen = [item.callspec.params[name] for name in names]
+        places.append([_arguments_of(case, len(names)) for case in cases].index(chosen))
+    return places
+
+
+def _arguments_of(case: Any, count: int) -> list[Any]:
+    if isinstance(case, ParameterSet):
+        return list(case.values)
+    return list(case) if count > 1 else [case]
+
+
+def _folder_of(path: Path) -> str | None:
+    """Return the folder of tests that a path is in, if it is in one."""
+    folder, *below = path.relative_to(TESTS).parts or [None]
+    return folder if below or path.is_dir() else None
