@@ -19,7 +19,7 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 	--no-annotate --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help venv lock check test test-fast chaos demo bench-core bench-peers bench-designs bench-scale bench-spark bench-charts simulate format clean
+.PHONY: help venv lock check test test-fast chaos interleavings demo bench-core bench-peers bench-designs bench-scale bench-spark bench-charts simulate format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -64,6 +64,9 @@ test-fast: $(STAMP) ## lint, format, and most tests, in under two minutes: no Sp
 
 chaos: $(STAMP) ## inject faults under load and account for every message (CHAOS_ARGS="--only failover --seed 7")
 	$(BIN)/python -m tests.chaos $(CHAOS_ARGS)
+
+interleavings: $(STAMP) ## every order of concurrent statements (INTERLEAVINGS_ARGS="--bound 2 --seconds 3600 --seed 7")
+	$(BIN)/python -m tests.interleavings $(INTERLEAVINGS_ARGS)
 
 demo: $(STAMP) ## watch tenants take turns, on a private PostgreSQL
 	$(BIN)/python -m examples.demo

@@ -10,8 +10,8 @@ import pytest
 
 from tests.server_kinds import ServerKind, server_kinds
 
-# These folders test Python or guarantees of PostgreSQL: each test runs on one kind of server, chosen by name.
-# All other tests run on every kind.
+# These folders test Python or guarantees of PostgreSQL, or take long: each test runs on one kind of server,
+# chosen by name. All other tests run on every kind.
 TESTS_ON_SOME_KIND = {
     "benchmarks",
     "chaos",
@@ -19,6 +19,7 @@ TESTS_ON_SOME_KIND = {
     "connections",
     "examples",
     "faults",
+    "interleavings",
     "migration",
     "tasks",
     "testing",

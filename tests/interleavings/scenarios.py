@@ -1,0 +1,240 @@
+"""Two or three operations on a common state: all pairs, and the triples in which three sessions meet."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+
+from tests.interleavings.operations import (
+    DEQUEUE_TWICE,
+    OPERATIONS,
+    PART,
+    Need,
+    Operation,
+    channel_set,
+    create,
+    dequeue,
+    end,
+    sleeper,
+    work,
+)
+
+CREATE = "select message_create('a', 'x')"
+USE = (CREATE, "select interleavings.drain()")
+LEASE = "select * from message_dequeue(1)"
+BURY = """
+    select message_bury(array[d.message_id], array[d.token]) from message_dequeue(1) d
+"""
+SERVE = """
+    select message_complete(array[d.message_id], array[d.token]) from message_dequeue(1) d
+"""
+CLAIM = "select claim_take(null, 'consumer of the setup', true, 1, 30000)"
+STAGE = f"""
+    insert into stage (publication, part, ordinal, channel, contents)
+    values ('p', '{PART}', 1, 'a', array['x', 'y']::bytea[])
+"""
+CRON = """
+    select cron_set('c', '* * * * *', 'a', 'x', p_mark_at => lonnymq.clock_timestamp() - interval '10 s')
+"""
+EXPIRE = "select setval('interleavings.clock_us', nextval('interleavings.clock_us') + 60000000)"
+
+
+@dataclass(frozen=True)
+class Context:
+    """The state of channel a before what the operations need is added."""
+
+    name: str
+    policy: str = ""
+    # Whether the channel has been used before and so has a turn.
+    is_used: bool = True
+    # How many messages wait.
+    waiting: int = 0
+    leases: int = 1
+    # Another message waits in channel b.
+    has_other: bool = True
+    # A message has been completed since the others were created, so that the turn is due without a wake.
+    is_served: bool = False
+    # Two other new channels were noticed by the call that served this one, and wait to be served next.
+    has_returning: bool = False
+
+
+CONTEXTS = {
+    one.name: one
+    for one in (
+        Context("plain", waiting=2),
+        Context("capped", '{"max_concurrency": 1}', waiting=2),
+        Context("capped-2", '{"max_concurrency": 2}', waiting=2, leases=2),
+        Context("limited", '{"release_interval_ms": 1000}', waiting=2),
+        Context("empty", '{"max_concurrency": 1}', has_other=False),
+        Context("full", '{"max_concurrency": 1}', waiting=2, has_other=False),
+        Context("alone", waiting=2, has_other=False),
+        Context("due", waiting=3, has_other=False, is_served=True),
+        Context("returning", waiting=2, is_used=False, has_other=False, is_served=True, has_returning=True),
+        Context("new", is_used=False, has_other=False),
+        Context("new-waiting", is_used=False, waiting=2),
+        Context("paused", '{"is_paused": true}', waiting=2, has_other=False),
+    )
+}
+# Where pairs are examined; a worker that is to fall asleep must find nothing. The others are for chosen
+# scenarios.
+COMMON = ("plain", "capped", "empty", "new-waiting")
+SLEEPY = ("empty", "full")
+HINTS = ("cold", "warm", "expensive")
+
+
+class UnknownScenario(Exception):
+    """No scenario has this name."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Operations that run concurrently, one per session."""
+
+    operations: tuple[Operation, ...]
+    context: Context
+    # cold: the sessions have not dequeued before; warm: they have; expensive: and rely on their hints.
+    hints: str = "cold"
+
+    @property
+    def name(self) -> str:
+        parts = ["+".join(one.name for one in self.operations), self.context.name]
+        return ",".join(parts if self.hints == "cold" else [*parts, self.hints])
+
+    @property
+    def needs(self) -> set[Need]:
+        return {need for one in self.operations for need in one.needs}
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the context can have what the operations need, and the hints make a difference."""
+        if not self.context.is_used and self.needs & {Need.LEASE, Need.CLAIM, Need.DEAD}:
+            return False
+        if Need.WAITING in self.needs and not self.context.waiting:
+            return False
+        return self.hints == "cold" or any(one.has_hints for one in self.operations)
+
+    @property
+    def may_wait(self) -> bool:
+        """A claim, a publication and a key have one user at a time (rule 13)."""
+        names = [one.name for one in self.operations]
+        return any(names.count(one) > 1 for one in ("claim_complete", "publish", "create-key"))
+
+    def setup(self) -> Iterator[str]:
+        context, needs = self.context, self.needs
+        if context.is_used:
+            yield from USE
+        if Need.DEAD in needs:
+            yield CREATE
+            yield BURY
+        if context.policy:
+            yield f"select channel_set('a', '{context.policy}')"
+        for _ in range(context.leases if needs & {Need.LEASE, Need.CLAIM} else 0):
+            yield CREATE
+            yield CLAIM if Need.CLAIM in needs else LEASE
+        yield from [CREATE] * context.waiting
+        if context.has_returning:
+            yield "select message_create('b', 'x'), message_create('c', 'x')"
+        if context.is_served:
+            yield SERVE
+        if context.has_other:
+            yield "select message_create('b', 'x')"
+        if Need.STAGE in needs:
+            yield STAGE
+        if Need.CRON in needs:
+            yield CRON
+        if Need.EXPIRED in needs:
+            yield EXPIRE
+
+
+def scenario(name: str) -> Scenario:
+    """Return any scenario by its name, such as "create+dequeue,plain,warm"."""
+    operations, _, rest = name.partition(",")
+    context, _, hints = rest.partition(",")
+    unknown = [one for one in operations.split("+") if one not in ALL_OPERATIONS]
+    if unknown or context not in CONTEXTS or (hints or "cold") not in HINTS:
+        raise UnknownScenario(
+            f"{name!r} is no scenario: it must be like 'create+dequeue,plain,warm'; see --list"
+        )
+    chosen_operations = tuple(ALL_OPERATIONS[one] for one in operations.split("+"))
+    return Scenario(chosen_operations, CONTEXTS[context], hints or "cold")
+
+
+def pairs() -> Iterator[Scenario]:
+    for two in combinations_with_replacement(OPERATIONS.values(), 2):
+        for context in SLEEPY if any(one.name == "sleep" for one in two) else COMMON:
+            for hints in HINTS[:2]:
+                yield Scenario(two, CONTEXTS[context], hints)
+
+
+ALL_OPERATIONS = {
+    **OPERATIONS,
+    **{
+        one.name: one
+        for one in (
+            end("complete", 1),
+            create("b", name="create-b"),
+            create(more=", p_dequeue_at => 0", name="create-urgent"),
+            create(more=", p_key => 'k'", name="create-key"),
+            channel_set("is_paused", True, "pause"),
+            channel_set("is_paused", False, "resume"),
+            channel_set("max_concurrency", 1, "channel_set-1"),
+            dequeue(2, "dequeue-2"),
+            work(1),
+            DEQUEUE_TWICE,
+            # Broken on purpose: see the mutants.
+            sleeper(waits_for_horizon=False),
+        )
+    },
+}
+# Operations, contexts, and hints.
+CHOSEN = (
+    ("create+dequeue+dequeue", "plain capped empty new new-waiting", "cold warm"),
+    ("create+dequeue", "alone", "cold warm expensive"),
+    ("create+create+dequeue_many", "plain alone", "cold warm expensive"),
+    ("dequeue+complete+dequeue", "capped capped-2", "cold warm"),
+    ("cancel+dequeue+complete", "plain capped capped-2", "cold warm"),
+    ("complete+complete-1", "capped-2", "cold"),
+    ("create+dequeue", "empty new limited", "expensive warm"),
+    ("dequeue+dequeue", "limited due", "cold warm"),
+    ("dequeue+dequeue", "returning", "cold"),
+    ("create+dequeue", "returning", "cold warm"),
+    ("dequeue_many+dequeue_many", "returning", "cold"),
+    ("dequeue-2+dequeue", "due", "cold warm"),
+    ("create-urgent+dequeue", "due", "cold warm"),
+    ("dequeue+complete", "full capped-2", "cold warm"),
+    ("dequeue+cancel", "full due", "cold warm"),
+    ("cancel+dequeue_many", "limited capped-2", "cold warm"),
+    ("create-urgent+dequeue", "plain capped", "cold warm"),
+    ("create-urgent+work", "plain", "warm"),
+    ("create-key+create-key", "plain new", "cold"),
+    ("create-key+channel_delete", "empty new", "cold"),
+    ("pause+dequeue", "plain empty new", "cold warm"),
+    ("resume+dequeue", "paused", "cold warm expensive"),
+    ("resume+sleep", "paused", "cold"),
+    ("channel_set-1+dequeue", "plain new-waiting", "cold warm"),
+    ("channel_set-1+dequeue-2", "plain", "cold warm"),
+    ("channel_set+channel_set", "new", "cold"),
+    ("channel_set+create+dequeue", "new", "cold"),
+    ("channel_set-1+dequeue+dequeue", "new-waiting alone", "cold"),
+    ("channel_delete+create+dequeue", "empty", "cold warm"),
+    ("channel_delete+channel_set", "empty", "cold"),
+    ("create+work", "plain empty", "cold warm"),
+    ("work+work", "capped", "cold warm"),
+    ("dequeue+dequeue-twice", "due alone", "cold warm expensive"),
+    ("expire+complete+dequeue", "capped", "cold"),
+    ("expire+cancel_leased+complete", "capped", "cold"),
+    ("create-b+create+dequeue-2", "plain new-waiting", "cold warm"),
+)
+
+
+def chosen() -> Iterator[Scenario]:
+    for names, contexts, hints in CHOSEN:
+        for context in contexts.split():
+            for one in hints.split():
+                yield scenario(",".join([names, context, one]))
+
+
+def _unique(found: Iterable[Scenario]) -> dict[str, Scenario]:
+    return {one.name: one for one in found if one.is_possible}
+
+
+SCENARIOS = _unique([*pairs(), *chosen()])

@@ -1,0 +1,129 @@
+-- What the controller needs in the database, in a schema of its own. The queue's functions, as they are rewritten, call
+-- yield_at; and as their search_path begins with the queue's schema, they use its clock.
+create schema interleavings;
+
+-- The clock advances by a microsecond whenever somebody looks at it: it is the same in each replay.
+create sequence interleavings.clock_us;
+create function lonnymq.clock_timestamp() returns timestamptz language sql volatile
+as 'select to_timestamp(nextval(''interleavings.clock_us'') / 1000000.0)';
+create function lonnymq.now() returns timestamptz language sql volatile
+as 'select to_timestamp(nextval(''interleavings.clock_us'') / 1000000.0)';
+
+-- yield_at: tell the controller that this session is at a yield point, and wait until it lets the session go on: it holds
+-- an advisory lock per session and step. The steps are numbered by a sequence, because a rollback to a savepoint would
+-- reset a setting. The queue's call may have set a lock_timeout, which does not concern this lock.
+create sequence interleavings.steps_0;
+create sequence interleavings.steps_1;
+create sequence interleavings.steps_2;
+create function interleavings.yield_at(p_point integer) returns boolean language plpgsql volatile
+set lock_timeout = 0
+as $$
+declare
+  v_session integer := nullif(current_setting('interleavings.session', true), '')::integer;
+  v_step integer;
+begin
+  if v_session is not null then
+    v_step := nextval(('interleavings.steps_' || v_session)::regclass);
+    raise notice 'yield %', p_point;
+    perform pg_advisory_lock(v_session, v_step);
+    perform pg_advisory_unlock(v_session, v_step);
+  end if;
+  return true;
+end
+$$;
+
+-- Columns have the queue's clock as their default, too.
+do $$
+declare
+  v_column record;
+begin
+  for v_column in
+    select d.adrelid::regclass as tab, a.attname
+    from pg_attrdef d
+    join pg_class c on c.oid = d.adrelid and c.relnamespace = 'lonnymq'::regnamespace
+    join pg_attribute a on a.attrelid = d.adrelid and a.attnum = d.adnum
+    where pg_get_expr(d.adbin, d.adrelid) in ('now()', 'pg_catalog.now()')
+  loop
+    execute format('alter table %s alter column %I set default lonnymq.now()', v_column.tab, v_column.attname);
+  end loop;
+end
+$$;
+
+-- Autovacuum could hold something for a moment, so that message_complete, which waits for 2 ms, takes another path than it
+-- did in the schedule that is replayed. The laboratory vacuums between schedules.
+do $$
+declare
+  v_table regclass;
+begin
+  for v_table in select oid from pg_class where relnamespace = 'lonnymq'::regnamespace and relkind = 'r' loop
+    execute format('alter table %s set (autovacuum_enabled = off)', v_table);
+  end loop;
+end
+$$;
+
+-- The names of the channels that scenarios use.
+create table interleavings.name (channel_id bigint primary key, channel text not null);
+insert into interleavings.name
+select lonnymq.channel_id(s.salt, c), c from lonnymq.setting s cross join unnest('{a,b,c}'::text[]) c;
+
+-- state: what is committed now, for the account.
+create function interleavings.state() returns json language sql volatile set search_path = lonnymq, interleavings, pg_catalog
+as $$
+  select json_build_object(
+    'now_us', (select last_value from clock_us),
+    'messages', (select json_agg(json_build_array(m.id, n.channel, m.dequeue_at))
+      from message m join name n using (channel_id)),
+    'leases', (select json_agg(json_build_array(l.message_id, n.channel, l.token, l.attempt, l.leased_at, l.unlock_at))
+      from lease l join name n using (channel_id)),
+    'dead', (select json_agg(d.message_id) from dead d),
+    'limits', (select json_agg(json_build_array(c.name, c.max_concurrency, c.release_interval_ms, c.is_paused))
+      from channel c)
+  )
+$$;
+
+-- drain: dequeue and complete everything that is due. Returns the completed messages.
+create function interleavings.drain() returns bigint[] language plpgsql set search_path = lonnymq, pg_catalog
+as $$
+declare
+  v_ids bigint[];
+  v_tokens bigint[];
+  v_all bigint[] := '{}';
+begin
+  perform interleavings.hints_forget();
+  for v_try in 1..30 loop
+    select array_agg(d.message_id), array_agg(d.token) into v_ids, v_tokens
+    from message_dequeue(100) d where d.outcome = 'leased';
+    exit when v_ids is null;
+    v_all := v_all || array(select c.message_id from message_complete(v_ids, v_tokens) c where c.outcome = 'completed');
+  end loop;
+  return v_all;
+end
+$$;
+
+-- finish: after a schedule, check the queue, drain it, end all leases, and drain and check it again.
+create function interleavings.finish(out problems text[], out drained bigint[]) language plpgsql
+set search_path = lonnymq, pg_catalog set jit = off
+as $$
+begin
+  problems := array(select format('queue_check: %s, channel %s: %s', q.problem, q.channel, q.detail) from queue_check() q);
+  drained := interleavings.drain();
+  problems := problems || array(
+    select format('message %s is stuck: it is due and may be leased, and is not', m.id)
+    from message m
+    left join channel c on c.id = m.channel_id
+    where not exists (select from lease l where l.message_id = m.id) and c.is_paused is not true
+      and c.release_interval_ms is null
+      and m.dequeue_at * 1000 <= (select last_value from interleavings.clock_us)
+      and coalesce(c.max_concurrency > (select count(*) from lease l where l.channel_id = m.channel_id), true)
+  );
+  if not exists (select from message) and not exists (select from lease) then
+    return;
+  end if;
+  perform channel_set(c.name, '{"is_paused": false, "release_interval_ms": null}') from channel c;
+  perform setval('interleavings.clock_us', nextval('interleavings.clock_us') + 3600000000);
+  drained := drained || interleavings.drain();
+  problems := problems || array(
+    select format('queue_check after draining: %s, channel %s: %s', q.problem, q.channel, q.detail) from queue_check() q
+  );
+end
+$$;
