@@ -20,6 +20,11 @@ def test_a_duration_is_parsed(text: str, seconds: float) -> None:
     assert parse.duration(text) == timedelta(seconds=seconds)
 
 
+def test_a_duration_that_is_a_default_is_not_parsed_again() -> None:
+    """Some versions of typer parse defaults, others do not."""
+    assert parse.duration(timedelta(minutes=1)) == timedelta(minutes=1)
+
+
 @pytest.mark.parametrize("text", ["", "soon", "-1", "1h 30m", "1y", "5 m", "h", "1e5", "9" * 40 + "w"])
 def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="is not a duration"):

@@ -13,9 +13,12 @@ DURATION = "DURATION"
 TIMESTAMP = "TIME"
 
 
-def duration(text: str) -> timedelta:
-    """Parse 90, 90s, 1.5h, 2d12h; a bare number is seconds."""
-    text = text.strip()
+def duration(given: str | timedelta) -> timedelta:
+    """Parse 90, 90s, 1.5h, 2d12h; a bare number is seconds. An option's default is returned as it is."""
+    # From version 0.29.1 on, typer parses defaults too.
+    if isinstance(given, timedelta):
+        return given
+    text = given.strip()
     try:
         if re.fullmatch(r"\d+(\.\d+)?", text):
             return timedelta(seconds=float(text))
