@@ -142,6 +142,8 @@ def test_a_process_that_takes_over_does_not_bear_the_name_of_the_dead_one(
 
 @contextmanager
 def two_workers(server: EmbeddedServer, path: Path) -> Iterator[list[WorkerProcess]]:
+    with Queue(server.dsn) as queue:
+        queue.install()  # first: a worker that finds no queue ends
     workers = [
         WorkerProcess(server.dsn, path / f"{n}.log", "on_loop", concurrency=1, lease_s=LEASE_S)
         for n in range(2)
@@ -187,7 +189,6 @@ def test_a_server_that_restarts_ends_no_leases_of_workers_that_live(
 ) -> None:
     server = own_server(fsync=False)
     with Queue(server.dsn) as queue, two_workers(server, tmp_path) as workers:
-        queue.install()
         ids = enqueue(queue, 2, 8, 0)
         for worker in workers:
             worker.wait_for("begin")
@@ -211,7 +212,6 @@ def test_a_worker_that_a_crash_of_the_server_outlives_may_return_for_ten_seconds
 ) -> None:
     server = own_server(fsync=False)
     with Queue(server.dsn) as queue, two_workers(server, tmp_path) as workers:
-        queue.install()
         eventually(lambda: len(rows(server, "select from lonnymq.worker")) == 2)
         workers[0].send(signal.SIGSTOP)
         queue.set(history="metadata")
