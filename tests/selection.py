@@ -10,23 +10,10 @@ import pytest
 
 from tests.server_kinds import ServerKind, server_kinds
 
-# These folders test Python or guarantees of PostgreSQL, or take long: each test runs on one kind of server,
-# chosen by name. All other tests run on every kind.
-TESTS_ON_SOME_KIND = {
-    "benchmarks",
-    "chaos",
-    "client",
-    "connections",
-    "examples",
-    "faults",
-    "interleavings",
-    "migration",
-    "tasks",
-    "testing",
-    "worker",
-}
-# In these folders the cases of a parametrised test take turns: each runs on one kind, the next on the next.
-CASES_IN_TURN = {"races", "sql"}
+# These folders depend on the version of PostgreSQL more than others: their tests run on every kind of server.
+# Each other test runs on one kind, chosen by name, and the cases of a parametrised test take turns.
+# `make test-matrix` runs all tests of SQL on each version.
+TESTS_ON_EVERY_KIND = {"embedded", "plans"}
 # These folders run on one kind, given by its index: what they need of it is tested on all kinds elsewhere.
 TESTS_ON_ONE_KIND = {"cli": 0, "pipeline": -1, "spark": -1}
 # Where --fast looks for tests. It leaves out those with these marks, and all kinds of servers but the first.
@@ -82,11 +69,10 @@ def _runs_on(item: pytest.Item, kind: ServerKind, kinds: list[ServerKind]) -> bo
     folder = _folder_of(item.path)
     if folder in TESTS_ON_ONE_KIND:
         return kinds[TESTS_ON_ONE_KIND[folder]] == kind
-    places = _places_of_arguments(item)
-    if folder not in TESTS_ON_SOME_KIND and not (folder in CASES_IN_TURN and places):
+    if folder in TESTS_ON_EVERY_KIND:
         return True
     # By name and place, so that a test runs on the same kind whichever tests are selected.
-    number = zlib.crc32(item.nodeid.partition("[")[0].encode()) + sum(places)
+    number = zlib.crc32(item.nodeid.partition("[")[0].encode()) + sum(_places_of_arguments(item))
     return kinds[number % len(kinds)] == kind
 
 
