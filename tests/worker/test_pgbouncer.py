@@ -30,6 +30,8 @@ from tests.worker.workers import eventually
 # As docs/howto/pgbouncer.md says.
 CLIENT = {"listen": False, "prepare_threshold": None}
 SESSIONS = 2
+# In session mode, each connection of a worker has a session to itself.
+SESSIONS_IN_SESSION_MODE = 20
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="needs PgBouncer: apt-get install pgbouncer")
@@ -47,6 +49,7 @@ def bouncer(dsn: str, mode: str) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     given = {name: parameters.get(name) for name in ("host", "port", "user", "password")}
+    sessions = SESSIONS_IN_SESSION_MODE if mode == "session" else SESSIONS
     target = " ".join(f"{name}='{value}'" for name, value in given.items() if value)
     with tempfile.TemporaryDirectory(prefix="lonnymq-pgbouncer-") as home:
         # PgBouncer runs as another user, who must be able to read this directory.
@@ -54,7 +57,7 @@ def bouncer(dsn: str, mode: str) -> Iterator[str]:
         file, log = Path(home, "pgbouncer.ini"), Path(home, "log")
         file.write_text(
             f"[databases]\n* = {target}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n"
-            f"unix_socket_dir =\nauth_type = any\npool_mode = {mode}\ndefault_pool_size = {SESSIONS}\n"
+            f"unix_socket_dir =\nauth_type = any\npool_mode = {mode}\ndefault_pool_size = {sessions}\n"
             "max_client_conn = 100\n"
         )
         with log.open("wb") as output:
