@@ -40,6 +40,7 @@ from lonnymq.errors import (
     SessionNotKept,
     StreamRestarted,
     TransactionAborted,
+    WrongClient,
     WrongIsolationLevel,
     is_permanent,
 )
@@ -89,7 +90,7 @@ from lonnymq.schema import SchemaState, SchemaStatus
 
 if TYPE_CHECKING:
     from lonnymq.embedded import EmbeddedServer, embedded
-    from lonnymq.tasks import App, PreparedTask, Task, tick_of
+    from lonnymq.tasks import App, PreparedTask, Task, TaskRegistry, tick_of
     from lonnymq.worker import (
         Bury,
         Defer,
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
         Handler,
         Middleware,
         Retry,
+        TimedOut,
         Worker,
         WorkerSettings,
         current_async_message,
@@ -196,10 +198,13 @@ __all__ = [
     "SessionNotKept",
     "StreamRestarted",
     "Task",
+    "TaskRegistry",
     "Ticks",
+    "TimedOut",
     "TransactionAborted",
     "Worker",
     "WorkerSettings",
+    "WrongClient",
     "WrongIsolationLevel",
     "current_async_message",
     "current_message",
@@ -219,6 +224,7 @@ WORKER_NAMES = frozenset(
         "Handler",
         "Middleware",
         "Retry",
+        "TimedOut",
         "Worker",
         "WorkerSettings",
         "current_async_message",
@@ -234,7 +240,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("lonnymq.embedded")
     if name == "EmbeddedServer":
         return importlib.import_module("lonnymq.embedded").EmbeddedServer
-    if name in ("App", "PreparedTask", "Task", "tick_of"):
+    if name in ("App", "PreparedTask", "Task", "TaskRegistry", "tick_of"):
         return getattr(importlib.import_module("lonnymq.tasks"), name)
     if name in WORKER_NAMES:
         return getattr(importlib.import_module("lonnymq.worker"), name)

@@ -66,6 +66,10 @@ class StreamRestarted(LonnyError):
     sqlstate = "LQ008"
 
 
+class WrongClient(LonnyError):
+    """Blocking code called an async method, or async code a blocking one. Nothing was changed."""
+
+
 class TransactionAborted(LonnyError):
     """An earlier statement of the caller's transaction failed: roll it back first. Nothing was changed."""
 

@@ -211,7 +211,7 @@ def test_a_reloading_worker_stops_when_its_parent_is_killed(start: Start, shop: 
 @pytest.mark.parametrize(
     ("target", "error"),
     [
-        ("shop", "'shop' must be module:attribute, for example shop:app"),
+        ("bare", "'bare' must be module:attribute, for example bare:app; the module has no App"),
         ("shop.py", "'shop.py' is a file; write shop:app"),
         ("bare", "for example bare:app; the module has no App, Worker or Handler"),
         (":app", "must be module:attribute, for example shop.tasks:app"),

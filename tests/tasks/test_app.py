@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import gc
 import os
 import pickle
 import signal
@@ -20,7 +21,17 @@ import psycopg
 import pytest
 
 import lonnymq
-from lonnymq import App, AsyncQueue, CatchUp, Created, CreateOutcome, InvalidArgument, Queue, Retry
+from lonnymq import (
+    App,
+    AsyncQueue,
+    CatchUp,
+    Created,
+    CreateOutcome,
+    InvalidArgument,
+    Queue,
+    Retry,
+    WrongClient,
+)
 from tests.conftest import Connect
 from tests.tasks import shop
 from tests.tasks.test_ticking import record_keys, recorded
@@ -69,26 +80,91 @@ def test_a_worker_runs_a_task_with_its_arguments(queue: Queue) -> None:
     assert queue.dead().list() == []
 
 
-def test_enqueue_is_awaited_on_an_async_queue(queue: Queue, dsn: str) -> None:
+@pytest.mark.parametrize("kind", [str, Queue, AsyncQueue])
+def test_blocking_and_async_code_enqueue_the_same_task(queue: Queue, dsn: str, kind: Any) -> None:
+    app: App[Any] = App(kind(dsn))
     seen: list[int] = []
-    app = App(AsyncQueue(dsn))
 
-    @app.task()
+    @app.task
     async def count(n: int) -> None:
         seen.append(n)
         if n:
-            await count.enqueue("acme", n - 1)
+            await count.enqueue_async("acme", n - 1)
+
+    @app.task
+    def count_in_thread(n: int) -> None:
+        seen.append(n)
+        if n:
+            count_in_thread.enqueue("acme", n - 1)
 
     async def enqueue() -> Created:
-        async with AsyncQueue(dsn) as own:
-            other = App(own)
-            answer = other.task(name="count")(count.function).enqueue("acme", 3)
-            assert isinstance(answer, Awaitable)
-            return await answer
+        try:
+            return await count.enqueue_async("acme", 2)
+        finally:
+            await app.clients.close_async()
 
+    assert count_in_thread.enqueue("acme", 3).outcome is CreateOutcome.CREATED
     assert asyncio.run(enqueue()).outcome is CreateOutcome.CREATED
+    app.use(kind(dsn) if kind is not str else Queue(dsn))  # the client of a loop that has ended is closed
     work(app, is_empty(queue))
-    assert seen == [3, 2, 1, 0]
+    assert sorted(seen) == [0, 0, 1, 1, 2, 2, 3]
+    app.clients.close()
+
+
+@pytest.mark.parametrize("kind", [str, Queue, AsyncQueue])
+def test_the_wrong_enqueue_raises_at_once_and_creates_nothing(queue: Queue, dsn: str, kind: Any) -> None:
+    app: App[Any] = App(kind(dsn))
+
+    @app.task
+    def plain(n: int) -> None: ...
+
+    async def in_async_code() -> None:
+        with pytest.raises(WrongClient, match=r"await plain\.enqueue_async"):
+            plain.enqueue("acme", 1)
+
+    with pytest.raises(WrongClient, match=r"call plain\.enqueue"):
+        plain.enqueue_async("acme", 1)  # type: ignore[unused-coroutine]
+    asyncio.run(in_async_code())
+    assert queue.status().waiting == 0
+
+
+def test_an_async_pool_serves_no_blocking_code(dsn: str) -> None:
+    async def connect() -> Any:
+        return await psycopg.AsyncConnection.connect(dsn, autocommit=True)
+
+    app = App(AsyncQueue(connect))
+
+    @app.task
+    def plain(n: int) -> None: ...
+
+    with pytest.raises(WrongClient, match="blocking code cannot use"):
+        plain.enqueue("acme", 1)
+
+
+def test_the_connections_of_ended_event_loops_are_closed(queue: Queue, dsn: str) -> None:
+    app = App(dsn)
+
+    @app.task
+    def plain(n: int) -> None: ...
+
+    async def enqueue() -> Created:
+        return await plain.enqueue_async("acme", 1)
+
+    def sessions() -> int:
+        with psycopg.connect(dsn) as one:
+            row = one.execute(
+                "select count(*) from pg_stat_activity where datname = current_database()"
+            ).fetchone()
+        return int(row[0]) if row else 0
+
+    before = sessions()
+    for _ in range(5):
+        assert asyncio.run(enqueue()).outcome is CreateOutcome.CREATED
+    gc.collect()
+    deadline = time.monotonic() + 10
+    while sessions() > before + 1:
+        assert time.monotonic() < deadline
+    assert queue.status().waiting == 5
 
 
 def test_calling_a_task_calls_its_function(queue: Queue) -> None:
@@ -343,7 +419,7 @@ def test_a_wrong_declaration_is_refused_by_its_argument() -> None:
 
     loose: Any = app
     wrong: list[tuple[Callable[[], object], str]] = [
-        (lambda: App("dbname=x"), "queue must be a lonnymq.Queue"),  # type: ignore[call-overload]
+        (lambda: App(5), "queue must be a connection string, a lonnymq.Queue or"),  # type: ignore[call-overload]
         (
             lambda: app.task(name="known")(lambda: None),
             "name must be a name that no other task of this app has",
@@ -353,7 +429,7 @@ def test_a_wrong_declaration_is_refused_by_its_argument() -> None:
         (lambda: loose.task(retry=3)(lambda: None), "retry must be a lonnymq.Retry"),
         (lambda: loose.task()(5), "task must be a function"),
         (lambda: app.task()(generate), "a function that does its work when it is called, not a generator"),
-        (lambda: app.task()(known), "task must be a function: @app.task\\(\\) goes directly above its def"),
+        (lambda: app.task()(known), "task must be a function: @app.task goes directly above its def"),
         (lambda: app.cron("0 3", channel="a"), "expression must be"),
         (lambda: app.cron("0 3 * * *", channel="a", timezone="x"), "timezone must be"),
         (lambda: app.cron("0 3 * * *", channel="")(known), "channel must be"),

@@ -1,13 +1,18 @@
 """Retries and verdicts, without a database."""
 
 import math
+import pickle
+from asyncio import CancelledError
+from dataclasses import replace
+from datetime import timedelta
 from random import Random
+from typing import Any
 
 import pytest
 
 from lonnymq import JSON, Bury, Defer, Handler, InvalidArgument, Retry
 from lonnymq.model.acknowledge import BURY, DEFER
-from lonnymq.worker.verdict import COMPLETED, GIVEN_BACK, NO_ACTION, Interruption, Judge, Verdict
+from lonnymq.worker.verdict import COMPLETED, GIVEN_BACK, NO_ACTION, Interruption, Judge, TimedOut, Verdict
 
 HANDLER = Handler(call=lambda message: None, retry=Retry(first_s=2, factor=3, max_s=10, jitter=0))
 LAST = Handler(call=lambda message: None, max_attempts=3, timeout=1.5, name="transcode")
@@ -127,3 +132,46 @@ def test_an_attempt_whose_error_cannot_be_handled_is_retried(
 def test_the_error_of_a_deferral_is_escaped(handler: Handler) -> None:
     for error, kept in (("a\0b", "a\\x00b"), ("\ud800", "\\ud800"), (ERROR, "full")):
         assert JUDGE.verdict(handler, 3, Defer(error=error), None).error == kept  # type: ignore[arg-type]
+
+
+class RateLimited(ConnectionError):
+    pass
+
+
+def test_the_class_of_an_exception_decides_about_the_retry() -> None:
+    retry = Retry(
+        dont_retry_on=(ValueError,), delays={ConnectionError: 60, TimedOut: timedelta(minutes=5)}, jitter=0.0
+    )
+    handler = Handler(call=lambda message: None, retry=retry, max_attempts=3, timeout=1)
+    judge = Judge(JSON)
+
+    def verdict(error: BaseException, attempt: int = 1, why: Interruption | None = None) -> Any:
+        found = judge.verdict(handler, attempt, error, why)
+        return found.action, found.delay_ms
+
+    assert verdict(UnicodeError("x")) == (BURY, None)
+    assert verdict(KeyError("x")) == (DEFER, 1_000)
+    assert verdict(RateLimited("x")) == (DEFER, 60_000)
+    assert verdict(CancelledError(), why=Interruption.TIMED_OUT) == (DEFER, 300_000)
+    assert verdict(RateLimited("x"), attempt=3) == (BURY, None)
+    # A handler that asks for another attempt gets it.
+    assert verdict(Defer(5)) == (DEFER, 5_000)
+    only = replace(handler, retry=Retry(retry_on=ConnectionError))  # type: ignore[arg-type]
+    assert judge.verdict(only, 1, RateLimited("x"), None).action is DEFER
+    assert judge.verdict(only, 1, KeyError("x"), None).action is BURY
+
+
+def test_a_retry_is_pickled_and_refuses_what_is_no_exception() -> None:
+    retry = Retry(delays={OSError: 5})
+    assert pickle.loads(pickle.dumps(retry)) == retry
+    assert hash(retry) == hash(Retry())
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"retry_on": "OSError"}, "retry_on must be a class of exceptions"),
+        ({"dont_retry_on": (OSError, 5)}, "dont_retry_on must be a class of exceptions"),
+        ({"delays": {int: 5}}, "delays must be a class of exceptions"),
+        ({"delays": {OSError: -1}}, "delays must be a timedelta or a number of seconds"),
+        ({"delays": 5}, "delays must be a mapping"),
+    ]
+    for options, match in wrong:
+        with pytest.raises(InvalidArgument, match=match):
+            Retry(**options)

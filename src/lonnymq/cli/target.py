@@ -7,11 +7,12 @@ import sysconfig
 import traceback
 from functools import partial, reduce
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import typer
 
-from lonnymq.errors import InvalidArgument
+from lonnymq.errors import InvalidArgument, LonnyError
 from lonnymq.tasks import App, PreparedTask, Task
 from lonnymq.texts import MAX_LINE, short_repr, truncate
 from lonnymq.worker import Handler, Worker
@@ -33,8 +34,7 @@ def load_target(target: str) -> Any:
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     module = _import_module(module_name)
-    if not attribute:
-        raise typer.BadParameter(f"{target!r} must be module:attribute, {_suggestion(module, module_name)}")
+    attribute = attribute or _only_app(module, module_name)
     try:
         value = reduce(getattr, attribute.split("."), module)
     except AttributeError:
@@ -46,11 +46,16 @@ def load_target(target: str) -> Any:
     return _resolve(value, target)
 
 
-def _suggestion(module: Any, name: str) -> str:
-    """Return how to complete a target that names only a module."""
+def _only_app(module: ModuleType, name: str) -> str:
+    """Return the attribute of a target that names only a module: its only app."""
+    apps = {id(value): one for one, value in vars(module).items() if isinstance(value, App)}
+    if len(apps) == 1:
+        return next(iter(apps.values()))
     if candidates := _candidates(module, name):
-        return f"for example {candidates}"
-    return f"for example {name}:app; the module has no App, Worker or Handler"
+        raise typer.BadParameter(f"{name!r} must be module:attribute, for example {candidates}")
+    raise typer.BadParameter(
+        f"{name!r} must be module:attribute, for example {name}:app; the module has no App, Worker or Handler"
+    )
 
 
 def _candidates(module: Any, name: str) -> str:
@@ -151,13 +156,17 @@ def _is_factory(function: Any) -> bool:
     return all(one.default is not one.empty or one.kind is one.VAR_KEYWORD for one in parameters)
 
 
-def _task_hint(task: "Task[..., Any, Any] | PreparedTask[..., Any, Any]", target: str) -> str:
+def _task_hint(task: "Task[..., Any] | PreparedTask[..., Any]", target: str) -> str:
     if isinstance(task, PreparedTask):
         task = task.task
     module = target.partition(":")[0]
-    in_module = [(module, name) for name, value in vars(sys.modules[module]).items() if value is task.app]
-    location = in_module[0] if in_module else task.app.location()
+    try:
+        app = task.app
+    except LonnyError as error:
+        raise typer.BadParameter(f"{target} is a task: {error}") from None
+    in_module = [(module, name) for name, value in vars(sys.modules[module]).items() if value is app]
+    location = in_module[0] if in_module else app.location()
     if location is None:
         return f"{target} is a task; run the App it belongs to instead"
-    app = ":".join(location)
-    return f"{target} is a task of the App {app}; run `lonnymq work {app}` instead"
+    name = ":".join(location)
+    return f"{target} is a task of the App {name}; run `lonnymq work {name}` instead"

@@ -3,131 +3,117 @@
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Generic, cast, overload
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
-from lonnymq.calls import argument
-from lonnymq.calls import cron as cron_calls
 from lonnymq.client.aio import AsyncQueue
 from lonnymq.client.sync import Queue
-from lonnymq.cron import schedule
-from lonnymq.errors import DecodeError, InvalidArgument, invalid, invalid_kind
-from lonnymq.model import CatchUp, Created, Cron
+from lonnymq.errors import DecodeError, InvalidArgument, LonnyError, invalid, invalid_kind
 from lonnymq.tasks import ticker
-from lonnymq.tasks.task import Answer, Default, P, Returned, Task
+from lonnymq.tasks.clients import Client, TaskClients
+from lonnymq.tasks.registry import TaskRegistry
 from lonnymq.texts import list_names, short_repr
 from lonnymq.worker.handler import Bury, Handler
-from lonnymq.worker.retry import Retry
 
 if TYPE_CHECKING:
     from lonnymq.client.aio import AsyncMessage
     from lonnymq.worker import Middleware, Worker
 
 
-class App(Generic[Answer]):
+Lifespan = TypeVar("Lifespan", bound=Callable[[], Any])
+# No value that a lifespan could yield.
+_NO_RESOURCES = object()
+
+
+class App(TaskRegistry, Generic[Client]):
     """Tasks are functions whose calls are messages of a queue.
 
-    app = lonnymq.App(queue)
+    app = lonnymq.App("postgresql://...")
 
     @app.task(max_attempts=5)
     def resize(video: int, width: int = 640) -> None: ...
 
     resize.enqueue("acme", video=7)
+    await resize.enqueue_async("acme", video=7)
 
-    On an AsyncQueue, enqueue() is awaited.
+    `queue` is a connection string, a Queue or an AsyncQueue; without one, LONNYMQ_DSN is used.
     """
 
     @overload
-    def __init__(self: "App[Created]", queue: Queue) -> None: ...
+    def __init__(self: "App[Queue]", queue: str = "") -> None: ...
     @overload
-    def __init__(self: "App[Coroutine[Any, Any, Created]]", queue: AsyncQueue) -> None: ...
-    def __init__(self, queue: Queue | AsyncQueue) -> None:
+    def __init__(self, queue: Client) -> None: ...
+    def __init__(self, queue: Any = "") -> None:
+        super().__init__()
+        if isinstance(queue, str):
+            queue = Queue(queue)
         if not isinstance(queue, Queue | AsyncQueue):
-            raise invalid_kind("queue", queue, "a lonnymq.Queue or a lonnymq.AsyncQueue")
-        self.queue = queue
-        self._tasks: dict[str, Task[..., Any, Answer]] = {}
-        self._crons: dict[str, Cron] = {}
+            raise invalid_kind("queue", queue, "a connection string, a lonnymq.Queue or a lonnymq.AsyncQueue")
+        self.use(cast("Client", queue))
+        self._lifespan: Callable[[], Any] | None = None
+        self._resources: Any = _NO_RESOURCES
 
     @property
-    def tasks(self) -> Mapping[str, Task[..., Any, Answer]]:
-        """All tasks by name."""
-        return self._tasks
+    def app(self) -> "App[Client]":
+        """The app itself."""
+        return self
 
     @property
-    def crons(self) -> Sequence[Cron]:
-        """All crons, in the order of their declaration."""
-        return tuple(self._crons.values())
+    def queue(self) -> Client:
+        """The queue that the app was given, or a Queue for its connection string."""
+        return self._queue
 
-    def task(
-        self,
-        *,
-        name: str | None = None,
-        max_attempts: int | Default | None = Default.DEFAULT,
-        timeout: timedelta | float | None = None,
-        retry: Retry | None = None,
-    ) -> Callable[[Callable[P, Returned]], Task[P, Returned, Answer]]:
-        """Turn a function into a task; messages refer to it by `name`, by default the function's name.
+    @property
+    def clients(self) -> TaskClients:
+        """The clients with which its tasks enqueue."""
+        return self._clients
 
-        After `max_attempts` a message is buried. Default: the channel's limit, otherwise 25; None: the
-        channel's limit, otherwise unlimited.
+    def lifespan(self, function: Lifespan) -> Lifespan:
+        """Have each worker process enter an async context manager before its first message.
+
+        @app.lifespan
+        async def open_client():
+            async with httpx.AsyncClient() as client:
+                yield client
+
+        Handlers find the yielded value in `app.resources`. It is left after the last message.
         """
-
-        def decorate(function: Callable[P, Returned]) -> Task[P, Returned, Answer]:
-            if isinstance(function, Task) or not inspect.isroutine(function):
-                raise invalid("task", function, "a function: @app.task() goes directly above its def")
-            if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-                raise invalid(
-                    "task", function, "a function that does its work when it is called, not a generator"
-                )
-            task: Task[P, Returned, Answer] = Task(
-                self,
+        enter: Any = asynccontextmanager(function) if inspect.isasyncgenfunction(function) else function
+        if not callable(enter) or inspect.iscoroutinefunction(enter):
+            raise invalid(
+                "lifespan",
                 function,
-                name=argument.text("name", name or function.__name__, 1, 255),
-                max_attempts=max_attempts,
-                timeout=timeout,
-                retry=Retry() if retry is None else retry,
+                "an async generator, or a function that returns an async context manager",
             )
-            if task.name in self._tasks:
-                raise invalid("name", task.name, "a name that no other task of this app has")
-            self._tasks[task.name] = cast("Task[..., Any, Answer]", task)
-            return task
+        if self._lifespan is not None:
+            raise invalid("lifespan", function, "declared once: one context manager can enter others")
+        self._lifespan = enter
+        return function
 
-        return decorate
+    @property
+    def resources(self) -> Any:
+        """What the app's lifespan yielded in this worker process."""
+        if self._resources is _NO_RESOURCES:
+            raise LonnyError("app.resources exists only in a worker, and only if the app has a lifespan")
+        return self._resources
 
-    def cron(
-        self,
-        expression: str,
-        *,
-        channel: str,
-        name: str | None = None,
-        timezone: str = "UTC",
-        catch_up: CatchUp | str = CatchUp.LATEST,
-        arguments: Mapping[str, Any] | None = None,
-    ) -> Callable[[Callable[P, Returned]], Task[P, Returned, Answer]]:
-        """Enqueue a task at every tick of an expression; a plain function becomes a task first.
+    @asynccontextmanager
+    async def enter_lifespan(self) -> AsyncIterator[None]:
+        """Enter the lifespan, if there is one; a worker does this around everything that it processes."""
+        if self._lifespan is None:
+            yield
+            return
+        async with self._lifespan() as self._resources:
+            try:
+                yield
+            finally:
+                self._resources = _NO_RESOURCES
 
-        Each tick is enqueued once, however many workers run. `name` is by default the task's name.
-        """
-        schedule.require_valid(expression, timezone)
-
-        def decorate(function: Callable[P, Returned]) -> Task[P, Returned, Answer]:
-            task = function if isinstance(function, Task) else self.task()(function)
-            cron = Cron(
-                name=cron_calls.cron_name(name or task.name),
-                expression=expression,
-                timezone=timezone,
-                channel=argument.channel(channel),
-                payload=task.payload((), dict(arguments or {})),
-                catch_up=CatchUp(argument.enum_value("catch_up", catch_up, CatchUp)),
-                max_attempts=task.max_attempts,
-            )
-            if cron.name in self._crons:
-                raise invalid("name", cron.name, "a name that no other cron of this app has")
-            self._crons[cron.name] = cron
-            return task
-
-        return decorate
+    def use(self, queue: Client) -> None:
+        """Have its tasks enqueue into another queue from now on."""
+        self._queue = queue
+        self._clients = TaskClients(queue)
 
     def route(self, message: "AsyncMessage") -> Handler:
         """Return the handler of a message; raise Bury if no task of this app can process it."""

@@ -3,14 +3,14 @@
 import asyncio
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, TypeVar, cast
 
 from lonnymq.errors import DecodeError, InvalidArgument
-from lonnymq.model import NewMessage
+from lonnymq.model import Created, NewMessage
 from lonnymq.tasks.arguments import Arguments
 from lonnymq.texts import short_repr
 from lonnymq.worker.handler import Bury, Handler
@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
     from lonnymq.connections.sync.borrowed import BorrowedConnection
     from lonnymq.tasks.app import App
+    from lonnymq.tasks.registry import TaskRegistry
 
 P = ParamSpec("P")
 Returned = TypeVar("Returned")
-# The result of enqueue(): Created on a Queue, an awaitable of it on an AsyncQueue.
-Answer = TypeVar("Answer")
 
 
 class Payload(TypedDict):
@@ -64,12 +63,12 @@ MAX_BYTES_ON_LOOP = 100_000
 OPTIONS = frozenset(field.name for field in fields(EnqueueOptions))
 
 
-class Task(Generic[P, Returned, Answer]):
+class Task(Generic[P, Returned]):
     """Calling a task runs its function at once; enqueueing it lets a worker run it."""
 
     def __init__(
         self,
-        app: "App[Answer]",
+        registry: "TaskRegistry",
         function: Callable[P, Returned],
         *,
         name: str,
@@ -77,8 +76,7 @@ class Task(Generic[P, Returned, Answer]):
         timeout: timedelta | float | None,
         retry: Retry,
     ) -> None:
-        self.app = app
-        self.queue = app.queue
+        self._registry = registry
         self.function = function
         self.name = name
         # Sent with each message. The default is not, so that it does not override the limit of a channel.
@@ -93,9 +91,19 @@ class Task(Generic[P, Returned, Answer]):
         functools.update_wrapper(self, function)
 
     @property
+    def app(self) -> "App[Any]":
+        """The app that has this task."""
+        return self._registry.app
+
+    @property
     def not_a_handler(self) -> str:
         """Why a worker must not call this, or a method of it, with a message."""
         return f"{self.name!r} is a task, which takes its own arguments; pass its app instead"
+
+    @property
+    def function_name(self) -> str:
+        """The name of the function, for errors."""
+        return getattr(self.function, "__name__", "task")
 
     def __call__(self, *arguments: P.args, **options: P.kwargs) -> Returned:
         return self.function(*arguments, **options)
@@ -103,9 +111,15 @@ class Task(Generic[P, Returned, Answer]):
     def __repr__(self) -> str:
         return f"<Task {self.name!r}>"
 
-    def enqueue(self, channel: str, /, *arguments: P.args, **options: P.kwargs) -> Answer:
+    def enqueue(self, channel: str, /, *arguments: P.args, **options: P.kwargs) -> Created:
         """Have a worker call the function with these arguments."""
         return self.options().enqueue(channel, *arguments, **options)
+
+    def enqueue_async(
+        self, channel: str, /, *arguments: P.args, **options: P.kwargs
+    ) -> Coroutine[Any, Any, Created]:
+        """Have a worker call the function with these arguments; awaited in async code."""
+        return self.options().enqueue_async(channel, *arguments, **options)
 
     def message(self, channel: str, /, *arguments: P.args, **options: P.kwargs) -> NewMessage:
         """Return the message for `queue.enqueue_many()` or `queue.copy_in()`."""
@@ -121,7 +135,7 @@ class Task(Generic[P, Returned, Answer]):
         max_attempts: int | None = None,
         raise_if_dropped: bool = False,
         connection: "BorrowedConnection | AsyncBorrowedConnection | None" = None,
-    ) -> "PreparedTask[P, Returned, Answer]":
+    ) -> "PreparedTask[P, Returned]":
         """Set options for `enqueue` or `message`: `resize.options(delay=60).enqueue("acme", 7)`."""
         return PreparedTask(
             self,
@@ -153,9 +167,8 @@ class Task(Generic[P, Returned, Answer]):
         if not misplaced:
             return error
         moved = ", ".join(f"{name}={_format_option(given[name])}" for name in misplaced)
-        function = getattr(self.function, "__name__", "task")
         return InvalidArgument(
-            f"{error}; options go before the arguments: {function}.options({moved}).enqueue(...)"
+            f"{error}; options go before the arguments: {self.function_name}.options({moved}).enqueue(...)"
         )
 
     def _create_call(self) -> Callable[..., object]:
@@ -191,10 +204,10 @@ class Task(Generic[P, Returned, Answer]):
 
 
 @dataclass(frozen=True)
-class PreparedTask(Generic[P, Returned, Answer]):
+class PreparedTask(Generic[P, Returned]):
     """A task with options for its messages."""
 
-    task: Task[P, Returned, Answer]
+    task: Task[P, Returned]
     options: EnqueueOptions
 
     @property
@@ -202,12 +215,20 @@ class PreparedTask(Generic[P, Returned, Answer]):
         """Why a worker must not call a method of this with a message."""
         return self.task.not_a_handler
 
-    def enqueue(self, channel: str, /, *arguments: P.args, **options: P.kwargs) -> Answer:
+    def enqueue(self, channel: str, /, *arguments: P.args, **options: P.kwargs) -> Created:
         """Have a worker call the function with these arguments."""
-        queue = cast("Any", self.task.queue)
         payload = self.task.payload(arguments, options)
-        answer: Answer = queue.enqueue(channel, payload, **vars(self.options))
-        return answer
+        queue = self.task.app.clients.blocking_queue(self.task.function_name)
+        return queue.enqueue(channel, payload, **vars(self.options))
+
+    def enqueue_async(
+        self, channel: str, /, *arguments: P.args, **options: P.kwargs
+    ) -> Coroutine[Any, Any, Created]:
+        """Have a worker call the function with these arguments; awaited in async code."""
+        # Not an "async def": mistakes raise here, not only when the result is awaited.
+        payload = self.task.payload(arguments, options)
+        queue = self.task.app.clients.async_queue(self.task.function_name)
+        return queue.enqueue(channel, payload, **vars(self.options))
 
     def message(self, channel: str, /, *arguments: P.args, **options: P.kwargs) -> NewMessage:
         """Return the message for `queue.enqueue_many()` or `queue.copy_in()`."""

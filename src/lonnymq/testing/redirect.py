@@ -19,11 +19,8 @@ def redirect_app(app: "App[Any]", queue: "Queue | AsyncQueue") -> "Iterator[App[
     own = app.queue
     if not isinstance(queue, type(own)):
         raise invalid("queue", queue, f"of the same class as the app's own queue, {type(own).__name__}")
-    subjects: list[Any] = [app, *app.tasks.values()]
-    for subject in subjects:
-        subject.queue = queue
+    app.use(queue)
     try:
         yield app
     finally:
-        for subject in subjects:
-            subject.queue = own
+        app.use(own)

@@ -18,10 +18,10 @@ from lonnymq.testing.in_process_worker import SETTINGS, in_process_worker
 from lonnymq.testing.recorder import AttemptFailed, ProcessedAttempt, Recorder
 from lonnymq.testing.simulated_time import RealTime, SimulatedTime, simulate_time
 from lonnymq.worker.client_factory import ClientFactory
+from lonnymq.worker.handler import enter_lifespan
 from lonnymq.worker.middleware import Middleware
 
 if TYPE_CHECKING:
-    from lonnymq.model import Created
     from lonnymq.tasks import App
 
 BUSY_S = 0.01
@@ -42,7 +42,7 @@ class RunOptions:
 
 @overload
 def run_until_empty(
-    handler: "App[Created]",
+    handler: "App[Queue]",
     *,
     queue: None = None,
     clock: Clock | None = None,
@@ -53,7 +53,7 @@ def run_until_empty(
 ) -> list[ProcessedAttempt]: ...
 @overload
 def run_until_empty(
-    handler: "App[Coroutine[Any, Any, Created]]",
+    handler: "App[AsyncQueue]",
     *,
     queue: None = None,
     clock: Clock | None = None,
@@ -166,7 +166,10 @@ async def _process(
     """Process messages until nothing is due; yield the calls that block."""
     queue, blocking_queue = options.clients.async_queue(), options.clients.blocking_queue()
     try:
-        async with in_process_worker(queue, blocking_queue, options.handler, options.middleware) as worker:
+        async with (
+            enter_lifespan(options.handler),
+            in_process_worker(queue, blocking_queue, options.handler, options.middleware) as worker,
+        ):
             worker.recorder.attempts = attempts
             time: RealTime | SimulatedTime = RealTime()
             if options.clock is not None:

@@ -6,6 +6,7 @@ from lonnymq.worker.middleware import Middleware
 from lonnymq.worker.retry import Retry
 from lonnymq.worker.settings import ExitCode, WorkerSettings
 from lonnymq.worker.supervisor import supervise
+from lonnymq.worker.verdict import TimedOut
 from lonnymq.worker.worker import Worker
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Handler",
     "Middleware",
     "Retry",
+    "TimedOut",
     "Worker",
     "WorkerSettings",
     "current_async_message",

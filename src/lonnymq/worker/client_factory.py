@@ -11,7 +11,7 @@ from lonnymq.client.aio import AsyncQueue
 from lonnymq.client.sync import Queue
 from lonnymq.connections.callers_pool import is_async_callers_pool
 from lonnymq.connections.settings import ClientSettings
-from lonnymq.errors import LonnyError, invalid_kind
+from lonnymq.errors import WrongClient, invalid_kind
 
 EXPECTED = "a connection string, an AsyncQueue, or a Queue that was created from a connection string"
 
@@ -88,7 +88,7 @@ async def _resolve(value: Any) -> Any:
 
 
 def _raise_no_blocking_client() -> NoReturn:
-    raise LonnyError(
-        "this worker's queue was created from an asyncio pool or function, which a plain handler cannot use:"
+    raise WrongClient(
+        "the AsyncQueue was created from an asyncio pool or function, which blocking code cannot use:"
         " pass connection=, make the handler async, or create the queue from a connection string"
     )

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property, partial
@@ -103,6 +104,12 @@ def require_handler_function(name: str, call: Any) -> None:
         raise invalid(
             name, call, f"a function that takes one argument, the message; this one takes {signature}"
         ) from None
+
+
+def enter_lifespan(handler: Any) -> AbstractAsyncContextManager[None]:
+    """Enter the lifespan of an App; a function or a Handler has none."""
+    enter = getattr(handler, "enter_lifespan", None)
+    return enter() if callable(enter) else nullcontext()
 
 
 def _name_of(call: Callable[..., object]) -> str:

@@ -4,7 +4,7 @@ from contextvars import ContextVar
 
 from lonnymq.client.aio import AsyncMessage
 from lonnymq.client.sync import Message
-from lonnymq.errors import LonnyError
+from lonnymq.errors import LonnyError, WrongClient
 
 CURRENT: ContextVar[AsyncMessage | Message] = ContextVar("lonnymq.current_message")
 
@@ -14,7 +14,7 @@ def current_message() -> Message:
     message = _current()
     if isinstance(message, Message):
         return message
-    raise LonnyError("this code runs on the worker's event loop: call current_async_message() instead")
+    raise WrongClient("this code runs on the worker's event loop: call current_async_message() instead")
 
 
 def current_async_message() -> AsyncMessage:
@@ -25,7 +25,7 @@ def current_async_message() -> AsyncMessage:
     message = _current()
     if isinstance(message, AsyncMessage):
         return message
-    raise LonnyError("this code runs in a thread of the worker: call current_message() instead")
+    raise WrongClient("this code runs in a thread of the worker: call current_message() instead")
 
 
 def _current() -> AsyncMessage | Message:

@@ -1,9 +1,12 @@
 """The delay before the next attempt; no I/O."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
 from random import Random
 
+from lonnymq.calls import argument
 from lonnymq.errors import invalid
 
 
@@ -13,18 +16,35 @@ class Retry:
 
     Each delay is shortened by a random share of up to `jitter`, so that messages that failed together are not
     retried together.
+
+    Exceptions that are not of a class in `retry_on`, or are of one in `dont_retry_on`, bury the message at
+    the first attempt. `delays` has fixed delays for classes of exceptions, such as {RateLimited: 60}.
     """
 
     first_s: float = 1.0
     factor: float = 2.0
     max_s: float = 3600.0
     jitter: float = 0.2
+    retry_on: tuple[type[BaseException], ...] = (BaseException,)
+    dont_retry_on: tuple[type[BaseException], ...] = ()
+    delays: Mapping[type[BaseException], timedelta | float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
+        for name in ("retry_on", "dont_retry_on"):
+            object.__setattr__(self, name, _classes(name, getattr(self, name)))
+        if not isinstance(self.delays, Mapping):
+            raise invalid("delays", self.delays, "a mapping of classes of exceptions to delays")
+        _classes("delays", tuple(self.delays))
+        delays = {one: argument.seconds("delays", delay) for one, delay in self.delays.items()}
+        object.__setattr__(self, "delays", delays)
         _require("first_s", self.first_s, 0.0, math.inf)
         _require("factor", self.factor, 1.0, math.inf)
         _require("max_s", self.max_s, 0.0, 3_155_760_000.0)
         _require("jitter", self.jitter, 0.0, 1.0)
+
+    def allows(self, error: BaseException) -> bool:
+        """Whether an attempt that ended with this exception is followed by another."""
+        return isinstance(error, self.retry_on) and not isinstance(error, self.dont_retry_on)
 
     def delay_s(self, attempt: int, random: Random) -> float:
         """Return the delay after this attempt, counted from 1."""
@@ -34,9 +54,24 @@ class Retry:
             delay_s = math.inf if self.first_s else 0.0
         return min(delay_s, self.max_s) * (1.0 - self.jitter * random.random())
 
+    def fixed_delay_s(self, error: BaseException | None, random: Random) -> float | None:
+        """Return the delay of this exception's class, or of its closest base class, if there is one."""
+        for one in type(error).__mro__:
+            if one in self.delays:
+                return argument.seconds("delays", self.delays[one]) * (1.0 - self.jitter * random.random())
+        return None
 
-def _require(argument: str, value: object, low: float, high: float) -> None:
+
+def _classes(name: str, given: object) -> tuple[type[BaseException], ...]:
+    classes = given if isinstance(given, tuple) else (given,)
+    for one in classes:
+        if not isinstance(one, type) or not issubclass(one, BaseException):
+            raise invalid(name, one, "a class of exceptions, or a tuple of them")
+    return classes
+
+
+def _require(name: str, value: object, low: float, high: float) -> None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not is_number or not low <= value <= high:  # type: ignore[operator]
         most = "" if high == math.inf else f" and at most {high:g}"
-        raise invalid(argument, value, f"a number, at least {low:g}{most}")
+        raise invalid(name, value, f"a number, at least {low:g}{most}")

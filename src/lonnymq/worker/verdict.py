@@ -84,7 +84,10 @@ class Judge:
             return Verdict(BURY, error=error.reason)
         if isinstance(error, Defer) and not _is_last(handler, attempt):
             return self._defer(error, handler, attempt)
-        return self._retry_or_bury(format_traceback(error), handler, attempt, handler.retry)
+        text = format_traceback(error)
+        if not isinstance(error, Defer) and not handler.retry.allows(error):
+            return Verdict(BURY, error=text)
+        return self._retry_or_bury(text, handler, attempt, handler.retry, error)
 
     def _defer(self, request: Defer, handler: Handler, attempt: int) -> Verdict:
         try:
@@ -93,11 +96,15 @@ class Judge:
             return self._retry_or_bury(format_traceback(error), handler, attempt, handler.retry)
         return Verdict(DEFER, request.delay_ms, state, argument.error_text(request.error))
 
-    def _retry_or_bury(self, error: str, handler: Handler, attempt: int, retry: Retry) -> Verdict:
+    def _retry_or_bury(
+        self, text: str, handler: Handler, attempt: int, retry: Retry, error: BaseException | None = None
+    ) -> Verdict:
         if _is_last(handler, attempt):
-            return Verdict(BURY, error=error)
-        delay_ms = argument.delay_ms("delay", retry.delay_s(attempt, self.random))
-        return Verdict(DEFER, delay_ms, error=error)
+            return Verdict(BURY, error=text)
+        delay_s = retry.fixed_delay_s(error, self.random)
+        if delay_s is None:
+            delay_s = retry.delay_s(attempt, self.random)
+        return Verdict(DEFER, argument.delay_ms("delay", delay_s), error=text)
 
 
 def _is_last(handler: Handler, attempt: int) -> bool:

@@ -12,6 +12,7 @@ from lonnymq.client.aio import AsyncQueue
 from lonnymq.connections.target import describe_target, schema_or_environment
 from lonnymq.errors import is_permanent
 from lonnymq.worker.client_factory import ClientFactory
+from lonnymq.worker.handler import enter_lifespan
 from lonnymq.worker.middleware import Middleware
 from lonnymq.worker.router import Router
 from lonnymq.worker.run import WorkerRun
@@ -88,16 +89,20 @@ class Worker:
             if not await wait_for_queue(self.clients, self.shutdown, self.settings.call_timeout_s):
                 LOGGER.info("stopped before the queue could be reached")
                 return ExitCode.FINISHED
-            self._on_ready()
-            async with WorkerRun(self) as run:
-                try:
-                    await run.fetch()
-                    await run.finish()
-                finally:
-                    await run.interrupt()
-                    await run.flush()
-                self._has_unresponsive_handlers = run.has_unresponsive_handlers
-                return run.exit_code()
+            async with enter_lifespan(self.handler):
+                self._on_ready()
+                return await self._process()
+
+    async def _process(self) -> ExitCode:
+        async with WorkerRun(self) as run:
+            try:
+                await run.fetch()
+                await run.finish()
+            finally:
+                await run.interrupt()
+                await run.flush()
+            self._has_unresponsive_handlers = run.has_unresponsive_handlers
+            return run.exit_code()
 
     def stop(self) -> None:
         """Let running handlers finish, and stop; may be called from any thread."""
