@@ -19,7 +19,7 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 	--no-annotate --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help venv lock check test test-fast chaos interleavings demo bench-core bench-peers bench-designs bench-scale bench-spark bench-charts simulate format clean
+.PHONY: help venv lock check docs test test-fast chaos interleavings demo bench-core bench-peers bench-designs bench-scale bench-spark bench-charts simulate format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -43,7 +43,7 @@ lock: ## update the locked versions and hashes; needs uv (LOCK_ARGS="--upgrade-p
 	$(LOCK) $(LOCK_ARGS) --extra dev -o $(LOCKS)/dev.txt pyproject.toml
 	$(LOCK) $(LOCK_ARGS) --group build -o $(LOCKS)/build.txt -c $(LOCKS)/dev.txt
 
-check: $(STAMP) ## lint, format, types, import rules, generated files
+check: $(STAMP) docs ## lint, format, types, import rules, generated files, documentation
 	$(BIN)/python -m ruff check
 	$(BIN)/python -m ruff format --check
 	$(BIN)/python -m mypy --num-workers 2
@@ -51,6 +51,10 @@ check: $(STAMP) ## lint, format, types, import rules, generated files
 	$(BIN)/python tools/unasync.py --check
 	$(BIN)/python tools/policy.py --check
 	$(BIN)/python tools/freeze.py --check
+
+# Always from the beginning: Sphinx repeats no warning about a page that it has read before.
+docs: $(STAMP) ## build the documentation as a site, in build/docs; a warning is an error
+	$(BIN)/python -m sphinx -q -E -W --keep-going -c docs . build/docs
 
 test: check ## make check, then every test (PYTEST_ARGS="-k fairness" selects some)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

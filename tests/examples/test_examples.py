@@ -36,6 +36,7 @@ EXAMPLES = sorted(
 # Pages about Spark are run by the tests of the pipeline, which have a session.
 FIRST_PAGES = [
     ROOT / "README.md",
+    ROOT / "docs" / "index.md",
     *(page for page in sorted((ROOT / "docs" / "tutorial").glob("*.md")) if "spark" not in page.name),
 ]
 HOWTO_PAGES = [page for page in sorted((ROOT / "docs" / "howto").glob("*.md")) if blocks(page, "python")]
@@ -77,6 +78,7 @@ def test_the_picture_in_the_readme_is_what_one_dequeue_releases(dsn: str) -> Non
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     picture = re.search(r"dequeue\(limit=(\d+)\).*\n((?:.+\n)+?)```", readme)
     assert picture
+    assert picture[0] in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     limit, lines = int(picture[1]), picture[2]
     rows = re.findall(r"^([\w-]+)(?: at (\d+))? +([\d,]+) +([■· ]+)$", lines, re.MULTILINE)
     assert len(rows) == lines.count("\n")

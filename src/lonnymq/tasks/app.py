@@ -72,10 +72,10 @@ class App(TaskRegistry, Generic[Client]):
     def lifespan(self, function: Lifespan) -> Lifespan:
         """Have each worker process enter an async context manager before its first message.
 
-        @app.lifespan
-        async def open_client():
-            async with httpx.AsyncClient() as client:
-                yield client
+            @app.lifespan
+            async def open_client():
+                async with httpx.AsyncClient() as client:
+                    yield client
 
         Handlers find the yielded value in `app.resources`. It is left after the last message.
         """

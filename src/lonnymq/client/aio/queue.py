@@ -52,11 +52,11 @@ MAX_CREATE = 100_000
 class AsyncQueue(AsyncAcknowledger):
     """One queue: a schema in a database.
 
-    async with AsyncQueue("postgresql://...") as queue:
-        await queue.install()
-        await queue.enqueue("acme", {"video": 7})
-        for message in await queue.dequeue(limit=10, wait=30):
-            await message.complete()
+        async with AsyncQueue("postgresql://...") as queue:
+            await queue.install()
+            await queue.enqueue("acme", {"video": 7})
+            for message in await queue.dequeue(limit=10, wait=30):
+                await message.complete()
 
     Every call takes `connection=`, a connection of the caller whose transaction the call joins.
     Without a DSN, LONNYMQ_DSN is used, then libpq's PG* variables; without a schema, LONNYMQ_SCHEMA.

@@ -54,11 +54,11 @@ MAX_CREATE = 100_000
 class Queue(Acknowledger):
     """One queue: a schema in a database.
 
-    with Queue("postgresql://...") as queue:
-        queue.install()
-        queue.enqueue("acme", {"video": 7})
-        for message in queue.dequeue(limit=10, wait=30):
-            message.complete()
+        with Queue("postgresql://...") as queue:
+            queue.install()
+            queue.enqueue("acme", {"video": 7})
+            for message in queue.dequeue(limit=10, wait=30):
+                message.complete()
 
     Every call takes `connection=`, a connection of the caller whose transaction the call joins.
     Without a DSN, LONNYMQ_DSN is used, then libpq's PG* variables; without a schema, LONNYMQ_SCHEMA.

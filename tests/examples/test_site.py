@@ -1,0 +1,74 @@
+"""The documentation as a site, in a browser."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[2]
+SITE = ROOT / "build" / "docs"
+
+
+@pytest.fixture(scope="module")
+def site() -> Path:
+    """The site that `make check` has built, or a new one."""
+    if not (SITE / "index.html").exists():
+        subprocess.run(["make", "docs"], cwd=ROOT, check=True, timeout=600)
+    return SITE
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("chromium is not installed: apt-get install chromium")
+    with sync_playwright() as playwright, playwright.chromium.launch(executable_path=program) as chromium:
+        yield chromium.new_page()
+
+
+def test_every_page_is_in_the_site_and_the_front_page_leads_to_it(site: Path) -> None:
+    front = (site / "docs" / "index.html").read_text(encoding="utf-8")
+    pages = [
+        *(ROOT / "docs").rglob("*.md"),
+        ROOT / "ARCHITECTURE.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "CHANGELOG.md",
+    ]
+    for source in pages:
+        name = source.relative_to(ROOT).with_suffix(".html")
+        assert (site / name).exists()
+        if source.name != "index.md":
+            assert (
+                f'href="{"../" if name.parts[0] != "docs" else ""}{str(name).removeprefix("docs/")}"' in front
+            )
+
+
+def test_the_site_needs_nothing_from_elsewhere(site: Path, page: Page) -> None:
+    requested: list[str] = []
+    page.on("request", lambda request: requested.append(request.url))
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.goto((site / "index.html").as_uri())
+        page.wait_for_url("**/docs/docs/index.html", wait_until="load")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert requested
+    assert all(url.startswith("file:") for url in requested)
+
+
+def test_the_site_is_searched_without_a_server(site: Path, page: Page) -> None:
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto((site / "search.html").as_uri() + "?q=max_concurrency")
+    page.wait_for_selector("ul.search li a")
+    found = page.eval_on_selector_all(
+        "ul.search li a", "links => links.map(link => link.getAttribute('href'))"
+    )
+    assert any("limit-a-tenant" in target for target in found)
+
+
+def test_the_reference_has_the_public_names(site: Path) -> None:
+    reference = (site / "docs" / "reference" / "api.html").read_text(encoding="utf-8")
+    for name in ("Queue", "AsyncQueue", "Worker", "App", "Message"):
+        assert f">{name}</span>" in reference
