@@ -196,10 +196,12 @@ def test_a_lost_claim_buries_none_of_its_messages(queue: Session) -> None:
     created = queue.fill("a", 3, max_attempts=[2, 2, 2])
     for n in range(4):
         # Like a dequeue, it may answer that there is nothing until the next full scan.
-        taken = (
-            queue.ask("select messages from claim_take(null, 'job', false, 10, 60000)") for _ in range(100)
-        )
-        assert next(count for count in taken if count or time.sleep(0.05)) == 3, n
+        for _ in range(100):
+            taken = queue.ask("select messages from claim_take(null, 'job', false, 10, 60000)")
+            if taken:
+                break
+            time.sleep(0.05)
+        assert taken == 3, n
         queue.run("update lease set unlock_at = 0")
     queue.set("a", is_paused=True)
     assert queue.dequeue() == []
