@@ -28,6 +28,8 @@ def test_enqueue_stores_the_options_of_a_message(lonnymq: Run, queue: Queue) -> 
     assert (first.key, first.max_attempts, first.dequeue_at) == ("k", 3, -9)
     assert abs(second.dequeue_at - second.created_at.timestamp() * 1000 - 5_400_000) < 60_000
     assert third.dequeue_at == 4_102_441_200_000 - 0
+    assert lonnymq("enqueue", "h", "1", "--header", "a=1", "--header", "b=x=y", "--header", "c=").code == 0
+    assert queue.peek("h")[0].headers == {"a": "1", "b": "x=y", "c": ""}
     again = lonnymq("enqueue", "a", "1", "--key", "k")
     assert (again.code, "already has this key" in again.out) == (0, True)
 
@@ -44,6 +46,10 @@ def test_enqueue_to_a_full_channel_exits_with_1(lonnymq: Run, queue: Queue) -> N
     ("arguments", "error"),
     [
         (["a", "{oops"], "the payload is not JSON"),
+        (["a", "1", "--header", "x"], "'x' is not a header: write --header NAME=VALUE"),
+        (["a", "1", "--header", "=x"], "'=x' is not a header"),
+        (["a", "1", "--header", "x=1", "--header", "x=2"], "header 'x' was given twice"),
+        (["a", "1", "--header", f"x={8192 * 'y'}"], "headers must be at most 8192 bytes"),
         (["", "1"], "channel must be 1 to 255 characters"),
         (["a", "1", "--delay", "soon"], "'soon' is not a duration: write 90, 90s"),
         (["a", "1", "--at", "2030-01-01"], "ISO 8601 with UTC offset"),

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from lonnymq import InvalidArgument
 from lonnymq.calls import stage
 from lonnymq.calls.draft import Draft
+from lonnymq.calls.headers import encode_headers
 from lonnymq.spark.encode import Encoder
 
 PART = UUID(int=7)
 BIGINTS = st.integers(-(2**62), 2**62)
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
+NAMES = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=8)
 ROWS = st.lists(
     st.tuples(
         st.sampled_from(["a", "b", ""]) | TEXTS,
@@ -25,6 +27,7 @@ ROWS = st.lists(
         st.none() | BIGINTS,
         st.none() | TEXTS,
         st.none() | st.integers(1, 2**31 - 1),
+        st.none() | st.dictionaries(NAMES, TEXTS, min_size=1, max_size=3).map(encode_headers),
     ),
     max_size=20,
 )
@@ -36,6 +39,7 @@ SCHEMA = pa.schema(
         ("delay_ms", pa.int64()),
         ("key", pa.string()),
         ("max_attempts", pa.int32()),
+        ("headers", pa.string()),
     ]
 )
 
@@ -93,6 +97,16 @@ def test_structs_become_json() -> None:
     assert encode_columns(batch) == encode_rows(Draft("a", text, None, None, None, None))
 
 
+def test_headers_may_be_maps_or_json() -> None:
+    kind = pa.map_(pa.string(), pa.string())
+    expected = encode_rows(Draft("a", b"x", None, None, None, None, '{"k": "ä"}'))
+    assert encode_columns(one(headers=pa.array([[("k", "ä")]], kind))) == expected
+    assert encode_columns(one(headers=pa.array(['{"k":"\\u00e4"}']))) == expected
+    none = encode_rows(Draft("a", b"x", None, None, None, None))
+    assert encode_columns(one(headers=pa.array([[]], kind))) == none
+    assert encode_columns(one(headers=pa.array([None], kind))) == none
+
+
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
@@ -102,6 +116,10 @@ def test_structs_become_json() -> None:
         ({"priority": pa.array([1]), "dequeue_at": pa.array([1])}, "must not both be given"),
         ({"content": pa.array([{"x": float("nan")}])}, "NaN"),
         ({"max_attempts": pa.array([2**32 + 1])}, "max_attempts must be a whole number from 1 to"),
+        ({"headers": pa.array(["{"])}, "column headers: "),
+        ({"headers": pa.array(["[" * 100_000])}, "column headers: "),
+        ({"headers": pa.array(["[]"])}, "column headers: headers must be a mapping"),
+        ({"headers": pa.array(['{"k": 5}'])}, "column headers: header 'k' must be a string, got 5"),
     ],
 )
 def test_rows_that_cannot_be_messages_are_refused(columns: dict[str, Any], words: str) -> None:

@@ -36,6 +36,7 @@ class Reply(NamedTuple):
     unread_bytes: int | None
     content: bytes | None
     state: bytes | None
+    headers: dict[str, str] | None
 
 
 class Session:

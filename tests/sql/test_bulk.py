@@ -18,6 +18,7 @@ ARRAYS = {
     "delay_ms": "delays_ms",
     "key": "keys",
     "max_attempts": "max_attempts",
+    "headers": "headers",
 }
 
 

@@ -20,7 +20,8 @@ MESSAGES = function("claim_messages", "message_id, token", p_claim="uuid", p_lea
 HEARTBEAT = function("claim_heartbeat", "held, lost", p_claim="uuid", p_lease_ms="bigint")
 READ = function(
     "claim_read",
-    "message_id, outcome, channel, attempt, key, dequeue_at, created_at, leased_at, content, state",
+    "message_id, outcome, channel, attempt, key, dequeue_at, created_at, leased_at, content, state,"
+    " headers::text",
     p_ids="bigint[]",
     p_tokens="bigint[]",
 )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from lonnymq.calls.argument import instant
+from lonnymq.calls.headers import decode_headers
 from lonnymq.calls.message import outcomes
 from lonnymq.calls.statement import Call, Rows, call, function
 from lonnymq.model import DeadLetter, PurgeOutcome, RedriveOutcome
@@ -14,7 +15,7 @@ PurgeOutcomes = list[PurgeOutcome]
 
 LIST = function(
     "dead_list",
-    "message_id, channel, key, attempts, error, created_at, buried_at, content, state",
+    "message_id, channel, key, attempts, error, created_at, buried_at, content, state, headers::text",
     p_channel="text",
     p_limit="integer",
     p_after="bigint",
@@ -58,7 +59,16 @@ def purge_channel(channel: str, limit: int, before: datetime | None) -> Call[int
 def _letters(rows: Rows) -> Sequence[DeadLetter]:
     return [
         DeadLetter(
-            id_, channel, key, attempts, error, instant(created_at), instant(buried_at), content, state
+            id_,
+            channel,
+            key,
+            attempts,
+            error,
+            instant(created_at),
+            instant(buried_at),
+            content,
+            state,
+            decode_headers(headers),
         )
-        for id_, channel, key, attempts, error, created_at, buried_at, content, state in rows
+        for id_, channel, key, attempts, error, created_at, buried_at, content, state, headers in rows
     ]

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from lonnymq.calls import argument
 from lonnymq.calls.codec import Codec, encode_payload
+from lonnymq.calls.headers import encode_headers
 from lonnymq.errors import InvalidArgument, invalid
 from lonnymq.model import NewMessage
 
@@ -17,6 +18,7 @@ class Draft(NamedTuple):
     delay_ms: int | None
     key: str | None
     max_attempts: int | None
+    headers: str | None = None
 
 
 def draft(message: NewMessage, codec: Codec) -> Draft:
@@ -30,6 +32,7 @@ def draft(message: NewMessage, codec: Codec) -> Draft:
         argument.delay_ms("delay", message.delay),
         argument.optional_text("key", message.key, 1, 255),
         argument.optional_whole("max_attempts", message.max_attempts, 1, argument.MAX_INTEGER),
+        encode_headers(message.headers),
     )
 
 

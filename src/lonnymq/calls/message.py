@@ -31,6 +31,7 @@ CREATE = function(
     p_delay_ms="bigint",
     p_key="text",
     p_max_attempts="integer",
+    p_headers="jsonb",
 )
 CREATE_MANY = function(
     "message_create_many",
@@ -41,6 +42,7 @@ CREATE_MANY = function(
     p_delays_ms="bigint?[]",
     p_keys="text[]",
     p_max_attempts="integer?[]",
+    p_headers="text[]::jsonb[]",
 )
 PUBLISH = function(
     "message_publish",
@@ -52,7 +54,7 @@ PUBLISH = function(
 DEQUEUE = function(
     "message_dequeue",
     "outcome, wait_ms, unread_bytes, message_id, channel, token, attempt, max_attempts, suspicion,"
-    " dequeue_at, created_at, leased_at, unlock_at, key, content, state",
+    " dequeue_at, created_at, leased_at, unlock_at, key, content, state, headers::text",
     p_limit="integer",
     p_lease_ms="bigint",
     p_worker="text",
@@ -60,7 +62,9 @@ DEQUEUE = function(
     p_is_shared="boolean",
 )
 LEASE_FIELDS = tuple(field.name for field in fields(LeasedMessage))
-READ = function("message_read", "message_id, key, content, state", p_ids="bigint[]", p_tokens="bigint[]")
+READ = function(
+    "message_read", "message_id, key, content, state, headers::text", p_ids="bigint[]", p_tokens="bigint[]"
+)
 CANCEL = function("message_cancel", "message_id, outcome", p_ids="bigint[]")
 CANCEL_KEY = function("message_cancel_key", "message_id, outcome", p_channel="text", p_key="text")
 
@@ -71,7 +75,7 @@ def create(draft: Draft) -> Call[Created]:
 
 
 def create_many(drafts: Sequence[Draft]) -> Call[list[Created]]:
-    channels, contents, dequeue_ats, delays_ms, keys, max_attempts = zip(*drafts, strict=True)
+    channels, contents, dequeue_ats, delays_ms, keys, max_attempts, headers = zip(*drafts, strict=True)
     return call(
         CREATE_MANY,
         channels,
@@ -80,6 +84,7 @@ def create_many(drafts: Sequence[Draft]) -> Call[list[Created]]:
         array(delays_ms),
         array(keys),
         array(max_attempts),
+        array(headers),
         decode=lambda rows: [_created(row[1:]) for row in sorted(rows)],
         is_repeatable=None not in keys,
     )

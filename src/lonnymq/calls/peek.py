@@ -3,12 +3,13 @@
 from typing import Any
 
 from lonnymq.calls.argument import instant, instant_of_us
+from lonnymq.calls.headers import decode_headers
 from lonnymq.calls.statement import Call, Rows, call, function
 from lonnymq.model import LiveMessage, MessageStatus
 
 COLUMNS = (
     "message_id, channel, key, status, dequeue_at, created_at, attempts, max_attempts, suspicion,"
-    " error, worker, leased_at, unlock_at, content_bytes, content, state"
+    " error, worker, leased_at, unlock_at, content_bytes, content, state, headers::text"
 )
 PEEK = function(
     "message_peek",
@@ -54,4 +55,5 @@ def _message(row: tuple[Any, ...]) -> LiveMessage:
         content_bytes=row[13],
         content=row[14],
         state_content=row[15],
+        headers=decode_headers(row[16]),
     )

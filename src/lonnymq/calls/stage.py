@@ -21,6 +21,7 @@ COLUMN_NAMES = (
     "delays_ms",
     "keys",
     "max_attempts",
+    "headers",
 )
 # So much of a load is grouped by channel in memory before it is sent. Larger chunks mean fewer rows.
 CHUNK_MESSAGES = 65_536
@@ -34,7 +35,9 @@ BIGINT = Struct(">iq")
 INTEGER = Struct(">ii")
 # Size in bytes, number of dimensions, whether there are nulls, element type, number of elements, lower bound.
 ARRAY = Struct(">iiiiii")
-BYTEA_OID, BIGINT_OID, INTEGER_OID, TEXT_OID = 17, 20, 23, 25
+BYTEA_OID, BIGINT_OID, INTEGER_OID, TEXT_OID, JSONB_OID = 17, 20, 23, 25, 3802
+# In binary format, jsonb is the text after the version of the format.
+JSONB_VERSION = "\x01"
 
 
 def prune(older_than: timedelta) -> Call[int]:
@@ -64,7 +67,7 @@ class Packer:
             drafts = self._by_channel[draft.channel] = []
         drafts.append(draft)
         self._messages += 1
-        self._bytes += len(draft.content)
+        self._bytes += len(draft.content) + len(draft.headers or "")
         return self._messages >= CHUNK_MESSAGES or self._bytes >= CHUNK_BYTES
 
     def flush(self) -> bytes:
@@ -78,15 +81,16 @@ class Packer:
 
 
 def _row(channel: str, drafts: Sequence[Draft]) -> bytes:
-    _, contents, dequeue_ats, delays_ms, keys, max_attempts = zip(*drafts, strict=True)
+    _, contents, dequeue_ats, delays_ms, keys, max_attempts, headers = zip(*drafts, strict=True)
     return b"".join(
         (
             _sized(channel.encode("utf-8")),
             _array(BYTEA_OID, 0, [_sized(content) for content in contents]),
             _numbers(BIGINT_OID, BIGINT, dequeue_ats),
             _numbers(BIGINT_OID, BIGINT, delays_ms),
-            _texts(keys),
+            _texts(TEXT_OID, keys),
             _numbers(INTEGER_OID, INTEGER, max_attempts),
+            _texts(JSONB_OID, headers, JSONB_VERSION),
         )
     )
 
@@ -98,10 +102,11 @@ def _numbers(kind: int, layout: Struct, values: tuple[int | None, ...]) -> bytes
     return _array(kind, 1, [NULL if value is None else layout.pack(size, value) for value in values])
 
 
-def _texts(values: tuple[str | None, ...]) -> bytes:
+def _texts(kind: int, values: tuple[str | None, ...], prefix: str = "") -> bytes:
     if values.count(None) == len(values):
         return NULL
-    return _array(TEXT_OID, 1, [NULL if value is None else _sized(value.encode("utf-8")) for value in values])
+    elements = [NULL if value is None else _sized((prefix + value).encode("utf-8")) for value in values]
+    return _array(kind, 1, elements)
 
 
 def _array(kind: int, has_null: int, elements: list[bytes]) -> bytes:

@@ -21,7 +21,7 @@ LITERAL_ARRAY_TYPES = {"bigint[]", "integer[]", "uuid[]"}
 # Arrays of numbers with nulls. Not array literals: with array_nulls off, PostgreSQL reads NULL as a string.
 NULLABLE_ARRAY_TYPES = {"bigint?[]", "integer?[]"}
 # Includes text[] for the same reason: in an array literal a null could become the string "NULL".
-BINARY_TYPES = {"bytea", "bytea[]", "text[]"}
+BINARY_TYPES = {"bytea", "bytea[]", "text[]", "text[]::jsonb[]"}
 PLACEHOLDER = re.compile(r"%[tb]::(\w+(?:\[\])?)")
 
 
@@ -102,7 +102,8 @@ def dump(kind: str, value: Any) -> Any:
         # "-" alone is not a number, so it stands for null.
         return ",".join("-" if item is None else str(item) for item in value)
     if kind == "jsonb":
-        return json.dumps(value)
+        # A string is JSON already.
+        return value if isinstance(value, str) else json.dumps(value)
     if kind.endswith("[]"):
         return list(value)
     return value

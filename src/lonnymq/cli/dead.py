@@ -87,6 +87,7 @@ def show(
             "buried": formatting.timestamp_with_age(found.buried_at, now),
             "error": found.error,
             "state": formatting.content_text(found.state_content),
+            "headers": formatting.headers_text(found.headers),
             "content": formatting.content_with_size(found.content, len(found.content)),
         }
     )

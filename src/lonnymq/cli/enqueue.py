@@ -35,6 +35,10 @@ def enqueue(
             "--max-attempts", min=1, help="Attempts before it is buried; default: the channel's limit."
         ),
     ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option("--header", metavar="NAME=VALUE", help="A header of the message; may be repeated."),
+    ] = None,
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
     as_json: Json = False,
@@ -46,7 +50,14 @@ def enqueue(
     content = sys.stdin.buffer.read() if payload == "-" else parse.payload(payload, is_text=text)
     with open_queue(dsn, schema) as queue:
         created = queue.enqueue(
-            channel, content, at=at, delay=delay, priority=priority, key=key, max_attempts=max_attempts
+            channel,
+            content,
+            at=at,
+            delay=delay,
+            priority=priority,
+            key=key,
+            max_attempts=max_attempts,
+            headers=parse.headers(header or []),
         )
     if as_json:
         print_json(created)

@@ -39,6 +39,11 @@ def duration(seconds: float) -> str:
     return f"{whole}s" if seconds >= 10 else f"{seconds:.1f}".removesuffix(".0") + "s"
 
 
+def headers_text(headers: Mapping[str, str]) -> str | None:
+    """Return one line per header; None if there are none."""
+    return "\n".join(f"{name}={value}" for name, value in headers.items()) or None
+
+
 def timestamp(at: datetime | None) -> str | None:
     """Format a time in UTC, to the second."""
     return None if at is None else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")

@@ -54,9 +54,9 @@ def load(
 ) -> None:
     """Load messages from JSON lines or CSV with COPY: all or none.
 
-    Each line has channel and payload, and may have at, delay, priority, key and max_attempts. In CSV, the
-    first line names the columns, and payload is JSON. With --channel, each whole line or row is a payload; a
-    CSV row becomes a JSON object of its columns.
+    Each line has channel and payload, and may have at, delay, priority, key, max_attempts and headers. In
+    CSV, the first line names the columns, and payload and headers are JSON. With --channel, each whole line
+    or row is a payload; a CSV row becomes a JSON object of its columns.
 
     lonnymq load orders.jsonl --publication orders-2030-01-31
     """

@@ -53,6 +53,7 @@ def show(
             "leased": formatting.timestamp_with_age(found.leased_at, now),
             "last error": found.error,
             "state": formatting.content_text(found.state_content),
+            "headers": formatting.headers_text(found.headers),
             "content": formatting.content_with_size(found.content, found.content_bytes),
         }
     )

@@ -14,7 +14,7 @@ from lonnymq.cli import parse
 from lonnymq.cli.formatting import quantity
 
 REQUIRED = ("channel", "payload")
-OPTIONAL = ("at", "delay", "priority", "key", "max_attempts")
+OPTIONAL = ("at", "delay", "priority", "key", "max_attempts", "headers")
 
 
 class Format(StrEnum):
@@ -143,11 +143,17 @@ def _timestamp(value: Any) -> Any:
     return parse.timestamp(value) if isinstance(value, str) else value
 
 
+def _headers(value: Any) -> Any:
+    """Parse a cell of CSV, which is JSON."""
+    return _parse_json(value) if isinstance(value, str) else value
+
+
 CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "at": _timestamp,
     "delay": _duration,
     "priority": _integer,
     "max_attempts": _integer,
+    "headers": _headers,
 }
 
 # What an invalid row raises, here or in the client.

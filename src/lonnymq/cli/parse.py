@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -53,3 +54,16 @@ def payload(text: str, *, is_text: bool) -> Any:
         raise typer.BadParameter(
             f"the payload is not JSON ({error}): quote it for the shell, or use --text to send it as a string"
         ) from None
+
+
+def headers(texts: Sequence[str]) -> dict[str, str]:
+    """Parse NAME=VALUE; the value may contain another "="."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not separator or not name:
+            raise typer.BadParameter(f"{text!r} is not a header: write --header NAME=VALUE")
+        if name in found:
+            raise typer.BadParameter(f"header {name!r} was given twice: a message has each header once")
+        found[name] = value
+    return found

@@ -1,5 +1,6 @@
 """Creation of messages: the arguments and the results."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -19,7 +20,10 @@ class PublishOutcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class NewMessage:
-    """A message to create, with at most one of `at`, `delay` (or seconds) and `priority` (highest first)."""
+    """A message to create, with at most one of `at`, `delay` (or seconds) and `priority` (highest first).
+
+    `headers` are texts that travel with the payload: at most 8192 bytes as JSON.
+    """
 
     channel: str
     payload: Any
@@ -28,6 +32,7 @@ class NewMessage:
     priority: int | None = None
     key: str | None = None
     max_attempts: int | None = None
+    headers: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Dead letters: buried messages."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -31,3 +32,4 @@ class DeadLetter:
     buried_at: datetime
     content: bytes
     state_content: bytes | None
+    headers: Mapping[str, str] = field(default_factory=dict)

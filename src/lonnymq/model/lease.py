@@ -1,9 +1,11 @@
 """Leases: the reply to a dequeue, and leased messages."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar, overload
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -49,6 +51,12 @@ class LeasedMessage:
     key: str | None
     content: bytes
     state_content: bytes | None
+    headers_json: str | None = None
+
+    @cached_property
+    def headers(self) -> Mapping[str, str]:
+        """The headers that the producer gave the message; empty if there are none."""
+        return {} if self.headers_json is None else json.loads(self.headers_json)
 
     @property
     def uid(self) -> str:
@@ -86,6 +94,7 @@ class Content:
     key: str | None
     content: bytes
     state_content: bytes | None
+    headers_json: str | None
 
 
 def set_content(message: LeasedMessage, content: Content) -> None:

@@ -1,6 +1,7 @@
 """Live messages, as they are shown or cancelled from outside."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -42,3 +43,4 @@ class LiveMessage:
     content_bytes: int
     content: bytes
     state_content: bytes | None
+    headers: Mapping[str, str] = field(default_factory=dict)

@@ -38,6 +38,7 @@ def _instants(*names: str) -> tuple[Column, ...]:
 DEQUEUE_AT = Column(
     "dequeue_at", "timestamp", f"greatest(least(h.dequeue_at, {LATEST_MS}), {EARLIEST_MS}) * 1000"
 )
+HEADERS = Column("headers", "string", "h.headers::text")
 HISTORY = (
     *_plain("bigint", "message_id"),
     *_plain("string", "channel", "outcome"),
@@ -48,6 +49,7 @@ HISTORY = (
     *_plain("string", "worker", "error"),
     *_plain("int", "content_bytes"),
     *_plain("binary", "content", "state"),
+    HEADERS,
     *_plain("bigint", "xid", "id"),
 )
 MESSAGE = (
@@ -61,6 +63,7 @@ MESSAGE = (
     *_plain("string", "error"),
     *_plain("int", "content_bytes"),
     *_plain("binary", "content", "state"),
+    HEADERS,
 )
 # Spark calls SQL's integer "int"; bigint and boolean have the same names in both.
 POLICY = tuple(
@@ -90,6 +93,7 @@ DEAD = (
     *_plain("int", "attempts", "max_attempts"),
     *_plain("string", "error"),
     *_plain("binary", "content", "state"),
+    HEADERS,
 )
 TABLES = {"history": HISTORY, "message": MESSAGE, "channel": CHANNEL, "lease": LEASE, "dead": DEAD}
 # The relations from which live tables are read.
@@ -107,6 +111,7 @@ CONSUMED_MESSAGE = (
     *_plain("string", "key"),
     *_plain("timestamp", "dequeue_at", "created_at", "leased_at"),
     *_plain("binary", "content", "state"),
+    HEADERS,
 )
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lonnymq.calls import stage
+from lonnymq.calls.headers import encode_headers
 from lonnymq.errors import InvalidArgument
 
 # Arrow's offsets have 32 bits: larger batches are split.
@@ -80,6 +81,7 @@ class Encoder:
             ),
             *groups.arrays(columns.get("key"), stage.TEXT_OID, _prefix_with_length),
             *groups.arrays(attempts, stage.INTEGER_OID, partial(_encode_numbers, layout=INTEGER)),
+            *groups.arrays(_encode_headers(columns.get("headers")), stage.JSONB_OID, _prefix_with_length),
         ]
 
 
@@ -169,6 +171,24 @@ def _encode_max_attempts(column: Any) -> Any:
         return None if column is None else column.cast(pa.int32())
     except pa.ArrowInvalid:
         raise InvalidArgument("column max_attempts must be a whole number from 1 to 2147483647") from None
+
+
+def _encode_headers(column: Any) -> Any:
+    """Return headers, from maps or JSON, as PostgreSQL receives jsonb."""
+    if column is None or column.null_count == len(column):
+        return None
+    encoded = [_encode_header_map(value) for value in column.to_pylist()]
+    return pa.array(encoded, pa.binary())
+
+
+def _encode_header_map(value: Any) -> bytes | None:
+    try:
+        # Arrow's maps are lists of pairs.
+        given = json.loads(value) if isinstance(value, str) else None if value is None else dict(value)
+        text = encode_headers(given)
+    except (ValueError, RecursionError) as error:
+        raise InvalidArgument(f"column headers: {error}") from None
+    return None if text is None else (stage.JSONB_VERSION + text).encode("utf-8")
 
 
 def _encode_content(column: Any) -> Any:

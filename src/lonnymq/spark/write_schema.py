@@ -21,6 +21,7 @@ COLUMNS = {
     "priority": WHOLE,
     "key": ("string",),
     "max_attempts": WHOLE,
+    "headers": ("map", "string"),
 }
 REQUIRED = ("channel", "content")
 TIMES = ("date", "time", "timestamp", "timestamp_ntz")

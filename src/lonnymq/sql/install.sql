@@ -22,6 +22,7 @@
 
 -- Checks of arguments, and conversions.
 \ir functions/reject.sql
+\ir functions/headers_error.sql
 \ir functions/require_*.sql
 \ir functions/to_epoch.sql
 \ir functions/from_epoch.sql

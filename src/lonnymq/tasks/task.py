@@ -3,7 +3,7 @@
 import asyncio
 import functools
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from enum import Enum
@@ -45,6 +45,7 @@ class EnqueueOptions:
     priority: int | None = None
     key: str | None = None
     max_attempts: int | None = None
+    headers: Mapping[str, str] | None = None
     raise_if_dropped: bool = False
     connection: "BorrowedConnection | AsyncBorrowedConnection | None" = None
 
@@ -133,6 +134,7 @@ class Task(Generic[P, Returned]):
         priority: int | None = None,
         key: str | None = None,
         max_attempts: int | None = None,
+        headers: Mapping[str, str] | None = None,
         raise_if_dropped: bool = False,
         connection: "BorrowedConnection | AsyncBorrowedConnection | None" = None,
     ) -> "PreparedTask[P, Returned]":
@@ -145,6 +147,7 @@ class Task(Generic[P, Returned]):
                 priority=priority,
                 key=key,
                 max_attempts=self.max_attempts if max_attempts is None else max_attempts,
+                headers=headers,
                 raise_if_dropped=raise_if_dropped,
                 connection=connection,
             ),

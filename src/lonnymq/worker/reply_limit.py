@@ -32,4 +32,5 @@ class ReplyLimit:
 
 
 def _size(message: "AsyncMessage") -> int:
-    return len(message.content) + len(message.state_content or b"") + len(message.key or "")
+    texts = len(message.key or "") + len(message.headers_json or "")
+    return len(message.content) + len(message.state_content or b"") + texts

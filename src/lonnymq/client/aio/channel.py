@@ -1,5 +1,6 @@
 """A tenant's channel: its policy, its status, and why it waits."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -76,6 +77,7 @@ class AsyncChannel:
         priority: int | None = None,
         key: str | None = None,
         max_attempts: int | None = None,
+        headers: Mapping[str, str] | None = None,
         raise_if_dropped: bool = False,
         connection: AsyncBorrowedConnection | None = None,
     ) -> Created:
@@ -88,6 +90,7 @@ class AsyncChannel:
             priority=priority,
             key=key,
             max_attempts=max_attempts,
+            headers=headers,
             raise_if_dropped=raise_if_dropped,
             connection=connection,
         )

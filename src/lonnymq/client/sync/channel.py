@@ -2,6 +2,7 @@
 
 """A tenant's channel: its policy, its status, and why it waits."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -74,6 +75,7 @@ class Channel:
         priority: int | None = None,
         key: str | None = None,
         max_attempts: int | None = None,
+        headers: Mapping[str, str] | None = None,
         raise_if_dropped: bool = False,
         connection: BorrowedConnection | None = None,
     ) -> Created:
@@ -86,6 +88,7 @@ class Channel:
             priority=priority,
             key=key,
             max_attempts=max_attempts,
+            headers=headers,
             raise_if_dropped=raise_if_dropped,
             connection=connection,
         )

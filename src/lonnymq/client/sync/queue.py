@@ -2,7 +2,7 @@
 
 """The queue: all that a program can do with it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Self
 
@@ -141,12 +141,14 @@ class Queue(Acknowledger):
         priority: int | None = None,
         key: str | None = None,
         max_attempts: int | None = None,
+        headers: Mapping[str, str] | None = None,
         raise_if_dropped: bool = False,
         connection: BorrowedConnection | None = None,
     ) -> Created:
         """Put a message into a channel: now, `at` a time, after a `delay` (or seconds), or by `priority`.
 
         While a message with this `key` is live in the channel, the outcome is `duplicate`, with its id.
+        `headers` are texts that travel with the payload, such as a trace context.
         A channel at its `max_size` drops the message: the outcome is `dropped`, or ChannelFull is raised.
         If the connection is lost, the call is repeated only for a message with a key: others might be
         created twice.
@@ -159,6 +161,7 @@ class Queue(Acknowledger):
             priority=priority,
             key=key,
             max_attempts=max_attempts,
+            headers=headers,
         )
         created = self.caller.perform(calls.create(draft(message, self.codec)), connection)
         if raise_if_dropped:

@@ -13,11 +13,13 @@ as $$
     returning m.*, u.error as last_error, u.state as last_state, u.attempts as last_attempts
   )
   insert into dead (
-    message_id, channel, dequeue_at, created_at, buried_at, attempts, max_attempts, key, content, state, error
+    message_id, channel, dequeue_at, created_at, buried_at, attempts, max_attempts, key, content, state, error,
+    headers
   )
   select g.id, coalesce(g.channel_name, (select c.name from channel c where c.id = g.channel_id),
       (select min(w.channel_name) from wake w where w.channel_id = g.channel_id), 'channel ' || g.channel_id), g.dequeue_at,
     g.created_at, floor(extract(epoch from clock_timestamp()) * 1000)::bigint, coalesce(g.last_attempts, g.attempts + 1),
-    g.max_attempts, g.key, g.content, coalesce(g.last_state, g.state), coalesce(g.last_error, g.error)
+    g.max_attempts, g.key, g.content, coalesce(g.last_state, g.state), coalesce(g.last_error, g.error),
+    g.headers
   from gone g
 $$;

@@ -21,11 +21,12 @@ begin
     select d.ctid from dead d where d.message_id = any(p_ids) for update skip locked
   ) s;
   with redriven as (
-    insert into message (id, channel_id, channel_name, dequeue_at, created_at, max_attempts, key, content, state, error)
+    insert into message (id, channel_id, channel_name, dequeue_at, created_at, max_attempts, key, content, state, error,
+      headers)
     select d.message_id, channel_id(s.salt, d.channel),
       case when (select c.name from channel c where c.id = channel_id(s.salt, d.channel)) = d.channel then null
         else d.channel end,
-      v_now, d.created_at, d.max_attempts, d.key, d.content, d.state, d.error
+      v_now, d.created_at, d.max_attempts, d.key, d.content, d.state, d.error, d.headers
     from setting s, dead d
     where s.is_only and d.ctid = any(v_locked)
     order by d.key is null, channel_id(s.salt, d.channel), d.key, d.message_id

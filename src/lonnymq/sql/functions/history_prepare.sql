@@ -49,9 +49,9 @@ begin
       returning o.*
     )
     insert into history (id, message_id, channel_id, channel, outcome, attempt, created_at, dequeue_at, leased_at, ended_at,
-      worker, error, content_bytes, content, state)
+      worker, error, content_bytes, content, state, headers)
     select l.id, l.message_id, l.channel_id, l.channel, l.outcome, l.attempt, l.created_at, l.dequeue_at, l.leased_at,
-      l.ended_at, l.worker, l.error, l.content_bytes, l.content, l.state
+      l.ended_at, l.worker, l.error, l.content_bytes, l.content, l.state, l.headers
     from late l;
   end loop;
   return v_created;

@@ -15,11 +15,11 @@ begin
   end if;
   begin
     insert into history (message_id, channel_id, channel, outcome, attempt, created_at, dequeue_at, leased_at, ended_at,
-      worker, error, content_bytes, content, state)
+      worker, error, content_bytes, content, state, headers)
     select * from history_rows(p_leases, p_messages, p_outcome, p_errors, v_now, v_mode = 'full');
   exception when check_violation then
     insert into history_overflow (message_id, channel_id, channel, outcome, attempt, created_at, dequeue_at, leased_at,
-      ended_at, worker, error, content_bytes, content, state)
+      ended_at, worker, error, content_bytes, content, state, headers)
     select * from history_rows(p_leases, p_messages, p_outcome, p_errors, v_now, v_mode = 'full');
   end;
 end

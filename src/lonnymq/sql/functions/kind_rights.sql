@@ -32,7 +32,7 @@ as $$
       'history_partition', 'message_json', 'message_status', 'history', 'dead', 'publication', 'stream'], null),
     -- Not the columns that record the owner and the age of a row.
     ('producer', 'INSERT', array['stage'], array['publication', 'part', 'ordinal', 'channel', 'contents', 'dequeue_ats',
-      'delays_ms', 'keys', 'max_attempts']),
+      'delays_ms', 'keys', 'max_attempts', 'headers']),
     ('operator', 'INSERT', array['stage'], array['publication', 'part', 'ordinal', 'channel', 'contents', 'dequeue_ats',
-      'delays_ms', 'keys', 'max_attempts'])
+      'delays_ms', 'keys', 'max_attempts', 'headers'])
 $$;

@@ -7,7 +7,7 @@
 -- Writes: message, wake (insert).
 create or replace function message_create(
   p_channel text, p_content bytea, p_dequeue_at bigint default null, p_delay_ms bigint default null,
-  p_key text default null, p_max_attempts integer default null,
+  p_key text default null, p_max_attempts integer default null, p_headers jsonb default null,
   out outcome text, out message_id bigint
 )
 language plpgsql security definer
@@ -36,6 +36,8 @@ begin
     perform reject('key', p_key, '1 to 255 characters');
   elsif p_max_attempts < 1 then
     perform reject('max_attempts', p_max_attempts::text, 'at least 1');
+  elsif p_headers is not null then
+    perform require_headers(p_headers);
   end if;
   v_at := case
     when p_delay_ms is not null then floor(extract(epoch from clock_timestamp()) * 1000)::bigint + p_delay_ms
@@ -59,15 +61,16 @@ begin
   end if;
 
   if p_key is null then
-    insert into message (channel_id, channel_name, dequeue_at, created_at, max_attempts, content)
-    values (v_channel_id, case when v_name = p_channel then null else p_channel end, v_at, v_now, p_max_attempts, p_content)
+    insert into message (channel_id, channel_name, dequeue_at, created_at, max_attempts, content, headers)
+    values (v_channel_id, case when v_name = p_channel then null else p_channel end, v_at, v_now, p_max_attempts, p_content,
+      p_headers)
     returning id into message_id;
   else
     -- Of two concurrent calls with the same key, one inserts the message and the other finds it, unless it is already gone.
     for v_try in 1..100 loop
-      insert into message (channel_id, channel_name, dequeue_at, created_at, max_attempts, key, content)
+      insert into message (channel_id, channel_name, dequeue_at, created_at, max_attempts, key, content, headers)
       values (v_channel_id, case when v_name = p_channel then null else p_channel end, v_at, v_now, p_max_attempts, p_key,
-        p_content)
+        p_content, p_headers)
       on conflict (channel_id, key) where key is not null do nothing
       returning id into message_id;
       exit when found;

@@ -5,7 +5,7 @@
 -- Writes: message, wake (insert; one per channel).
 create or replace function message_create_many(
   p_channels text[], p_contents bytea[], p_dequeue_ats bigint[] default null, p_delays_ms bigint[] default null,
-  p_keys text[] default null, p_max_attempts integer[] default null
+  p_keys text[] default null, p_max_attempts integer[] default null, p_headers jsonb[] default null
 ) returns table (ordinal integer, outcome text, message_id bigint)
 language plpgsql security definer
 set search_path from current
@@ -30,7 +30,8 @@ begin
   end if;
   perform require_length(a.name, a.length, v_count) from (values
     ('contents', cardinality(p_contents)), ('dequeue_ats', cardinality(p_dequeue_ats)),
-    ('delays_ms', cardinality(p_delays_ms)), ('keys', cardinality(p_keys)), ('max_attempts', cardinality(p_max_attempts))
+    ('delays_ms', cardinality(p_delays_ms)), ('keys', cardinality(p_keys)), ('max_attempts', cardinality(p_max_attempts)),
+    ('headers', cardinality(p_headers))
   ) a(name, length) where a.length <> v_count;
   select s.salt, s.max_content_bytes into v_salt, v_max_bytes from setting s where s.is_only;
   perform require_channel(u.channel) from unnest(p_channels) u(channel)
@@ -53,6 +54,9 @@ begin
   end if;
   if p_max_attempts is not null then
     perform reject('max_attempts', u.max::text, 'at least 1') from unnest(p_max_attempts) u(max) where u.max < 1 limit 1;
+  end if;
+  if p_headers is not null then
+    perform require_headers(u.headers) from unnest(p_headers) u(headers) where u.headers is not null;
   end if;
 
   select array_agg(u.id order by u.ordinal), array_agg(case when c.name = u.channel then null else u.channel end
@@ -84,10 +88,11 @@ begin
   end if;
 
   with created as (
-    insert into message (id, channel_id, channel_name, dequeue_at, created_at, max_attempts, key, content)
-    select u.id, u.channel_id, u.name, coalesce(u.at, v_clock + u.delay, v_now), v_now, u.max, u.key, u.content
-    from unnest(v_ids, v_channel_ids, v_names, p_dequeue_ats, p_delays_ms, p_max_attempts, p_keys, p_contents)
-      with ordinality u(id, channel_id, name, at, delay, max, key, content, ordinal)
+    insert into message (id, channel_id, channel_name, dequeue_at, created_at, max_attempts, key, content,
+      headers)
+    select u.id, u.channel_id, u.name, coalesce(u.at, v_clock + u.delay, v_now), v_now, u.max, u.key, u.content, u.headers
+    from unnest(v_ids, v_channel_ids, v_names, p_dequeue_ats, p_delays_ms, p_max_attempts, p_keys, p_contents, p_headers)
+      with ordinality u(id, channel_id, name, at, delay, max, key, content, headers, ordinal)
     where u.id is not null
     order by u.key is null, u.channel_id, u.key, u.ordinal
     on conflict (channel_id, key) where key is not null do nothing

@@ -1,8 +1,8 @@
 -- message_dequeue: lease up to p_limit messages for p_lease_ms to p_worker, fairly, within caps and rate limits.
 -- Returns one row 'leased' per message, in the order to process them. There may be fewer than p_limit, because a reply is
--- bounded. If the contents would make it too large, key, content and state are null and unread_bytes is their size: read
--- them with message_read. If nothing was leased, the only row says 'empty', or 'busy' (other calls hold what is due, or
--- there is more to look at), and wait_ms says after how long to ask again.
+-- bounded. If the contents would make it too large, key, content, state and headers are null and unread_bytes is their
+-- size: read them with message_read. If nothing was leased, the only row says 'empty', or 'busy' (other calls hold what is
+-- due, or there is more to look at), and wait_ms says after how long to ask again.
 -- p_is_durable false: the commit does not wait for the disk. Right for a transaction that only dequeues, because a lease
 -- that a crash loses is only delivered again.
 -- p_is_shared true: the caller processes several messages in one process, so that a lost lease may be another message's fault
@@ -19,7 +19,7 @@ create or replace function message_dequeue(
 ) returns table (
   outcome text, wait_ms bigint, message_id bigint, channel text, token bigint, attempt integer, max_attempts integer,
   suspicion smallint, dequeue_at bigint, created_at bigint, leased_at bigint, unlock_at bigint, key text,
-  unread_bytes integer, content bytea, state bytea
+  unread_bytes integer, content bytea, state bytea, headers jsonb
 )
 language plpgsql security definer
 set search_path from current
@@ -42,7 +42,7 @@ declare
   v_has_scanned boolean := v_is_full_scan;
 
   v_left integer := c_limit;
-  v_content_bytes bigint := 33000;   -- bytes of the reply that are left for contents, keys and states
+  v_content_bytes bigint := 33000;   -- bytes of the reply that are left for contents, keys, states and headers
   v_row_bytes bigint := 60000;       -- and for the rest of the rows
   v_window integer := 256 + 2 * c_limit;
   v_quantum integer;                 -- how many messages a turn is worth; a short reply alternates between more channels
@@ -167,7 +167,8 @@ begin
           select m.*, u.turn_ordinal,
             -- No token is issued twice: it is a random number combined with the current microsecond.
             (random() * 4611686018427387904)::bigint # v_settlement.settled_at as token,
-            octet_length(m.content) + coalesce(octet_length(m.state), 0) + coalesce(octet_length(m.key), 0) as bytes
+            octet_length(m.content) + coalesce(octet_length(m.state), 0) + coalesce(octet_length(m.key), 0)
+              + coalesce(octet_length(m.headers::text), 0) as bytes
           from unnest(v_settlement.messages, v_settlement.ids, v_settlement.turn_ordinals) u(tid, id, turn_ordinal)
           -- Not "=": while the planner believes that the table is empty, it would join by id and read the whole index.
           join message m on m.ctid = u.tid and m.id is not distinct from u.id
@@ -183,7 +184,7 @@ begin
           l.created_at, v_settlement.settled_at, v_settlement.settled_at + p_lease_ms * 1000,
           case when l.fits then l.key end,
           case when l.fits then null else l.bytes end, case when l.fits then l.content end,
-          case when l.fits then l.state end
+          case when l.fits then l.state end, case when l.fits then l.headers end
         from (
           -- If the contents are too large together, only those that take no more than an equal share of the reply fit.
           select l.*, l.bytes <= (

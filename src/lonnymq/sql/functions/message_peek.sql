@@ -10,7 +10,7 @@ create or replace function message_peek(
 returns table (
   message_id bigint, channel text, key text, status text, dequeue_at bigint, created_at bigint, attempts integer,
   max_attempts integer, suspicion smallint, error text, worker text, leased_at bigint, unlock_at bigint,
-  content_bytes integer, content bytea, state bytea
+  content_bytes integer, content bytea, state bytea, headers jsonb
 )
 language plpgsql stable security definer
 set search_path from current

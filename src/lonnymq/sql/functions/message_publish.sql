@@ -52,14 +52,15 @@ declare
   v_order text := '($7[width_bucket(t.part, $3)] * ($6 + 1) + t.ordinal) * cardinality($4) + n.rank';
   -- The coalesce keeps the planner from estimating that only a handful of rows match.
   c_insert constant text := $sql$
-    insert into message (id, channel_id, channel_name, dequeue_at, created_at, max_attempts, key, content)
+    insert into message (id, channel_id, channel_name, dequeue_at, created_at, max_attempts, key, content,
+      headers)
     select l.id, l.channel_id, l.channel_name, coalesce(l.dequeue_at, $1 + l.delay_ms, $1), $1, l.max_attempts, l.key,
-      l.content
+      l.content, l.headers
     from (
       -- Assign ids and unnest after the sort.
       select nextval('message_id_seq') as id, n.id as channel_id, n.name as channel_name, unnest(t.contents) as content,
         unnest(t.dequeue_ats) as dequeue_at, unnest(t.delays_ms) as delay_ms, unnest(t.keys) as key,
-        unnest(t.max_attempts) as max_attempts
+        unnest(t.max_attempts) as max_attempts, unnest(t.headers) as headers
       from stage t
       join (
         select u.channel, u.id, u.rank, case when c.name = u.channel then null else u.channel end as name
@@ -98,7 +99,7 @@ begin
       max(t.ordinal) as max_ordinal, false as has_keys, v_now as min_at, v_now as max_at, null as bad
     from stage t
     where coalesce(t.role = v_role and t.publication = p_publication and t.part = any(p_parts), false)
-      and num_nonnulls(t.dequeue_ats, t.delays_ms, t.keys, t.max_attempts) = 0
+      and num_nonnulls(t.dequeue_ats, t.delays_ms, t.keys, t.max_attempts, t.headers) = 0
     group by t.part, t.channel
     union all
     select t.part, t.channel, count(*), min(t.ordinal), max(t.ordinal), bool_or(u.key is not null),
@@ -111,12 +112,14 @@ begin
         when length(u.key) not between 1 and 255 then
           'key must be 1 to 255 characters, got ' || quote_literal(left(u.key, 100))
         when u.max_attempts < 1 then 'max_attempts must be at least 1, got ' || u.max_attempts
+        when u.headers is not null then headers_error(u.headers)
       end)
     from stage t
-    cross join unnest(t.dequeue_ats, t.delays_ms, t.keys, t.max_attempts) u(dequeue_at, delay_ms, key, max_attempts)
+    cross join unnest(t.dequeue_ats, t.delays_ms, t.keys, t.max_attempts, t.headers)
+      u(dequeue_at, delay_ms, key, max_attempts, headers)
     cross join lateral (select case when u.delay_ms between 0 and 3155760000000 then u.delay_ms end as delay_ms) d
     where coalesce(t.role = v_role and t.publication = p_publication and t.part = any(p_parts), false)
-      and num_nonnulls(t.dequeue_ats, t.delays_ms, t.keys, t.max_attempts) > 0
+      and num_nonnulls(t.dequeue_ats, t.delays_ms, t.keys, t.max_attempts, t.headers) > 0
     group by t.part, t.channel
   ),
   parts as (

@@ -8,7 +8,7 @@ create or replace function message_show(p_ids bigint[], p_preview_bytes integer 
 returns table (
   message_id bigint, channel text, key text, status text, dequeue_at bigint, created_at bigint, attempts integer,
   max_attempts integer, suspicion smallint, error text, worker text, leased_at bigint, unlock_at bigint,
-  content_bytes integer, content bytea, state bytea
+  content_bytes integer, content bytea, state bytea, headers jsonb
 )
 language plpgsql stable security definer
 set search_path from current
@@ -26,7 +26,7 @@ begin
     m.dequeue_at, m.created_at, coalesce(l.attempt, m.attempts), coalesce(m.max_attempts, c.max_attempts), m.suspicion,
     m.error, l.worker, l.leased_at, l.unlock_at, octet_length(m.content),
     case when p_preview_bytes is null then m.content else substr(m.content, 1, p_preview_bytes) end,
-    case when p_preview_bytes is null then m.state else substr(m.state, 1, p_preview_bytes) end
+    case when p_preview_bytes is null then m.state else substr(m.state, 1, p_preview_bytes) end, m.headers
   from unnest(p_ids) with ordinality u(id, ordinal)
   cross join lateral (select m.* from message m where m.id = u.id offset 0) m
   left join lateral (select c.name, c.max_attempts from channel c where c.id = m.channel_id offset 0) c on true

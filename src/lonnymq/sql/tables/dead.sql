@@ -10,6 +10,7 @@ create table dead (
   key text,
   content bytea not null,
   state bytea,
-  error text
+  error text,
+  headers jsonb
 );
 create index dead_channel_ix on dead (channel, message_id);

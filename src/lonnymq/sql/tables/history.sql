@@ -18,7 +18,8 @@ create table history (
   error text,
   content_bytes integer,
   content bytea,
-  state bytea
+  state bytea,
+  headers jsonb
 ) partition by range (ended_at);
 create index history_xid_ix on history (xid, id);
 

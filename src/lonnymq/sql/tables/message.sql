@@ -16,7 +16,9 @@ create table message (
   key text,
   content bytea not null,
   state bytea,
-  error text
+  error text,
+  -- A flat object of strings: what producers and workers tell one another about the content, such as a trace context.
+  headers jsonb
 ) with (
   vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
   autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 2147483647

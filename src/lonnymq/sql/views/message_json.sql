@@ -9,7 +9,7 @@ select m.id, coalesce(m.channel_name, c.name) as channel, m.key, jsonb_build_obj
     when m.dequeue_at > floor(extract(epoch from clock_timestamp()) * 1000) and m.dequeue_at > m.created_at
       then 'scheduled' else 'waiting' end,
   'worker', l.worker, 'error', m.error, 'content_bytes', octet_length(m.content), 'content', bytes_as_json(m.content),
-  'state', bytes_as_json(m.state)
+  'state', bytes_as_json(m.state), 'headers', m.headers
 ) as message
 from message m
 left join channel c on c.id = m.channel_id
