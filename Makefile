@@ -19,7 +19,7 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 	--no-annotate --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help venv lock check docs test test-fast chaos interleavings demo bench-core bench-peers bench-designs bench-scale bench-spark bench-charts simulate format clean
+.PHONY: help venv lock check docs test test-fast test-matrix chaos interleavings demo bench-core bench-peers bench-designs bench-scale bench-spark bench-charts simulate format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,7 @@ $(STAMP): pyproject.toml $(LOCKS)/build.txt $(LOCKS)/dev.txt
 lock: ## update the locked versions and hashes; needs uv (LOCK_ARGS="--upgrade-package ruff")
 	@command -v uv >/dev/null || { echo "error: uv is not on the PATH; to install it: pip install uv" >&2; exit 1; }
 	$(LOCK) $(LOCK_ARGS) --extra dev -o $(LOCKS)/dev.txt pyproject.toml
+	$(LOCK) $(LOCK_ARGS) --extra test -o $(LOCKS)/test.txt -c $(LOCKS)/dev.txt pyproject.toml
 	$(LOCK) $(LOCK_ARGS) --group build -o $(LOCKS)/build.txt -c $(LOCKS)/dev.txt
 
 check: $(STAMP) docs ## lint, format, types, import rules, generated files, documentation
@@ -65,6 +66,9 @@ test-fast: $(STAMP) ## lint, format, and most tests, in under two minutes: no Sp
 	$(BIN)/python tools/unasync.py --check
 	$(BIN)/python tools/policy.py --check
 	$(BIN)/python -m pytest --fast $(PYTEST_ARGS)
+
+test-matrix: $(STAMP) ## the tests of SQL on every PostgreSQL and Python (MATRIX_ARGS="--pg 14,18 --python 3.14")
+	$(BIN)/python -m tools.matrix $(MATRIX_ARGS)
 
 chaos: $(STAMP) ## inject faults under load and account for every message (CHAOS_ARGS="--only failover --seed 7")
 	$(BIN)/python -m tests.chaos $(CHAOS_ARGS)
@@ -103,5 +107,5 @@ format: $(STAMP) ## regenerate generated files, fix what ruff can fix, format
 	$(BIN)/python -m ruff format
 
 clean: ## remove .venv, caches and build output
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf .venv .matrix .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
 	find . -path ./.git -prune -o -type d -name __pycache__ -exec rm -rf {} +

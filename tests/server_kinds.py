@@ -8,6 +8,8 @@ from functools import cache
 from lonnymq.embedded import BinariesNotFound, binaries
 
 GIVEN_DSN = os.environ.get("LONNYMQ_TEST_DSN")
+# The directory of a PostgreSQL, which the tests start instead of those they find.
+GIVEN_BINARIES = os.environ.get("LONNYMQ_TEST_BINARIES")
 
 
 @dataclass(frozen=True)
@@ -20,9 +22,11 @@ class ServerKind:
 
 @cache
 def server_kinds() -> list[ServerKind]:
-    """Return the kinds that are installed: the wheel's server and the system's."""
+    """Return the given server, or the kinds that are installed: the wheel's server and the system's."""
     if GIVEN_DSN:
         return [ServerKind("given", None)]
+    if GIVEN_BINARIES:
+        return [ServerKind(f"pg{_major_of(binaries.find(GIVEN_BINARIES))}-given", GIVEN_BINARIES)]
     kinds = []
     for choice in ("wheel", "system"):
         try:

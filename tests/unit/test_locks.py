@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCKS = ("build.txt", "dev.txt")
+LOCKS = ("build.txt", "dev.txt", "test.txt")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 
@@ -47,6 +47,7 @@ def test_a_lock_satisfies_the_projects_requirements(lock: str) -> None:
     required = {
         "build.txt": [*PYPROJECT["build-system"]["requires"], *PYPROJECT["dependency-groups"]["build"]],
         "dev.txt": [*PROJECT["dependencies"], *_requirements_of_extra("dev")],
+        "test.txt": [*PROJECT["dependencies"], *_requirements_of_extra("test")],
     }[lock]
     versions = _locked_versions(lock)
     for requirement in map(Requirement, required):
@@ -55,8 +56,9 @@ def test_a_lock_satisfies_the_projects_requirements(lock: str) -> None:
         assert version in requirement.specifier, f"{version} is locked, not {requirement}; run: make lock"
 
 
-def test_a_package_in_both_locks_has_one_version() -> None:
-    build, dev = _locked_versions("build.txt"), _locked_versions("dev.txt")
+@pytest.mark.parametrize("lock", ["build.txt", "test.txt"])
+def test_a_package_in_several_locks_has_one_version(lock: str) -> None:
+    other, dev = _locked_versions(lock), _locked_versions("dev.txt")
     assert {
-        name: (build[name], dev[name]) for name in build.keys() & dev.keys() if build[name] != dev[name]
+        name: (other[name], dev[name]) for name in other.keys() & dev.keys() if other[name] != dev[name]
     } == {}
