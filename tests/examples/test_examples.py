@@ -143,7 +143,7 @@ def modules_of_other_extras(named: set[str]) -> set[str]:
                 found.add(re.split(r"[^\w-]", requirement)[0])
         return found
 
-    missing = distributions(set(extras) - {"dev"}) - distributions(named)
+    missing = distributions(set(extras) - {"dev", "test"}) - distributions(named)
     return {module for module, owners in packages_distributions().items() if missing.intersection(owners)}
 
 

@@ -107,6 +107,7 @@ CALLS: dict[str, Callable[[LeaseHolder], None]] = {
     "cron_list": select("select count(*) from cron_list()"),
     "cron_delete": select("select cron_delete('c')"),
     "history_prepare": select("select history_prepare(3)"),
+    "history_prepare_if_due": select("select (history_prepare_if_due()).wait_ms"),
     "stage_prune": select("select stage_prune()"),
 }
 # Calls of history_prepare wait for each other, as its header says.

@@ -4,6 +4,7 @@ from lonnymq.calls.statement import Call, Rows, Statement, call, function, in_ut
 from lonnymq.model import HistoryBlocker, HistoryPartition, HistoryReader
 
 PREPARE = function("history_prepare", p_days="integer")
+PREPARE_IF_DUE = function("history_prepare_if_due", "wait_ms, created")
 RELEASE = function("history_release", p_partition="text")
 READERS = function("history_readers", "reader, done_xid, done_id, followed_at, behind, horizon")
 BLOCKER = function("history_blocker", "xid, pid, gid, database, role, application, since")
@@ -25,6 +26,11 @@ PARTITIONS = Statement(
 
 def prepare(days: int) -> Call[int]:
     return call(PREPARE, days, decode=lambda rows: int(rows[0][0]))
+
+
+def prepare_if_due() -> Call[tuple[int, int]]:
+    """Prepare if necessary; return in how many milliseconds to ask again, and how many were created."""
+    return call(PREPARE_IF_DUE, decode=lambda rows: (rows[0][0], rows[0][1]))
 
 
 def partitions() -> Call[list[HistoryPartition]]:

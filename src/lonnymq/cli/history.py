@@ -46,7 +46,7 @@ def prepare(
     schema: Schema = DEFAULT_SCHEMA,
     as_json: Json = False,
 ) -> None:
-    """Create partitions for today and the coming days; once a day is enough."""
+    """Create partitions for today and the coming days, as running workers do once a day."""
     with open_queue(dsn, schema) as queue:
         created = queue.history.prepare(days=days)
     if as_json:

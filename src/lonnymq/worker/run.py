@@ -9,6 +9,7 @@ from lonnymq.model.lease import set_content
 from lonnymq.worker.acknowledger import Acknowledger
 from lonnymq.worker.content_reader import ContentReader
 from lonnymq.worker.fetch import fetch
+from lonnymq.worker.history_keeper import HistoryKeeper
 from lonnymq.worker.inventory import Inventory
 from lonnymq.worker.lease_keeper import LeaseKeeper
 from lonnymq.worker.middleware import MiddlewareStack
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from lonnymq.worker.attempt import Attempt
     from lonnymq.worker.worker import Worker
 
-# For fetching, for reading large contents, for sending large states, and for crons.
+# For fetching, for reading large contents, for sending large states, and for crons and history.
 INTERNAL_CONNECTIONS = 4
 
 
@@ -65,6 +66,7 @@ class WorkerRun:
             self._lease_keeper,
             self._content_reader,
             presence,
+            HistoryKeeper(internal.caller, log, timeout_s),
         )
         self._slots = [
             Slot(inventory, router, middleware, judge, self._acknowledger.add, self._prepare_exclusive)

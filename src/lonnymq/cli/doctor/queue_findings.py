@@ -138,7 +138,7 @@ def history(status: QueueStatus, partitions: list[HistoryPartition] | None) -> I
             "history",
             f"{formatting.quantity(len(ahead), 'partition')} from today on,"
             f" {formatting.quantity(status.history_overflow, 'row')} in overflow",
-            "run once a day: lonnymq history prepare",
+            "a running worker prepares them; without one, run once a day: lonnymq history prepare",
         )
     elif partitions is not None:
         yield Finding(

@@ -1,10 +1,10 @@
 -- history_prepare: create a partition of history for today, for each of the next p_days days, and for each day whose
 -- attempts are in history_overflow; then move these there. A partition is created as a separate table and then attached, so
--- that no other call waits.
+-- that no other call waits. p_limit is the most attempts to move; default: all.
 -- Returns how many partitions were created.
 -- Locks:  history in SHARE UPDATE EXCLUSIVE mode: one call at a time; readers and writers are not blocked.
 -- Writes: history partitions, history_overflow (delete).
-create or replace function history_prepare(p_days integer default 14) returns integer
+create or replace function history_prepare(p_days integer default 14, p_limit bigint default null) returns integer
 language plpgsql security definer
 set search_path from current
 as $$
@@ -17,9 +17,13 @@ declare
   v_from bigint;
   v_until bigint;
   v_created integer := 0;
+  v_limit bigint := p_limit;
+  v_moved bigint;
 begin
   if p_days is null or p_days not between 0 and 366 then
     perform reject('days', p_days::text, 'between 0 and 366');
+  elsif p_limit < 0 then
+    perform reject('limit', p_limit::text, 'null, or 0 or more');
   end if;
   lock table history in share update exclusive mode;
   for v_day in
@@ -42,17 +46,23 @@ begin
     end if;
     -- The overflow can have rows of a day that has a partition, if an attempt ended before that was visible. The rows get
     -- the xid of this transaction, because readers may have passed the one that wrote them.
-    with late as (
-      delete from history_overflow o
+    with chosen as (
+      select o.ctid as place
+      from history_overflow o
       where o.ended_at >= to_epoch(v_day::timestamp at time zone 'UTC')
         and o.ended_at < to_epoch((v_day + 1)::timestamp at time zone 'UTC')
-      returning o.*
+      limit v_limit
+    ),
+    late as (
+      delete from history_overflow o where o.ctid = any(array(select c.place from chosen c)) returning o.*
     )
     insert into history (id, message_id, channel_id, channel, outcome, attempt, created_at, dequeue_at, leased_at, ended_at,
       worker, error, content_bytes, content, state, headers)
     select l.id, l.message_id, l.channel_id, l.channel, l.outcome, l.attempt, l.created_at, l.dequeue_at, l.leased_at,
       l.ended_at, l.worker, l.error, l.content_bytes, l.content, l.state, l.headers
     from late l;
+    get diagnostics v_moved = row_count;
+    v_limit := v_limit - v_moved;
   end loop;
   return v_created;
 end
