@@ -21,7 +21,7 @@ BAD_INSTANTS = [
 ]
 IN_101_YEARS = "now() + interval '101 years'"
 BAD_CRONS = ["null", "''", "'" + "x" * 201 + "'", r"e'a\nb'"]
-BAD_LIMITS = ["null", "0", "-1", "10001", "2147483647"]
+BAD_LIMITS = ["null", "0", "-1", "-2147483648", "10001", "2147483647"]
 BAD_LEASES = ["null", "0", "-1", "86400001", "9223372036854775807"]
 ACKNOWLEDGING = [*(f"message_{action.name}" for action in ACTIONS), "message_heartbeat"]
 
@@ -185,6 +185,15 @@ CALLS: dict[str, list[tuple[str, str]]] = {
     "stage_prune": variants(
         "stage_prune({})", "older_than", ["'-1 day'", "'0'", "'59 minutes'", "'101 years'", "'-100000 years'"]
     ),
+    "history readers": [
+        *variants("history_follow({}, null, null, null, false, 1, null)", "reader", ["null", "''", LONG]),
+        *variants("history_slices({}, null, 1, 1, 2, 2, 1)", "reader", ["''", LONG]),
+        (f"history_slices('r', {LONG}, 1, 1, 2, 2, 1)", "origin"),
+        (f"history_follow('r', {LONG}, 1, 1, false, 1, null)", "origin"),
+        ("history_follow('r', null, 1, null, false, 1, null)", "position"),
+        ("history_follow('r', null, null, 1, false, 1, null)", "position"),
+        ("history_follow('r', null, null, null, false, 0, null)", "max_rows"),
+    ],
     "history_prepare": variants("history_prepare({})", "days", ["null", "-1", "367"]),
     "cron": [
         *variants("cron_set({}, '* * * * *', 'a', 'x')", "name", BAD_CRONS),

@@ -89,7 +89,11 @@ def worker(dsn: str, log: str, program: str, settings: dict[str, Any]) -> Worker
     client = ClientSettings(**settings.pop("client", {}))
     max_attempts = settings.pop("max_attempts", None)
     handler = Handler(
-        call=PROGRAMS[program](log), retry=Retry(0.0, max_s=0.0), max_attempts=max_attempts, name=program
+        call=PROGRAMS[program](log),
+        retry=Retry(0.0, max_s=0.0),
+        timeout=settings.pop("timeout", None),
+        max_attempts=max_attempts,
+        name=program,
     )
     return Worker(AsyncQueue(dsn, settings=client), handler, settings=WorkerSettings(**settings))
 

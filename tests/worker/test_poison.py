@@ -8,18 +8,21 @@ from typing import Any
 import pytest
 
 from lonnymq import ExitCode, NewMessage, Queue
+from tests.conftest import Connect
 from tests.worker.conftest import StartWorker
-from tests.worker.workers import WorkerProcess, eventually, is_drained
+from tests.worker.workers import TIMEOUT_S, WorkerProcess, eventually, is_drained
 
 pytestmark = pytest.mark.fault
 
 ATTEMPTS = 5
 
 
-def enqueue(queue: Queue, channel: str, count: int, do: str, seconds: float = 0.05) -> list[int]:
+def enqueue(
+    queue: Queue, channel: str, count: int, do: str, seconds: float = 0.05, max_attempts: int = ATTEMPTS
+) -> list[int]:
     created = queue.enqueue_many(
         [
-            NewMessage(channel=channel, payload={"do": do, "seconds": seconds}, max_attempts=ATTEMPTS)
+            NewMessage(channel=channel, payload={"do": do, "seconds": seconds}, max_attempts=max_attempts)
             for _ in range(count)
         ]
     )
@@ -119,6 +122,26 @@ def test_a_suspect_message_waits_until_its_process_is_empty(queue: Queue, start_
             running.discard(event["id"])
             assert not running & set(suspects) or event["id"] in suspects
     assert queue.dead().list() == []
+
+
+@pytest.mark.parametrize(
+    ("program", "do", "timeout"), [("on_loop", "sleep", None), ("in_thread", "stubborn", 0.2)]
+)
+def test_a_process_that_is_not_empty_leaves_a_suspect_to_another(
+    queue: Queue, connect: Connect, start_worker: StartWorker, program: str, do: str, timeout: float | None
+) -> None:
+    """Its handler runs for long, or hangs in a thread after its attempt has ended."""
+    busy = start_worker(program, timeout=timeout)
+    enqueue(queue, "a", 1, do, seconds=TIMEOUT_S, max_attempts=1)
+    busy.wait_for("begin")
+    if timeout is not None:
+        eventually(lambda: queue.dead().list())
+    suspect = queue.enqueue("b", {"do": "sleep", "seconds": 0.0}, delay=0.5)
+    connect().execute("update message set suspicion = 2 where id = %s", [suspect.id])
+    eventually(lambda: "giving back messages: a message must run alone" in busy.log_text())
+    idle = start_worker()
+    eventually(lambda: suspect.id in idle.ids("end"))
+    assert suspect.id not in busy.ids("begin")
 
 
 def test_other_tenants_make_progress_between_suspect_messages(

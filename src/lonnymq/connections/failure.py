@@ -24,6 +24,10 @@ from lonnymq.errors import (
     SessionNotKept,
     TransactionAborted,
 )
+from lonnymq.texts import truncate
+
+# The most characters of a server's message in ours.
+MAX_MESSAGE = 2_000
 
 # With these errors a library refuses to use a failed transaction, before it asks PostgreSQL.
 ABORTED = {
@@ -188,4 +192,4 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _primary_message(error: BaseException) -> str:
     primary = getattr(getattr(error, "diag", None), "message_primary", None)
-    return str(primary or getattr(error, "message", None) or error)
+    return truncate(str(primary or getattr(error, "message", None) or error), MAX_MESSAGE)

@@ -5,15 +5,19 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from lonnymq.worker.prefetch import START_WITHIN_S
+
 Message = TypeVar("Message")
 
-# How long nothing else may start while running handlers finish. If they take longer, other messages start
-# again for twice as long, and the next drain is twice as long.
-DRAIN_S = 5.0
+# How long nothing else may start while running handlers finish, at first. If they take longer, the message
+# goes back for another worker, ordinary messages have this process for twice as long, and the next drain is
+# twice as long.
+FIRST_DRAIN_S = START_WITHIN_S
+MAX_DRAIN_S = 160.0
+# Drains are short again if no message had to run alone for this long.
+FORGET_AFTER_S = 60.0
 # After an exclusive run, the longest time in which only ordinary messages start.
 MAX_BREAK_S = 60.0
-# A process that never becomes empty gives the message to another worker after this time.
-MAX_WAIT_S = 600.0
 
 
 class ExclusiveRun(Generic[Message]):
@@ -25,8 +29,7 @@ class ExclusiveRun(Generic[Message]):
         self._waiting: Message | None = None
         # The message that runs, until the queue has answered its acknowledgement.
         self.running: Message | None = None
-        self._is_draining = False
-        self._waited_s = 0.0
+        self._drain_s = FIRST_DRAIN_S
         self._held_at = 0.0
         self._break_until = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -39,7 +42,7 @@ class ExclusiveRun(Generic[Message]):
     @property
     def is_active(self) -> bool:
         """Whether the process is draining for the message, or the message runs."""
-        return self._is_draining or self.running is not None
+        return self._waiting is not None or self.running is not None
 
     def try_hold(self, message: Message) -> bool:
         """Keep a message until the process is empty; return whether that is possible.
@@ -48,12 +51,13 @@ class ExclusiveRun(Generic[Message]):
         for as long as that one had it.
         """
         now = time.monotonic()
-        if self._waiting is not None or self.running is not None or now < self._break_until:
+        if self.is_active or now < self._break_until:
             return False
+        if now > self._break_until + FORGET_AFTER_S:
+            self._drain_s = FIRST_DRAIN_S
         self._waiting = message
         self._held_at = now
-        self._waited_s = 0.0
-        self._drain(DRAIN_S)
+        self._timer = asyncio.get_running_loop().call_later(self._drain_s, self._stop_draining)
         return True
 
     def start(self) -> Message:
@@ -61,6 +65,7 @@ class ExclusiveRun(Generic[Message]):
         message = self._waiting
         assert message is not None
         self._release()
+        self._drain_s = FIRST_DRAIN_S
         self.running = message
         return message
 
@@ -83,24 +88,19 @@ class ExclusiveRun(Generic[Message]):
         self._release()
         return messages
 
-    def _drain(self, for_s: float) -> None:
-        self._is_draining = True
-        self._timer = asyncio.get_running_loop().call_later(for_s, self._stop_draining, for_s)
-
-    def _stop_draining(self, drained_s: float) -> None:
-        """Let other messages start for a while, because running handlers take longer than the drain."""
-        self._is_draining = False
-        self._waited_s += 3 * drained_s
-        if self._waited_s > MAX_WAIT_S:
-            for message in self.withdraw():
-                self._give_back(message, f"this process was not empty for {MAX_WAIT_S:g} s")
-        else:
-            self._timer = asyncio.get_running_loop().call_later(2 * drained_s, self._drain, 2 * drained_s)
+    def _stop_draining(self) -> None:
+        """Let other messages start, because running handlers take longer than the drain."""
+        drained_s = self._drain_s
+        self._drain_s = min(2 * drained_s, MAX_DRAIN_S)
+        self._break_until = time.monotonic() + 2 * drained_s
+        for message in self.withdraw():
+            self._give_back(
+                message, f"a message must run alone, and this process was not empty for {drained_s:g} s"
+            )
         self._changed()
 
     def _release(self) -> None:
         self._waiting = None
-        self._is_draining = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

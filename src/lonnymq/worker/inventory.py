@@ -122,7 +122,11 @@ class Inventory:
             size = attempt.unread_bytes = reply.unread.get(attempt.message.id, 0)
             reason = ""
             if attempt.is_suspect or size > self.memory.max_bytes:
-                if not self.exclusive.try_hold(attempt):
+                if self.occupied_slots > self.active_slots:
+                    reason = (
+                        "a message must run alone, and a handler still runs although its attempt has ended"
+                    )
+                elif not self.exclusive.try_hold(attempt):
                     reason = "a message that must run alone has to wait"
             elif not size:
                 ready.append(attempt)

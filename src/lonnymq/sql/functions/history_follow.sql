@@ -26,6 +26,8 @@ declare
 begin
   if p_reader is null or length(p_reader) not between 1 and 255 then
     perform reject('reader', p_reader, '1 to 255 characters');
+  elsif (p_xid is null) <> (p_id is null) then
+    perform reject('position', null, 'a transaction and an id, or neither');
   elsif p_max_rows < 1 then
     perform reject('max_rows', p_max_rows::text, 'at least 1');
   end if;

@@ -1,6 +1,6 @@
--- history_require: raise if a reader cannot continue from a position. SQLSTATE LQ006: the position is not one of this
--- history, because the database was restored or failed over, or the queue was reinstalled. SQLSTATE LQ007: rows after the
--- position were dropped.
+-- history_require: raise if a reader cannot continue from a position. SQLSTATE LQ001: an argument is invalid. LQ006: the
+-- position is not one of this history, because the database was restored or failed over, or the queue was reinstalled.
+-- LQ007: rows after the position were dropped.
 -- A reader's positions are on disk before it is told them, so a position that is not in history_reader is from elsewhere.
 -- p_origin is the origin of the position, or null if it may be from before a failover. Then rows below the position that
 -- were written after the reader was given it show that transaction ids were assigned a second time.
@@ -15,6 +15,13 @@ declare
   v_horizon constant bigint := pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
   v_problem text;
 begin
+  if p_reader is null or length(p_reader) not between 1 and 255 then
+    perform reject('reader', p_reader, '1 to 255 characters');
+  elsif length(p_origin) > 255 then
+    perform reject('origin', p_origin, 'at most 255 characters');
+  elsif p_xid is null or p_id is null then
+    perform reject('position', null, 'a transaction and an id');
+  end if;
   v_problem := case
     when p_origin <> v_origin then format('it is from history %s, but this is history %s', p_origin, v_origin)
     when p_xid >= v_horizon then format('this server has only reached transaction %s', v_horizon)

@@ -27,7 +27,7 @@ as $$
 #variable_conflict use_column
 declare
   -- A reply must fit the buffers of a socket: otherwise a client that stops reading would keep the turns locked.
-  c_limit constant integer := least(p_limit, 500);
+  c_limit constant integer := least(greatest(p_limit, 0), 500);
   -- What this session remembers between calls. These are only hints: a full scan starts without them. A role or a database
   -- may have a default for any setting, so our value ends with the id of this process, which no default can know.
   c_setting constant text := 'lonnymq.hints_3_' || 'turn'::regclass::oid;
