@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,10 @@ def command(path: tuple[str, ...]) -> Any:
     return found
 
 
+def is_group(path: tuple[str, ...]) -> bool:
+    return isinstance(command(path), TyperGroup)
+
+
 def run(*arguments: str, **more: str) -> CommandResult:
     return runner("")(*arguments, **more)
 
@@ -50,6 +55,19 @@ def test_all_documented_commands_exist() -> None:
         cron-list cron-pause cron-resume history-prune history-prepare
     """
     assert set(documented.split()) <= {"-".join(path) for path in ALL}
+
+
+@pytest.mark.parametrize("path", [path for path in ALL if not is_group(path)], ids=" ".join)
+def test_every_command_accepts_its_own_defaults(path: tuple[str, ...]) -> None:
+    """A default is converted when the command is called, by a parser that may refuse it."""
+    found = command(path)
+    given = []
+    for parameter in (one for one in found.params if one.required):
+        choices = getattr(parameter.type_descriptor.annotation, "_value2member_map_", {"1": None})
+        given += [one for one in parameter.opts[-1:] if one.startswith("-")] + [next(iter(choices))]
+    values = found.make_context(path[-1], given).params
+    if "window" in values:
+        assert values["window"] == timedelta(minutes=1)
 
 
 @pytest.mark.parametrize("path", ALL, ids=" ".join)

@@ -2,43 +2,60 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from lonnymq import NewMessage, Queue, cli
+from tests.pipeline.test_pages import TUTORIAL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_the_commands_lead_from_a_file_to_a_report(
-    spark: "SparkSession", queue: Queue, dsn: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.timeout(1800)
+def test_the_commands_of_the_tutorial_lead_from_a_file_to_a_report(
+    spark: "SparkSession",
+    queue: Queue,
+    dsn: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    lake, report = str(tmp_path / "lake"), tmp_path / "report.html"
-    orders = tmp_path / "orders.json"
-    orders.write_text('{"channel": "acme", "n": 1}\n{"channel": null, "n": 2}\n', encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LONNYMQ_DSN", dsn)
+    monkeypatch.setenv("LONNYMQ_LAKE", str(tmp_path / "lake"))
+    orders = tmp_path / "orders.parquet"
+    parquet.write_table(pyarrow.table({"tenant": ["acme", None], "n": [1, 2]}), orders)
 
-    def run(*arguments: str) -> str:
-        assert cli.main(["pipeline", *arguments, "--lake", lake]) == 0
+    def run(command: str) -> str:
+        assert cli.main(["pipeline", *command.split()]) == 0
         return capsys.readouterr().out
 
-    out = run("ingest", str(orders), "--dsn", dsn, "--json")
-    assert {"accepted": 1, "rejected": 1}.items() <= json.loads(out).items()
+    shown = re.findall(r"^ {4}lonnymq pipeline (.+)$", TUTORIAL.read_text(encoding="utf-8"), re.MULTILINE)
+    # The JVM of the tests has another working directory.
+    ingest, archive, analyse, report = (one.replace("orders.parquet", str(orders)) for one in shown)
+    assert {"accepted": 1, "rejected": 1}.items() <= json.loads(run(f"{ingest} --json")).items()
     queue.set(history="metadata")
     queue.enqueue_many(NewMessage(channel="beta", payload=n) for n in range(9))
     queue.complete(queue.dequeue(limit=10))
-    assert run("archive", "--dsn", dsn) == "10 attempts archived\n"
-    assert run("archive", "--dsn", dsn) == "0 attempts archived\n"
-    assert json.loads(run("analyse", "--window", "1h", "--json"))["windows"] >= 2
-    assert run("analyse", "--window", "1h").startswith("0 days computed")
-    assert run("report", "--window", "1h", "-o", str(report)) == f"report written to {report}\n"
-    text = report.read_text(encoding="utf-8")
+    assert run(archive) == "10 attempts archived\n"
+    assert run("archive") == "0 attempts archived\n"
+    assert json.loads(run(f"{analyse} --json"))["windows"] >= 2
+    # Without options, analyse and report use windows of a minute, as in the tutorial.
+    assert run("analyse").startswith("0 days computed")
+    assert run(report) == run("report") == f"report written to {tmp_path / 'report.html'}\n"
+    text = Path("report.html").read_text(encoding="utf-8")
     assert "acme" in text
     assert "beta" in text
-    assert cli.main(["pipeline", "analyse", "--lake", lake, "--window", "7s"]) == 2
+    assert cli.main(["pipeline", "analyse", "--window", "7s"]) == 2
     assert "divides a day" in capsys.readouterr().err
+    assert cli.main(["pipeline", "ingest", f"{orders}.json"]) == 2
+    assert "a file or directory that exists" in capsys.readouterr().err
 
 
 def test_the_script_for_spark_submit_runs_the_same_steps(
@@ -53,7 +70,7 @@ def test_the_script_for_spark_submit_runs_the_same_steps(
     assert capsys.readouterr().out == "attempts added: 100\n"
     assert submit.main(["generate", "--lake", lake, "--rows", "100", "--days", "1"]) == 0
     assert capsys.readouterr().out == "attempts added: 0\n"
-    assert submit.main(["report", "--lake", lake, "--output", str(tmp_path / "report.html")]) == 1
+    assert submit.main(["report", "--lake", lake]) == 1
     assert "no window was analysed" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         submit.main(["archive", "--lake", lake, "--keep", "soon"])

@@ -1,17 +1,23 @@
 """The pages about the pipeline: their examples run, and the reference is complete."""
 
+import sys
 import warnings
 
 import pytest
 
-from tests.examples.pages import ROOT, with_policy
-from tests.examples.test_examples import run
+from tests.examples.pages import ROOT, named_extras, with_policy
+from tests.examples.test_examples import modules_of_other_extras, run
 
 TUTORIAL = ROOT / "docs" / "tutorial" / "spark-pipeline.md"
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("spark")
-def test_the_tutorial_runs() -> None:
+def test_the_tutorial_runs_with_java_and_the_extras_it_names_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = named_extras(TUTORIAL) - {"java"}
+    assert {"spark", "cli"} < named
+    for module in modules_of_other_extras(named):
+        monkeypatch.setitem(sys.modules, module, None)
     with warnings.catch_warnings():
         warnings.simplefilter("default", ResourceWarning)
         run(TUTORIAL, {})

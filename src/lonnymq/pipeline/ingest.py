@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StringType, StructField, StructType
@@ -70,7 +71,7 @@ def ingest(
 ) -> IngestResult:
     """Create messages from all rows of the files, in one transaction and once per job."""
     mapping = mapping or Mapping()
-    rows = read_files(spark, paths, form or infer_format(paths))
+    rows = read_existing_files(spark, paths, form or infer_format(paths))
     accepted, rejected = split_rows(rows, mapping)
     job = job or job_name(rows, mapping)
     # Rejected rows first. If the job is interrupted and repeated, each of the two still happens once.
@@ -100,6 +101,17 @@ def infer_format(paths: Sequence[str]) -> FileFormat:
             "files with one of the endings .parquet, .csv and .json, unless their format is given",
         )
     return kinds[ending]
+
+
+def read_existing_files(spark: SparkSession, paths: Sequence[str], form: FileFormat) -> DataFrame:
+    """Return all rows; a path that does not exist is the caller's mistake, not a failure of Spark."""
+    try:
+        return read_files(spark, paths, form)
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+        missing = (error.getMessageParameters() or {}).get("path", "?")
+        raise invalid("paths", missing, "a file or directory that exists") from error
 
 
 def read_files(spark: SparkSession, paths: Sequence[str], form: FileFormat) -> DataFrame:
