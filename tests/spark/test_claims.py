@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from lonnymq import LonnyError, NewMessage, Queue
 from lonnymq.spark import consume, options
@@ -45,7 +45,7 @@ def test_a_batch_is_completed_when_spark_asks_for_the_next_one(dsn: str, history
     assert contents(rows) == [0, 1, 2]
     assert rows[0]["attempt"] == 1
     assert contents(read(consumer, FIRST, one)) == [0, 1, 2], "a batch may be read twice"
-    two = consumer.latestOffset(one, ReadAllAvailable())
+    two = consumer.latestOffset(one, ReadMaxRows(1000))
     assert history_queue.status().leased == 2
     consumer.commit(one)
     assert contents(read(consumer, one, two)) == [3, 4]
@@ -76,8 +76,8 @@ def test_available_now_ends_while_producers_continue(dsn: str, queue: Queue) -> 
     consumer = make_consumer(dsn)
     consumer.prepareForTriggerAvailableNow()
     fill(queue, 5)
-    first = consumer.latestOffset(FIRST, ReadAllAvailable())
-    assert consumer.latestOffset(first, ReadAllAvailable()) == first
+    first = consumer.latestOffset(FIRST, ReadMaxRows(1000))
+    assert consumer.latestOffset(first, ReadMaxRows(1000)) == first
     assert queue.status().waiting == 5
     consumer.stop()
 

@@ -12,6 +12,7 @@ from psycopg import conninfo
 
 from lonnymq import NewMessage, Queue
 from lonnymq.spark.source import activate
+from lonnymq.spark.stop_query import stop_query
 from tests.conftest import Connect
 from tests.spark.conftest import complete_due, run_to_end
 
@@ -141,6 +142,26 @@ def test_a_restarted_stream_continues_where_it_stopped(
     lake = spark.read.parquet(str(tmp_path / "lake"))
     assert (lake.count(), lake.select("message_id").distinct().count()) == (1300, 1300)
     assert [reader.name for reader in history_queue.history.readers()] == ["lake"]
+
+
+def test_a_stopped_consumer_has_completed_what_it_processed_and_once_is_refused(
+    spark: Any, dsn: str, queue: Queue, tmp_path: Path
+) -> None:
+    stream = spark.readStream.format("lonnymq").options(dsn=dsn, mode="consume").load()
+
+    def start(**trigger: Any) -> Any:
+        seen = stream.select("message_id").writeStream.format("noop").trigger(**trigger)
+        return seen.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+
+    queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(3)])
+    assert "use trigger(availableNow=True)" in error_of(lambda: start(once=True).awaitTermination())
+    assert queue.status().waiting == 3
+    query = start(processingTime="1 hour")
+    wait_until(lambda: query.lastProgress is not None)
+    assert queue.status().leased == 3
+    stop_query(query, dsn)
+    status = queue.status()
+    assert (status.leased, status.waiting) == (0, 0)
 
 
 def test_a_stream_is_written_once_even_if_its_checkpoint_is_damaged(

@@ -10,7 +10,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 
 from lonnymq.calls import claim as calls
 from lonnymq.connections.backoff import Backoff
-from lonnymq.errors import Busy, LonnyError
+from lonnymq.errors import Busy, InvalidArgument, LonnyError
 from lonnymq.spark import columns
 from lonnymq.spark.claim_heartbeat import ClaimHeartbeat
 from lonnymq.spark.database import arrow_schema, make_client, open_queue
@@ -29,6 +29,14 @@ READ_MESSAGES = 100
 READ_BYTES = 16 * 2**20
 # How long completing a claim is retried while another transaction has its messages locked.
 BUSY_FOR_S = 30.0
+
+# The only trigger that reads without a limit. After its only batch Spark calls nothing here, so nobody would
+# complete the batch's messages.
+REFUSED_ONCE = (
+    "trigger(once=True) cannot consume, because Spark does not tell the source that the batch is done, so its"
+    " messages would be delivered again: use trigger(availableNow=True), which takes what is due now and then"
+    " ends"
+)
 
 log = logging.getLogger("lonnymq.spark")
 
@@ -62,14 +70,14 @@ class ConsumeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         This does not wait for commit(): until the claim is complete, a channel at its cap gets no more
         messages, and Spark may never call commit() for the last batch.
         """
+        if not isinstance(limit, ReadMaxRows):
+            raise InvalidArgument(REFUSED_ONCE)
         previous = start["claim"]
         if previous is not None:
             self._complete(previous)
         elif self._first_claim is not None:
             return {"claim": self._first_claim}
-        most = self._options.max_messages
-        if isinstance(limit, ReadMaxRows):
-            most = min(most, limit.max_rows)
+        most = min(self._options.max_messages, limit.max_rows)
         if self._budget is not None:
             most = min(most, self._budget)
         if most < 1:
@@ -123,17 +131,9 @@ class ConsumeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._opened.close()
 
     def _complete(self, claim: str) -> None:
-        for pause_s in Backoff(first_s=0.01, max_s=0.5).pauses(for_s=BUSY_FOR_S):
-            outcome, lost = self._queue.caller.perform(calls.complete(claim))
-            if outcome == "done":
-                break
-            time.sleep(pause_s)
-        else:
-            raise Busy(f"claim {claim} could not be completed: another transaction has its messages locked")
+        complete_claim(self._queue, claim)
         if self._heartbeat is not None:
             self._heartbeat.stop(claim)
-        if lost:
-            log.warning("%s messages of claim %s lost their lease and will be delivered again", lost, claim)
 
     def _start_heartbeat(self, claim: str) -> None:
         if self._heartbeat is None:
@@ -145,6 +145,19 @@ class ConsumeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._opened is None:
             self._opened = make_client(self._options.connect)
         return self._opened
+
+
+def complete_claim(queue: "Queue", claim: str) -> None:
+    """Complete the messages of a claim; retry while another transaction has some of them locked."""
+    for pause_s in Backoff(first_s=0.01, max_s=0.5).pauses(for_s=BUSY_FOR_S):
+        outcome, lost = queue.caller.perform(calls.complete(claim))
+        if outcome == "done":
+            break
+        time.sleep(pause_s)
+    else:
+        raise Busy(f"claim {claim} could not be completed: another transaction has its messages locked")
+    if lost:
+        log.warning("%s messages of claim %s lost their lease and will be delivered again", lost, claim)
 
 
 def _record_batch(rows: list[tuple[Any, ...]]) -> "pa.RecordBatch":
