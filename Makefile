@@ -19,7 +19,7 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 	--no-annotate --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help venv lock check docs test test-fast test-matrix chaos interleavings demo bench-core bench-peers bench-designs bench-scale bench-spark bench-charts simulate format clean
+.PHONY: help venv lock check docs test test-fast test-matrix chaos interleavings release-check demo bench-core bench-peers bench-designs bench-scale bench-spark bench-charts simulate format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,7 @@ lock: ## update the locked versions and hashes; needs uv (LOCK_ARGS="--upgrade-p
 	$(LOCK) $(LOCK_ARGS) --extra dev -o $(LOCKS)/dev.txt pyproject.toml
 	$(LOCK) $(LOCK_ARGS) --extra test -o $(LOCKS)/test.txt -c $(LOCKS)/dev.txt pyproject.toml
 	$(LOCK) $(LOCK_ARGS) --group build -o $(LOCKS)/build.txt -c $(LOCKS)/dev.txt
+	$(LOCK) $(LOCK_ARGS) --group release -o $(LOCKS)/release.txt -c $(LOCKS)/dev.txt
 
 check: $(STAMP) docs ## lint, format, types, import rules, generated files, documentation
 	$(BIN)/python -m ruff check
@@ -87,6 +88,9 @@ bench-designs: $(STAMP) ## benchmark the table designs from which this queue dev
 
 bench-scale: $(STAMP) ## measure the limits of one PostgreSQL
 	$(BIN)/python -m benchmarks.scale
+
+release-check: $(STAMP) ## build the distributions, and try them in empty environments (RELEASE_ARGS="--extras all")
+	$(BIN)/python tools/release_check.py $(RELEASE_ARGS)
 
 simulate: $(STAMP) ## simulate a million tenants, with turns and with FIFO
 	$(BIN)/python -m benchmarks.simulation
