@@ -14,8 +14,10 @@ SITE = ROOT / "build" / "docs"
 
 @pytest.fixture(scope="module")
 def site() -> Path:
-    """The site that `make check` has built, or a new one."""
-    if not (SITE / "index.html").exists():
+    """The site that `make check` has built, or a new one if a page has changed since."""
+    built = SITE / "searchindex.js"
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.*")]
+    if not built.exists() or built.stat().st_mtime < max(page.stat().st_mtime for page in pages):
         subprocess.run(["make", "docs"], cwd=ROOT, check=True, timeout=600)
     return SITE
 
@@ -31,7 +33,10 @@ def page() -> Iterator[Page]:
 
 def test_every_page_is_in_the_site_and_the_front_page_leads_to_it(site: Path) -> None:
     front = (site / "docs" / "index.html").read_text(encoding="utf-8")
-    pages = [*(ROOT / "docs").rglob("*.md"), *(page for page in ROOT.glob("*.md") if page.name != "README.md")]
+    pages = [
+        *(ROOT / "docs").rglob("*.md"),
+        *(page for page in ROOT.glob("*.md") if page.name != "README.md"),
+    ]
     for source in pages:
         name = source.relative_to(ROOT).with_suffix(".html")
         assert (site / name).exists()
@@ -56,11 +61,8 @@ def test_the_site_needs_nothing_from_elsewhere(site: Path, page: Page) -> None:
 def test_the_site_is_searched_without_a_server(site: Path, page: Page) -> None:
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto((site / "search.html").as_uri() + "?q=max_concurrency")
-    page.wait_for_selector("ul.search li a")
-    found = page.eval_on_selector_all(
-        "ul.search li a", "links => links.map(link => link.getAttribute('href'))"
-    )
-    assert any("limit-a-tenant" in target for target in found)
+    # The results appear one after another.
+    page.wait_for_selector("ul.search li a[href*='howto/limit-a-tenant']")
 
 
 def test_the_reference_has_the_public_names(site: Path) -> None:
