@@ -1,5 +1,6 @@
 """What a worker process opens before its first message and closes after its last one."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 from lonnymq import App, ExitCode, InvalidArgument, LonnyError, Queue
 from lonnymq.testing import run_until_empty
 from tests.tasks.test_app import is_empty, work
-from tests.worker.workers import eventually
+from tests.worker.workers import TIMEOUT_S, eventually, running_worker
 
 
 def test_handlers_use_what_the_lifespan_has_opened(queue: Queue, dsn: str) -> None:
@@ -109,6 +110,69 @@ def test_every_process_of_a_worker_has_a_lifespan_of_its_own(
     assert opened == closed
     assert len(opened) == 2
     assert queue.dead().list() == []
+
+
+def test_two_workers_of_an_app_in_a_process_have_resources_of_their_own(queue: Queue, dsn: str) -> None:
+    app = App(dsn)
+    seen: list[object] = []
+
+    @app.lifespan
+    async def open_client() -> AsyncIterator[object]:
+        yield object()
+
+    @app.task
+    async def note() -> None:
+        seen.append(app.resources)
+
+    async def wait_for_notes(count: int) -> None:
+        note_at = len(seen) + count
+        for _ in range(count):
+            await note.enqueue_async("acme")
+        while len(seen) < note_at:  # noqa: ASYNC110 - a worker's handler appends to it
+            await asyncio.sleep(0.01)
+
+    async def scenario() -> None:
+        async with asyncio.timeout(TIMEOUT_S):
+            async with running_worker(app.queue, app):
+                await wait_for_notes(1)
+                async with running_worker(app.queue, app):
+                    # Until both have processed some.
+                    while len(set(seen)) < 2:
+                        await wait_for_notes(20)
+                await wait_for_notes(1)
+        await app.clients.close_async()
+
+    asyncio.run(scenario())
+    assert seen[-1] is seen[0]
+    app.clients.close()
+
+
+def test_a_worker_can_be_stopped_while_its_lifespan_begins(
+    queue: Queue, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slow.py").write_text(
+        "import asyncio, lonnymq\n"
+        "app = lonnymq.App()\n"
+        "@app.lifespan\n"
+        "async def wait():\n"
+        "    print('waiting', flush=True)\n"
+        "    await asyncio.sleep(3600)\n"
+        "    yield\n"
+    )
+    for processes in ("1", "2"):
+        log = tmp_path / f"log {processes}"
+        with log.open("wb") as output:
+            worker = subprocess.Popen(
+                [sys.executable, "-m", "lonnymq", "work", "slow", "--processes", processes],
+                cwd=tmp_path,
+                env={**os.environ, "LONNYMQ_DSN": dsn},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        eventually(lambda: log.read_text().count("waiting") == int(processes))  # noqa: B023
+        worker.send_signal(signal.SIGTERM)
+        # Without being ended by force.
+        assert worker.wait(60) == ExitCode.FINISHED
 
 
 def test_a_wrong_lifespan_is_refused() -> None:

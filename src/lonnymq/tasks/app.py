@@ -5,6 +5,7 @@ import inspect
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from lonnymq.client.aio import AsyncQueue
@@ -52,7 +53,10 @@ class App(TaskRegistry, Generic[Client]):
             raise invalid_kind("queue", queue, "a connection string, a lonnymq.Queue or a lonnymq.AsyncQueue")
         self.use(cast("Client", queue))
         self._lifespan: Callable[[], Any] | None = None
-        self._resources: Any = _NO_RESOURCES
+        # Those of the current worker; and the latest, for code that has no context of a worker, such as a
+        # thread that a handler has started.
+        self._resources = ContextVar[Any]("resources", default=_NO_RESOURCES)
+        self._latest_resources: Any = _NO_RESOURCES
 
     @property
     def app(self) -> "App[Client]":
@@ -94,9 +98,12 @@ class App(TaskRegistry, Generic[Client]):
     @property
     def resources(self) -> Any:
         """What the app's lifespan yielded in this worker process."""
-        if self._resources is _NO_RESOURCES:
+        resources = self._resources.get()
+        if resources is _NO_RESOURCES:
+            resources = self._latest_resources
+        if resources is _NO_RESOURCES:
             raise LonnyError("app.resources exists only in a worker, and only if the app has a lifespan")
-        return self._resources
+        return resources
 
     @asynccontextmanager
     async def enter_lifespan(self) -> AsyncIterator[None]:
@@ -104,11 +111,15 @@ class App(TaskRegistry, Generic[Client]):
         if self._lifespan is None:
             yield
             return
-        async with self._lifespan() as self._resources:
+        async with self._lifespan() as resources:
+            self._latest_resources = resources
+            token = self._resources.set(resources)
             try:
                 yield
             finally:
-                self._resources = _NO_RESOURCES
+                self._resources.reset(token)
+                if self._latest_resources is resources:
+                    self._latest_resources = _NO_RESOURCES
 
     def use(self, queue: Client) -> None:
         """Have its tasks enqueue into another queue from now on."""

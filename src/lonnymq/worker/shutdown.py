@@ -109,8 +109,8 @@ def stop_on_signals(shutdown: Shutdown, shutdown_s: float) -> Iterator[None]:
 
 def _force_exit() -> None:
     LOGGER.error(
-        "ended by force: a handler does not let the process end; its messages are delivered again when their"
-        " leases expire"
+        "ended by force: a handler or a lifespan does not let the process end; its messages are delivered"
+        " again when their leases expire"
     )
     exit_now(ExitCode.INTERRUPTED)
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -89,9 +89,33 @@ class Worker:
             if not await wait_for_queue(self.clients, self.shutdown, self.settings.call_timeout_s):
                 LOGGER.info("stopped before the queue could be reached")
                 return ExitCode.FINISHED
-            async with enter_lifespan(self.handler):
+            async with AsyncExitStack() as stack:
+                if not await self._enter_lifespan(stack):
+                    LOGGER.info("stopped before the lifespan of the app had begun")
+                    return ExitCode.FINISHED
                 self._on_ready()
                 return await self._process()
+
+    async def _enter_lifespan(self, stack: AsyncExitStack) -> bool:
+        """Enter the lifespan of an app; return False if the worker is asked to stop before that is done."""
+
+        async def interrupt() -> None:
+            await self.shutdown.requested.wait()
+            limit.reschedule(asyncio.get_running_loop().time())
+
+        # Not in a task of its own: some context managers must be left by the task that entered them.
+        try:
+            async with asyncio.timeout(None) as limit:
+                interrupting = asyncio.create_task(interrupt())
+                try:
+                    await stack.enter_async_context(enter_lifespan(self.handler))
+                finally:
+                    interrupting.cancel()
+        except TimeoutError:
+            if limit.expired():
+                return False
+            raise
+        return True
 
     async def _process(self) -> ExitCode:
         async with WorkerRun(self) as run:
