@@ -16,9 +16,11 @@ declare
   v_count constant integer := cardinality(p_ids);
   v_leases tid[];
   v_messages tid[];
+  v_capped bigint[];        -- channels whose cap has room again, once per lease
+  v_has_history boolean;
   v_outcomes text[];
-  v_capped bigint[];
   v_ended bigint;
+  v_removed bigint;
   v_setting text;
   v_is_locked boolean := false;
 begin
@@ -26,14 +28,19 @@ begin
       or current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
     perform lease_lock(p_ids, p_tokens, false);
   end if;
-  select array_agg(l.ctid), array_agg(m.ctid) into v_leases, v_messages
+  select array_agg(l.ctid), array_agg(m.ctid), array_agg(l.channel_id) filter (where l.is_capped),
+    (select s.history <> 'off' from setting s where s.is_only)
+  into v_leases, v_messages, v_capped, v_has_history
   from unnest(p_ids, p_tokens) u(id, token)
-  cross join lateral (select l.ctid from lease l where l.message_id = u.id and l.token = u.token offset 0) l
+  cross join lateral (
+    select l.ctid, l.channel_id, l.is_capped from lease l where l.message_id = u.id and l.token = u.token offset 0
+  ) l
   cross join lateral (select m.ctid from message m where m.id = u.id offset 0) m;
   loop
     if v_is_locked or cardinality(v_leases) is distinct from v_count then
       select k.leases, k.messages, k.outcomes into v_leases, v_messages, v_outcomes
       from lease_lock(p_ids, p_tokens, true) k;
+      select array_agg(l.channel_id) filter (where l.is_capped) into v_capped from lease l where l.ctid = any(v_leases);
       v_is_locked := true;
     end if;
     exit when v_leases is null;
@@ -41,17 +48,14 @@ begin
       if not v_is_locked then
         v_setting := set_config('lock_timeout', '2ms', true);
       end if;
-      perform history_record(v_leases, v_messages, 'completed', null);
-      with ended as (
-        delete from lease l where l.ctid = any(v_leases) returning l.channel_id, l.is_capped
-      ),
-      gone as (
-        delete from message m where m.ctid = any(v_messages) returning m.id
-      )
-      select array_agg(e.channel_id) filter (where e.is_capped), least(count(*), (select count(*) from gone))
-      into v_capped, v_ended
-      from ended e;
-      if v_ended <> cardinality(v_leases) then
+      if v_has_history then
+        perform history_record(v_leases, v_messages, 'completed', null);
+      end if;
+      delete from lease l where l.ctid = any(v_leases);
+      get diagnostics v_ended = row_count;
+      delete from message m where m.ctid = any(v_messages);
+      get diagnostics v_removed = row_count;
+      if least(v_ended, v_removed) <> cardinality(v_leases) then
         if v_is_locked then
           perform reject('ids', 'repeated ids', 'distinct');
         end if;
@@ -64,7 +68,6 @@ begin
         raise;
       end if;
       v_is_locked := true;
-      v_capped := null;  -- a rollback does not reset variables
     end;
   end loop;
   if v_capped is not null then

@@ -6,11 +6,7 @@ create or replace function sleepers_notify() returns void
 language plpgsql
 as $$
 begin
-  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') or exists (
-    select from sleeper s
-    where s.until > (extract(epoch from clock_timestamp()) * 1000000)::bigint
-    order by s.until desc limit 1
-  ) then
+  if exists (select from sleepers_registered()) then
     perform pg_notify(queue_event_name(s.salt), '') from setting s where s.is_only;
   end if;
 end
