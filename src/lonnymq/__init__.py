@@ -12,6 +12,7 @@ from lonnymq.client.aio import (
     AsyncMessage,
     AsyncQueue,
 )
+from lonnymq.client.enqueueing import EnqueueMiddleware
 from lonnymq.client.sync import Channel, Crons, DeadLetters, History, Message, Queue
 from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
 from lonnymq.connections.settings import ClientSettings
@@ -149,6 +150,7 @@ __all__ = [
     "DueCron",
     "DueCrons",
     "EmbeddedServer",
+    "EnqueueMiddleware",
     "ExitCode",
     "Explanation",
     "Handler",

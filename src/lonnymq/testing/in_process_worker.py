@@ -42,7 +42,12 @@ class InProcessWorker:
         self._acknowledger = Acknowledger(
             queue.caller, self._inventory, self.recorder, SETTINGS.call_timeout_s
         )
-        stack = MiddlewareStack([self.recorder.around, *middleware], self._blocking_calls, blocking_queue)
+        stack = MiddlewareStack(
+            [self.recorder.around, *middleware],
+            self._blocking_calls,
+            blocking_queue,
+            queue.caller.instrumentation,
+        )
         self._slot = Slot(self._inventory, router, stack, judge, self._acknowledger.add, self._prepare)
         self._acknowledging = asyncio.create_task(self._acknowledger.run())
 

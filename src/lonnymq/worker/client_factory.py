@@ -8,6 +8,8 @@ from psycopg import AsyncConnection
 
 from lonnymq.calls.codec import JSON, Codec
 from lonnymq.client.aio import AsyncQueue
+from lonnymq.client.enqueueing import EnqueueMiddleware
+from lonnymq.client.instrumentation import Instrumentation
 from lonnymq.client.sync import Queue
 from lonnymq.connections.callers_pool import is_async_callers_pool
 from lonnymq.connections.settings import ClientSettings
@@ -25,6 +27,8 @@ class ClientFactory:
     schema: str = "lonnymq"
     codec: Codec = JSON
     settings: ClientSettings | None = None
+    middleware: tuple[EnqueueMiddleware, ...] = ()
+    instrumentation: Instrumentation | None = None
     # The client that was passed to the worker, if any.
     given: AsyncQueue | Queue | None = field(default=None, repr=False)
 
@@ -39,7 +43,9 @@ class ClientFactory:
         target = queue.caller.source.target
         if isinstance(queue, Queue) and not isinstance(target, str):
             raise invalid_kind("queue", queue, EXPECTED)
-        return cls(target, queue.schema, queue.codec, queue.caller.settings, queue)
+        caller = queue.caller
+        middleware, instrumentation = queue.middleware, caller.instrumentation
+        return cls(target, queue.schema, queue.codec, caller.settings, middleware, instrumentation, queue)
 
     def async_queue(self) -> AsyncQueue:
         """Return the client of async handlers: the given one if it is an AsyncQueue."""
@@ -55,10 +61,24 @@ class ClientFactory:
         if isinstance(self.given, Queue):
             return self.given
         target = self.target if isinstance(self.target, str) else _raise_no_blocking_client
-        return Queue(target, schema=self.schema, codec=self.codec, settings=self.settings)
+        return Queue(
+            target,
+            schema=self.schema,
+            codec=self.codec,
+            settings=self.settings,
+            middleware=self.middleware,
+            instrumentation=self.instrumentation,
+        )
 
     def _create(self, target: Any, settings: ClientSettings | None = None) -> AsyncQueue:
-        return AsyncQueue(target, schema=self.schema, codec=self.codec, settings=settings or self.settings)
+        return AsyncQueue(
+            target,
+            schema=self.schema,
+            codec=self.codec,
+            settings=settings or self.settings,
+            middleware=self.middleware,
+            instrumentation=self.instrumentation,
+        )
 
 
 def _connector(target: Any) -> Any:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from lonnymq.client.aio import AsyncMessage
+from lonnymq.client.instrumentation import Instrumentation
 from lonnymq.client.sync import Message, Queue
 from lonnymq.worker.context import run_in_context
 from lonnymq.worker.handler import Handler
@@ -20,24 +21,37 @@ MESSAGE_FIELDS = tuple(field.name for field in fields(Message))
 
 
 class MiddlewareStack:
-    """The first middleware is the outermost. `blocking_queue` is the client of handlers in threads."""
+    """The first middleware is the outermost, inside the instrumentation of the worker's queue, if it has one.
 
-    def __init__(self, middleware: Sequence[Middleware], threads: ThreadPool, blocking_queue: Queue) -> None:
+    `blocking_queue` is the client of handlers in threads.
+    """
+
+    def __init__(
+        self,
+        middleware: Sequence[Middleware],
+        threads: ThreadPool,
+        blocking_queue: Queue,
+        instrumentation: Instrumentation | None = None,
+    ) -> None:
         self._innermost_first = tuple(reversed(middleware))
         self._threads = threads
         self._blocking_queue = blocking_queue
+        self._instrumentation = instrumentation
+        self._has_middleware = bool(middleware) or instrumentation is not None
 
     def run(self, handler: Handler, messages: list[AsyncMessage]) -> Awaitable[object]:
         """Call the handler with these messages, in a context of its own."""
         subject: Any = messages if handler.is_batch else messages[0]
-        if handler.is_async and not self._innermost_first:
+        if handler.is_async and not self._has_middleware:
             return run_in_context(handler.call(subject), CURRENT, messages[0])  # type: ignore[arg-type]
-        return run_in_context(self._call_stack(handler, subject), CURRENT, messages[0])
+        return run_in_context(self._call_stack(handler, subject, messages), CURRENT, messages[0])
 
-    async def _call_stack(self, handler: Handler, subject: Any) -> None:
+    async def _call_stack(self, handler: Handler, subject: Any, messages: list[AsyncMessage]) -> None:
         call: Next = partial(self._call_handler, handler, subject)
         for middleware in self._innermost_first:
             call = partial(middleware, subject, call)
+        if self._instrumentation is not None:
+            call = partial(self._instrumentation.process, handler.name, messages, call)
         await call()
 
     async def _call_handler(self, handler: Handler, subject: Any) -> None:

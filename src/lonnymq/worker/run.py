@@ -48,7 +48,9 @@ class WorkerRun:
         self._async_queue, self._blocking_queue = clients.async_queue(), clients.blocking_queue()
         judge, router = Judge(clients.codec), worker.router
         self._threads = ThreadPool()
-        middleware = MiddlewareStack(worker.middleware, self._threads, self._blocking_queue)
+        middleware = MiddlewareStack(
+            worker.middleware, self._threads, self._blocking_queue, clients.instrumentation
+        )
         self._inventory = inventory = Inventory(settings, router.is_batch, self._give_back)
         timeout_s = settings.call_timeout_s
         for_large_states = Acknowledger(internal.caller, inventory, log, timeout_s)

@@ -16,6 +16,7 @@ from lonnymq.calls import queue as queue_calls
 from lonnymq.calls.statement import Call
 from lonnymq.client.aio.cancellation import finish_or_undo
 from lonnymq.client.aio.schema_steps import run_steps
+from lonnymq.client.instrumentation import Instrumentation
 from lonnymq.connections.aio.borrowed import (
     AsyncAnyConnection,
     AsyncBorrowedConnection,
@@ -57,13 +58,20 @@ class AsyncCaller:
     - `run(steps)` runs steps of `lonnymq.schema` in one transaction;
     - `require_queue()` raises unless there is a queue that this client can use;
     - `source` provides our own connections, and replaces those that do not answer;
-    - `schema` and `settings` are those of the queue.
+    - `schema`, `settings` and `instrumentation` are those of the queue.
     """
 
-    def __init__(self, source: AsyncSource, schema: str, settings: ClientSettings) -> None:
+    def __init__(
+        self,
+        source: AsyncSource,
+        schema: str,
+        settings: ClientSettings,
+        instrumentation: Instrumentation | None = None,
+    ) -> None:
         self.source = source
         self.schema = schema
         self.settings = settings
+        self.instrumentation = instrumentation
         self._check_version_at = 0.0
         self._checked_connect_count = -1
 

@@ -60,18 +60,20 @@ class AsyncReceiver:
         """
         call = replace(call, undo=_give_back)
         if not wait_s:
-            return await self._caller.perform(call, connection)
+            return self._observe(time.time_ns(), await self._caller.perform(call, connection))
         # Not after the wait, when every microsecond delays a message.
         idle_call = replace(call_when_idle or call, undo=_give_back)
         deadline = time.monotonic() + wait_s
         sleeper = self._take_idle_sleeper() or AsyncSleeper(self._caller)
         try:
             await self.withdraw_unused_sleepers()
+            started_ns = time.time_ns()
             reply = await sleeper.dequeue(call)
             while not reply.leases and time.monotonic() < deadline:
                 await sleeper.wait(reply, deadline)
                 if reply.outcome is DequeueOutcome.EMPTY:
                     call = idle_call
+                started_ns = time.time_ns()
                 reply = await sleeper.dequeue(call)
             sleeper.reset_pauses()
         finally:
@@ -79,7 +81,7 @@ class AsyncReceiver:
             self._idle_sleepers.append(sleeper)
             if self._caller.source.is_closed:
                 await self.close()
-        return reply
+        return self._observe(started_ns, reply)
 
     async def withdraw_unused_sleepers(self) -> None:
         """Withdraw the registrations of sleepers that no call has used lately: nobody waits with them."""
@@ -99,6 +101,12 @@ class AsyncReceiver:
         """Close the connections of idle sleepers now, the others when their calls end."""
         while (sleeper := self._take_idle_sleeper()) is not None:
             await sleeper.close()
+
+    def _observe(self, started_ns: int, reply: Dequeued[Leased]) -> Dequeued[Leased]:
+        """Tell the instrumentation what was leased, if there is one."""
+        if reply.leases and self._caller.instrumentation is not None:
+            self._caller.instrumentation.dequeued(reply.leases, started_ns)
+        return reply
 
     def _take_idle_sleeper(self) -> AsyncSleeper | None:
         try:

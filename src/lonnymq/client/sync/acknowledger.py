@@ -2,6 +2,7 @@
 
 """Ends attempts: at many messages at once, with an answer for each, or at one."""
 
+import time
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -169,9 +170,18 @@ def acknowledge(
         ids, tokens = _fences(pick(leases, indexes))
         return calls.acknowledge(action, ids, tokens, *(pick(values, indexes) for values in details))
 
-    if not repeat_busy:
-        return caller.perform(call_for(range(len(leases))), connection)
-    return caller.perform_each(call_for, len(leases), connection)
+    started_ns = time.time_ns()
+    error: BaseException | None = None
+    try:
+        if not repeat_busy:
+            return caller.perform(call_for(range(len(leases))), connection)
+        return caller.perform_each(call_for, len(leases), connection)
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        if caller.instrumentation is not None and leases:
+            caller.instrumentation.settled(action.name, leases, started_ns, error)
 
 
 def _fences(leases: Sequence[Lease]) -> tuple[list[int], list[int]]:

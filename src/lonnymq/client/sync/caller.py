@@ -15,6 +15,7 @@ import psycopg
 from lonnymq import schema as schemas
 from lonnymq.calls import queue as queue_calls
 from lonnymq.calls.statement import Call
+from lonnymq.client.instrumentation import Instrumentation
 from lonnymq.client.sync.cancellation import finish_or_undo
 from lonnymq.client.sync.schema_steps import run_steps
 from lonnymq.connections.backoff import Backoff
@@ -58,13 +59,20 @@ class Caller:
     - `run(steps)` runs steps of `lonnymq.schema` in one transaction;
     - `require_queue()` raises unless there is a queue that this client can use;
     - `source` provides our own connections, and replaces those that do not answer;
-    - `schema` and `settings` are those of the queue.
+    - `schema`, `settings` and `instrumentation` are those of the queue.
     """
 
-    def __init__(self, source: Source, schema: str, settings: ClientSettings) -> None:
+    def __init__(
+        self,
+        source: Source,
+        schema: str,
+        settings: ClientSettings,
+        instrumentation: Instrumentation | None = None,
+    ) -> None:
         self.source = source
         self.schema = schema
         self.settings = settings
+        self.instrumentation = instrumentation
         self._check_version_at = 0.0
         self._checked_connect_count = -1
 

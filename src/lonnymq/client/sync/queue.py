@@ -18,6 +18,8 @@ from lonnymq.calls.codec import JSON, Codec
 from lonnymq.calls.draft import draft, drafts
 from lonnymq.calls.statement import pick
 from lonnymq.client.backpressure import raise_for_dropped
+from lonnymq.client.enqueueing import Enqueueing, EnqueueMiddleware, require_middleware
+from lonnymq.client.instrumentation import Instrumentation
 from lonnymq.client.sync import bulk
 from lonnymq.client.sync.acknowledger import Acknowledger
 from lonnymq.client.sync.caller import Caller
@@ -62,6 +64,7 @@ class Queue(Acknowledger):
 
     Every call takes `connection=`, a connection of the caller whose transaction the call joins.
     Without a DSN, LONNYMQ_DSN is used, then libpq's PG* variables; without a schema, LONNYMQ_SCHEMA.
+    `middleware` runs around each call that enqueues; `instrumentation` also around what workers do.
     """
 
     def __init__(
@@ -71,13 +74,16 @@ class Queue(Acknowledger):
         schema: str | None = None,
         codec: Codec = JSON,
         settings: ClientSettings | None = None,
+        middleware: Sequence[EnqueueMiddleware] = (),
+        instrumentation: Instrumentation | None = None,
     ) -> None:
         schema = schema_or_environment(schema)
         schemas.require_schema(schema)
         settings = settings or ClientSettings()
         self.schema = schema
         self.codec = codec
-        self.caller = Caller(Source(dsn, settings), schema, settings)
+        self.middleware = require_middleware(middleware)
+        self.caller = Caller(Source(dsn, settings), schema, settings, instrumentation)
         self._receiver = Receiver(self.caller)
 
     def __repr__(self) -> str:
@@ -163,9 +169,12 @@ class Queue(Acknowledger):
             max_attempts=max_attempts,
             headers=headers,
         )
-        created = self.caller.perform(calls.create(draft(message, self.codec)), connection)
+        with self._around_enqueue([message]) as enqueueing:
+            (message,) = enqueueing.same_number(1)
+            created = self.caller.perform(calls.create(draft(message, self.codec)), connection)
+            enqueueing.result = [created]
         if raise_if_dropped:
-            raise_for_dropped([channel], [created])
+            raise_for_dropped([message.channel], [created])
         return created
 
     def enqueue_many(
@@ -179,12 +188,15 @@ class Queue(Acknowledger):
 
         Only messages that full channels drop are left out. If ChannelFull is raised, it has all outcomes.
         """
-        made = list(drafts(messages, self.codec))
-        if len(made) > MAX_CREATE:
-            raise invalid("messages", f"{len(made)} messages", f"at most {MAX_CREATE}; use copy_in()")
-        if not made:
+        given = list(messages)
+        if len(given) > MAX_CREATE:
+            raise invalid("messages", f"{len(given)} messages", f"at most {MAX_CREATE}; use copy_in()")
+        if not given:
             return []
-        created = self.caller.perform(calls.create_many(made), connection)
+        with self._around_enqueue(given) as enqueueing:
+            made = list(drafts(enqueueing.same_number(len(given)), self.codec))
+            created = self.caller.perform(calls.create_many(made), connection)
+            enqueueing.result = created
         if raise_if_dropped:
             raise_for_dropped([message.channel for message in made], created)
         return created
@@ -201,7 +213,17 @@ class Queue(Acknowledger):
 
         Loads with the same `publication` name are published once, however often they are sent.
         """
-        return bulk.copy_in(self.caller, self.codec, messages, publication, on_progress, connection)
+        with self._around_enqueue(messages) as enqueueing:
+            published = bulk.copy_in(
+                self.caller, self.codec, enqueueing.messages, publication, on_progress, connection
+            )
+            enqueueing.result = published
+        return published
+
+    def _around_enqueue(self, messages: Iterable[NewMessage]) -> Enqueueing:
+        instrumentation = self.caller.instrumentation
+        outermost = () if instrumentation is None else (instrumentation.enqueue,)
+        return Enqueueing((*outermost, *self.middleware), messages)
 
     def stage_prune(self, *, older_than: timedelta = timedelta(days=1)) -> int:
         """Delete messages that bulk loads of any role staged and never published; return how many.

@@ -62,18 +62,20 @@ class Receiver:
         """
         call = replace(call, undo=_give_back)
         if not wait_s:
-            return self._caller.perform(call, connection)
+            return self._observe(time.time_ns(), self._caller.perform(call, connection))
         # Not after the wait, when every microsecond delays a message.
         idle_call = replace(call_when_idle or call, undo=_give_back)
         deadline = time.monotonic() + wait_s
         sleeper = self._take_idle_sleeper() or Sleeper(self._caller)
         try:
             self.withdraw_unused_sleepers()
+            started_ns = time.time_ns()
             reply = sleeper.dequeue(call)
             while not reply.leases and time.monotonic() < deadline:
                 sleeper.wait(reply, deadline)
                 if reply.outcome is DequeueOutcome.EMPTY:
                     call = idle_call
+                started_ns = time.time_ns()
                 reply = sleeper.dequeue(call)
             sleeper.reset_pauses()
         finally:
@@ -81,7 +83,7 @@ class Receiver:
             self._idle_sleepers.append(sleeper)
             if self._caller.source.is_closed:
                 self.close()
-        return reply
+        return self._observe(started_ns, reply)
 
     def withdraw_unused_sleepers(self) -> None:
         """Withdraw the registrations of sleepers that no call has used lately: nobody waits with them."""
@@ -101,6 +103,12 @@ class Receiver:
         """Close the connections of idle sleepers now, the others when their calls end."""
         while (sleeper := self._take_idle_sleeper()) is not None:
             sleeper.close()
+
+    def _observe(self, started_ns: int, reply: Dequeued[Leased]) -> Dequeued[Leased]:
+        """Tell the instrumentation what was leased, if there is one."""
+        if reply.leases and self._caller.instrumentation is not None:
+            self._caller.instrumentation.dequeued(reply.leases, started_ns)
+        return reply
 
     def _take_idle_sleeper(self) -> Sleeper | None:
         try:
