@@ -1,6 +1,7 @@
 """A worker that a program runs on its own event loop."""
 
 import asyncio
+import gc
 import threading
 from typing import Any
 
@@ -57,6 +58,20 @@ def test_a_worker_can_serve_again_and_be_stopped_before_it_starts(dsn: str, queu
     worker.stop()
     assert asyncio.run(worker.serve()) is ExitCode.FINISHED
     assert worker.counts["completed"] == 2
+
+
+def test_a_running_worker_exempts_what_was_imported_from_collections(dsn: str, queue: Queue) -> None:
+    spared: list[int] = []
+
+    async def handle(message: AsyncMessage) -> None:
+        spared.append(gc.get_freeze_count())
+        worker.stop()
+
+    worker = Worker(dsn, handle)
+    queue.enqueue("a", 1)
+    assert worker.run() == ExitCode.FINISHED
+    assert spared[0] > 0
+    assert gc.get_freeze_count() == 0
 
 
 def test_a_worker_can_run_in_another_thread(dsn: str, queue: Queue) -> None:

@@ -1,7 +1,6 @@
 """Calls that create, dequeue, read and cancel messages; calls/acknowledge.py ends their attempts."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -14,7 +13,6 @@ from lonnymq.model import (
     CreateOutcome,
     Dequeued,
     DequeueOutcome,
-    LeasedMessage,
     Published,
     PublishOutcome,
 )
@@ -61,7 +59,6 @@ DEQUEUE = function(
     p_is_durable="boolean",
     p_is_shared="boolean",
 )
-LEASE_FIELDS = tuple(field.name for field in fields(LeasedMessage))
 READ = function(
     "message_read", "message_id, key, content, state, headers::text", p_ids="bigint[]", p_tokens="bigint[]"
 )
@@ -113,12 +110,10 @@ def dequeue(
     `more`.
     """
 
-    names, values = (*LEASE_FIELDS, *more), tuple(more.values())
-
     def decode(rows: Rows) -> Dequeued[Leased]:
         if len(rows) == 1 and rows[0][3] is None:
             return Dequeued(DequeueOutcome(rows[0][0]), rows[0][1])
-        leases = tuple([construct(kind, dict(zip(names, row[3:] + values, strict=True))) for row in rows])
+        leases = tuple([construct(kind, row[3:], more) for row in rows])
         unread = {row[3]: row[2] for row in rows if row[2] is not None}
         return Dequeued(DequeueOutcome.LEASED, 0, leases, unread)
 

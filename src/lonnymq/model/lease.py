@@ -80,10 +80,30 @@ class LeasedMessage:
         return EPOCH + timedelta(microseconds=self.unlock_us)
 
 
-def construct(kind: type[Leased], fields: dict[str, Any]) -> Leased:
-    """Return a message without its constructor, which sets the fields of a frozen value one by one."""
+def construct(kind: type[Leased], values: Sequence[Any], more: Mapping[str, Any]) -> Leased:
+    """Return a message by the values of its fields, in their order, and by `more` fields of its kind.
+
+    The constructor, which sets the fields of a frozen value one by one, would take five times as long.
+    """
     message = object.__new__(kind)
-    object.__setattr__(message, "__dict__", fields)
+    fields = message.__dict__
+    (
+        fields["id"],
+        fields["channel"],
+        fields["token"],
+        fields["attempt"],
+        fields["max_attempts"],
+        fields["suspicion"],
+        fields["dequeue_at"],
+        fields["created_ms"],
+        fields["leased_us"],
+        fields["unlock_us"],
+        fields["key"],
+        fields["content"],
+        fields["state_content"],
+        fields["headers_json"],
+    ) = values
+    fields.update(more)
     return message
 
 

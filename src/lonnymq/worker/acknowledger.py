@@ -1,6 +1,7 @@
 """Sends acknowledgements in batches, so that a message does not cost a round trip of its own."""
 
 import asyncio
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -113,12 +114,15 @@ class Acknowledger:
 
     async def _flush(self) -> None:
         pending, self._pending = self._pending, []
+        by_action: defaultdict[Action[Any] | None, list[Ended]] = defaultdict(list)
+        for ended in pending:
+            by_action[ended[1].action].append(ended)
         for action in ACTIONS:
-            for batch in _batches([ended for ended in pending if ended[1].action is action]):
+            for batch in _batches(by_action[action]):
                 await self._acknowledge(action, batch)
 
     async def _acknowledge(self, action: Action[Any], batch: "Sequence[Ended]") -> None:
-        timeout_s = timeout_for(self._call_timeout_s, sum(verdict.size for _, verdict in batch))
+        timeout_s = timeout_for(self._call_timeout_s, _size(batch))
         messages = [attempt.message for attempt, _ in batch]
         details = [[getattr(verdict, name) for _, verdict in batch] for name in action.details]
         # A locked lease must not hold up the others, so it is asked about again in a later call.
@@ -168,8 +172,15 @@ class Acknowledger:
         self._inventory.remove(attempt)
 
 
+def _size(batch: "Sequence[Ended]") -> int:
+    return sum([verdict.size for _, verdict in batch])
+
+
 def _batches(ended: "list[Ended]") -> "Iterator[list[Ended]]":
     """Split a list so that no batch has too many messages or bytes."""
+    if ended and len(ended) <= MAX_BATCH and _size(ended) <= BATCH_BYTES:
+        yield ended
+        return
     batch: list[Ended] = []
     size = 0
     for attempt, verdict in ended:

@@ -58,10 +58,13 @@ class MemoryBudget:
 
     def release(self, attempt: "Attempt") -> "Attempt | None":
         """Free all bytes of the attempt; return the message that has waited for them, if there is one."""
-        self.reserved_bytes -= attempt.reserved_bytes
-        attempt.reserved_bytes = 0
+        if attempt.reserved_bytes:
+            self.reserved_bytes -= attempt.reserved_bytes
+            attempt.reserved_bytes = 0
         waiting = self.waiting
-        if waiting is not None and waiting is not attempt:
+        if waiting is None:
+            return None
+        if waiting is not attempt:
             if self.reserved_bytes + waiting.unread_bytes > self.max_bytes:
                 return None
             self.reserve(waiting, waiting.unread_bytes)
