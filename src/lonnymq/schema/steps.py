@@ -49,10 +49,11 @@ def uninstall(schema: str) -> Steps[None]:
     yield from with_safe_search_path(schema, _uninstall(schema))
 
 
-def sql_text(schema: str, version: int | None = None) -> str:
+def sql_text(schema: str, version: int | None = None, *, within_transaction: bool = False) -> str:
     """Return what install() executes on a new database, as one script, for example for psql.
 
-    With `version`, return what migrate() executes on a queue of that version.
+    With `version`, return what migrate() executes on a queue of that version. `within_transaction`: the
+    script is part of a transaction that began before it and continues after it.
     """
     require_schema(schema)
     if version is None:
@@ -61,7 +62,10 @@ def sql_text(schema: str, version: int | None = None) -> str:
         change = [*trust.guard(schema), *update(schema, InstalledSchema(True, version))]
     else:
         raise invalid("version", version, f"None, or a version from 1 to {files.latest_version()}")
-    steps = [Step("begin;"), *change, Step("commit;")]
+    if within_transaction:
+        steps = [script("schema/save_settings.sql"), *change, script("schema/restore_settings.sql")]
+    else:
+        steps = [Step("begin;"), *change, Step("commit;")]
     parts = [f"-- {step.origin}\n{step.text}" if step.origin else step.text for step in steps]
     return "\n".join(part.rstrip() + "\n" for part in parts)
 

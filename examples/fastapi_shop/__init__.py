@@ -1,0 +1,1 @@
+"""A web shop: FastAPI takes orders, and a worker sends their receipts. See docs/howto/fastapi.md."""
