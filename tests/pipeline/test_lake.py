@@ -1,5 +1,6 @@
 """Tables of the lake: each batch is committed once, or raises an error."""
 
+import os
 import shutil
 from collections.abc import Callable
 from datetime import date
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from deltalake import DeltaTable
 
 from tests.pipeline.frames import attempts_frame, policies_frame
 from tests.pipeline.reference_windows import DAY_MS, Attempt, ReferencePolicy
@@ -102,6 +104,13 @@ def test_uncommitted_files_are_not_read(spark: "SparkSession", lake: "Lake") -> 
     leftover = files.write(two_days(spark, "lost"), lake.attempts.path, f"{hidden}part-")
     assert sum(one.rows for one in leftover) == 10
     assert counts(spark, lake) == {("a", FIRST): 5, ("a", SECOND): 5}
+    # A week later.
+    paths = [Path(lake.attempts.path) / one.path for one in leftover]
+    for path in paths:
+        os.utime(path, (0, 0))
+    assert lake.attempts.vacuum() == len(paths)
+    assert not any(path.exists() for path in paths)
+    assert counts(spark, lake) == {("a", FIRST): 5, ("a", SECOND): 5}
 
 
 def test_replacing_days_keeps_the_other_days(spark: "SparkSession", lake: "Lake") -> None:
@@ -135,6 +144,10 @@ def test_a_table_accepts_rows_with_a_new_field(spark: "SparkSession", lake: "Lak
     )
     sizes = {row.channel: row.max_size for row in lake.policies.read(spark).collect()}
     assert sizes == {"a": None, "b": 5}
+    if lake.form == "delta":
+        # Other readers know only the columns in Delta's own schema.
+        found = DeltaTable(lake.policies.path).to_pyarrow_table().to_pylist()
+        assert {row["channel"]: row["max_size"] for row in found} == sizes
     lake.policies.replace(rows.withColumn("max_size", f.lit(7).cast("bigint")), [FIRST], [Batch("w", 3)])
     assert [row.max_size for row in lake.policies.read(spark).collect()] == [7]
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame, SparkSession
@@ -87,7 +87,10 @@ class DeltaLakeTable:
     def vacuum(self) -> int:
         """Delete files that are not, or no longer, committed, once they are a week old; return how many."""
         table = self._open()
-        return 0 if table is None else len(table.vacuum(retention_hours=168, dry_run=False))
+        if table is None:
+            return 0
+        # Without `full`, only files that were committed once are considered, not those of failed tasks.
+        return len(table.vacuum(retention_hours=168, dry_run=False, full=True))
 
     def _commit(
         self,
@@ -121,10 +124,13 @@ class DeltaLakeTable:
                 ),
             )
         except CommitFailedError as error:
-            raise LakeConflict(
-                f"another process committed to {self.path} at the same time, so nothing was written: run the "
-                f"step again, one process at a time ({error})"
-            ) from error
+            raise self._conflict(error) from error
+
+    def _conflict(self, error: DeltaError) -> LakeConflict:
+        return LakeConflict(
+            f"another process committed to {self.path} at the same time, so nothing was written: run the "
+            f"step again, one process at a time ({error})"
+        )
 
     def _open(self) -> DeltaTable | None:
         try:
@@ -133,9 +139,23 @@ class DeltaLakeTable:
             return None
 
     def _open_or_create(self) -> DeltaTable:
-        return self._open() or DeltaTable.create(
-            self.path, files.arrow_schema(self.schema), mode="ignore", partition_by=["day"]
-        )
+        table = self._open()
+        if table is None:
+            types = files.arrow_schema(self.schema)
+            return DeltaTable.create(self.path, types, mode="ignore", partition_by=["day"])
+        self._add_new_columns(table)
+        return table
+
+    def _add_new_columns(self, table: DeltaTable) -> None:
+        """Add the columns that the table lacks, because an earlier version of LonnyMQ created it."""
+        known = {field.name for field in table.schema().fields}
+        wanted = Schema.from_arrow(files.arrow_schema(self.schema)).fields
+        missing = [field for field in wanted if field.name not in known]
+        if missing:
+            try:
+                table.alter.add_columns(missing)
+            except DeltaError as error:
+                raise self._conflict(error) from error
 
 
 def _last_batch(table: DeltaTable, writer: str) -> int | None:
