@@ -97,6 +97,9 @@ def test_a_synthetic_history_depends_on_its_seed_and_keeps_its_limits(
     assert sorted(again) != sorted(
         generate(spark, SyntheticHistory(rows=2_000, days=1, tenants=4, seed=2)).collect()
     )
+    many = SyntheticHistory(rows=500, days=1, tenants=10_000)
+    names = {row.channel for row in generate(spark, many).select("channel").distinct().collect()}
+    assert max(int(name[7:]) for name in names if name.startswith("tenant-")) > 999
     limited = history.where(f.col("channel").isin("capped", "throttled"))
     figures = (
         windows(limited, policies(spark, synthetic), window_s=3600)

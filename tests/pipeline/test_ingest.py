@@ -25,6 +25,7 @@ LINES: list[dict[str, Any]] = [
     {"tenant": "acme", "order": 8, "wait": "-1"},
     {"tenant": "acme", "order": 9, "wait": "5", "rank": 2},
     {"tenant": "acme", "order": 10, "wait": "9999999999999"},
+    {"tenant": "acme", "order": 11, "due": "1900-01-01T00:00:00Z"},
 ]
 REASONS = {
     3: "the channel is empty",
@@ -35,6 +36,7 @@ REASONS = {
     8: "delay_ms is negative",
     9: "more than one of dequeue_at, delay_ms, priority",
     10: "delay_ms is longer than a hundred years",
+    11: "dequeue_at is not in the years 2000 to 2199",
 }
 
 
@@ -54,13 +56,13 @@ def test_rows_become_messages_once_and_rejected_rows_keep_their_reason(
     from lonnymq.pipeline.steps import Mapping, Source, ingest
 
     path = write_json(tmp_path / "orders.json", LINES, "{not json")
-    mapping = Mapping(channel="tenant", delay_ms="wait", priority="rank")
+    mapping = Mapping(channel="Tenant", delay_ms="WAIT", priority="rank", dequeue_at="due")
     first = ingest(spark, [path], Source(dsn=dsn), lake, mapping=mapping)
-    assert (first.accepted, first.rejected) == (2, 9)
+    assert (first.accepted, first.rejected) == (2, 10)
     again = ingest(spark, [path], Source(dsn=dsn), lake, mapping=mapping)
     assert again == first
     rejected = lake.rejected.read(spark).collect()
-    assert len(rejected) == 9
+    assert len(rejected) == 10
     found = {json.loads(row.record)["order"]: row.reason for row in rejected if row.record != "{not json"}
     assert found == REASONS
     [unread] = [row for row in rejected if row.record == "{not json"]
@@ -70,7 +72,8 @@ def test_rows_become_messages_once_and_rejected_rows_keep_their_reason(
     status = queue.status()
     assert status.waiting == 2
     # A file of the same name with other content is another job.
-    write_json(tmp_path / "orders.json", [{"tenant": "acme", "order": 11, "wait": None, "rank": None}])
+    line = {"tenant": "acme", "order": 11, "wait": None, "rank": None, "due": None}
+    write_json(tmp_path / "orders.json", [line])
     assert ingest(spark, [path], Source(dsn=dsn), lake, mapping=mapping).job != first.job
     assert queue.status().waiting == 3
     assert ("acme", {"order": 11}) in dequeue_all(queue)

@@ -44,8 +44,8 @@ SCHEMA = pa.schema(
 )
 
 
-def encode_columns(*batches: pa.RecordBatch) -> bytes:
-    encoder = Encoder("p", PART)
+def encode_columns(*batches: pa.RecordBatch, allows_any_time: bool = True) -> bytes:
+    encoder = Encoder("p", PART, allows_any_time=allows_any_time)
     chunks = [bytes(chunk) for batch in batches for chunk in encoder.encode(batch)]
     chunks += [bytes(chunk) for chunk in encoder.flush()]
     assert encoder.count == sum(batch.num_rows for batch in batches)
@@ -79,6 +79,34 @@ def test_a_priority_or_a_time_becomes_dequeue_at() -> None:
     nothing = pa.array([None], pa.timestamp("us", "UTC"))
     both = one(dequeue_at=nothing, priority=pa.array([2], pa.int16()))
     assert encode_columns(both) == encode_rows(Draft("a", b"x", -2, None, None, None))
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        pa.array([datetime(1900, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC")),
+        pa.array([datetime(2200, 1, 1)], pa.timestamp("us")),
+        pa.array([1_900_000_000]),  # seconds instead of milliseconds
+        pa.array([0], pa.int32()),
+    ],
+)
+def test_a_time_that_must_be_a_mistake_is_refused_unless_any_time_is_allowed(at: Any) -> None:
+    with pytest.raises(InvalidArgument, match="not in the years 2000 to 2199: correct it, or allow any time"):
+        encode_columns(one(dequeue_at=at), allows_any_time=False)
+    assert encode_columns(one(dequeue_at=at))
+
+
+def test_plausible_times_and_names_in_any_case_are_encoded() -> None:
+    ends = [datetime(2000, 1, 1, tzinfo=UTC), datetime(2199, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC), None]
+    at = pa.array(ends, pa.timestamp("us", "UTC"))
+    batch = pa.record_batch({"Channel": ["a"] * 3, "CONTENT": [b"x"] * 3, "Dequeue_At": at})
+    rows = [Draft("a", b"x", ms, None, None, None) for ms in (946_684_800_000, 7_258_118_399_999, None)]
+    assert encode_columns(batch, allows_any_time=False) == encode_rows(*rows)
+
+
+def test_a_content_that_no_queue_accepts_is_refused_before_it_is_sent() -> None:
+    with pytest.raises(InvalidArgument, match="content must be at most 67108864 bytes, got 67108865"):
+        encode_columns(one(content=pa.array([bytes(67_108_865)])))
 
 
 def test_structs_become_json() -> None:

@@ -9,7 +9,7 @@ from lonnymq import InvalidArgument
 from lonnymq.spark import columns, options, write_schema
 from lonnymq.spark.source import LonnySource
 
-SECRET = "postgresql://me:top-secret@localhost/x"
+SECRET = "host=localhost dbname=x user=me password=top-secret"
 
 
 def given(**more: str) -> dict[str, str]:
@@ -31,6 +31,13 @@ def test_each_operation_has_its_defaults() -> None:
     [
         (options.parse_read, {"dsn": ""}, "dsn must be given"),
         (options.parse_read, {"dsn": "nonsense"}, "dsn must be a libpq connection string"),
+        (
+            options.parse_read,
+            {"dsn": "postgresql://me:top-secret@h/x"},
+            "dsn must not be a URL with a password",
+        ),
+        (options.parse_read, {"dsn": "", "provider": "lonnymq"}, "cannot be a table of Spark's catalog"),
+        (options.parse_read, {"columns": "channel,CHANNEL"}, "columns must be some of"),
         (options.parse_read, {"schema": "pg_mine"}, "schema must be"),
         (
             options.parse_read,
@@ -122,6 +129,13 @@ def test_a_frame_may_have_every_column_and_nested_content() -> None:
         write_schema.check_schema(
             frame_of(channel=TEXT, content=TEXT, dequeue_at=at, delay_ms=whole, priority=whole)
         )
+
+
+def test_upper_and_lower_case_of_column_names_are_the_same() -> None:
+    write_schema.check_schema(frame_of(Channel=TEXT, CONTENT=TEXT))
+    with pytest.raises(InvalidArgument, match="a column name occurs twice"):
+        write_schema.check_schema(frame_of(channel=TEXT, content=TEXT, Content=TEXT))
+    assert LonnySource(given(columns="ID")).schema() == "`id` bigint"
 
 
 def test_overwrite_mode_and_user_defined_schemas_are_refused() -> None:

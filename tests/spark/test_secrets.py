@@ -4,24 +4,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from lonnymq.cli.log import LogFormat
 from lonnymq.cli.work import WorkerSpec
 from lonnymq.embedded.server_process import ServerProcess
 from lonnymq.pipeline.source import Source
-from lonnymq.spark.source import REDACTION, hide_dsn
 
 SECRET = "s3cret"
 URL = f"postgresql://me:{SECRET}@127.0.0.1:1/x"
 KEYWORDS = f"host=127.0.0.1 port=1 user=me dbname=x password={SECRET}"
-
-
-@pytest.fixture
-def plain(spark: Any) -> Iterator[Any]:
-    """A session with Spark's default redaction."""
-    spark.conf.unset(REDACTION)
-    yield spark
-    spark.conf.unset(REDACTION)
 
 
 def plans(spark: Any, dsn: str) -> Iterator[str]:
@@ -41,21 +33,25 @@ def explain(spark: Any, frame: Any, mode: str) -> str:
     return str(spark._jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), mode))
 
 
-def test_a_password_in_keyword_form_appears_in_no_plan(plain: Any) -> None:
+def sql_tab(spark: Any) -> Iterator[str]:
+    """Yield what Spark's user interface shows of each execution so far."""
+    executions = spark._jsparkSession.sharedState().statusStore().executionsList()
+    for place in range(executions.size()):
+        yield executions.apply(place).physicalPlanDescription()
+
+
+def test_a_password_in_keyword_form_is_shown_nowhere(spark: Any) -> None:
     for dsn in (KEYWORDS, Source(dsn=URL).options()["dsn"]):
-        assert [plan for plan in plans(plain, dsn) if SECRET in plan] == []
-
-
-def test_hide_dsn_also_hides_a_url(plain: Any) -> None:
-    # By default Spark does not recognise the password in a URL.
-    assert [plan for plan in plans(plain, URL) if SECRET in plan] != []
-    for chosen in (None, "(?i)url|mine"):
-        if chosen is not None:
-            plain.conf.set(REDACTION, chosen)
-        hide_dsn(plain)
-        hide_dsn(plain)
-        assert plain.conf.get(REDACTION) == f"{chosen or '(?i)url'}|dsn"
-        assert [plan for plan in plans(plain, URL) if SECRET in plan] == []
+        assert [plan for plan in plans(spark, dsn) if SECRET in plan] == []
+    spark.sql(f"create table hidden (channel string) using lonnymq options (dsn '{KEYWORDS}')")
+    shown = list(sql_tab(spark))
+    assert any("CreateTable" in plan for plan in shown)
+    assert [plan for plan in shown if SECRET in plan] == []
+    # The table exists, but neither has a connection string nor can be used.
+    for statement in ("select * from hidden", "insert into hidden values ('a')"):
+        with pytest.raises(AnalysisException, match="A queue cannot be a table of Spark's catalog"):
+            spark.sql(statement).collect()
+    spark.sql("drop table hidden")
 
 
 def test_values_that_contain_a_dsn_do_not_show_it() -> None:

@@ -5,9 +5,14 @@ commit as the rows. A batch that the lake already has is skipped; one that does 
 error.
 """
 
+import fcntl
 import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -20,7 +25,7 @@ from lonnymq.model import POLICY_FIELDS
 from lonnymq.pipeline import schemas
 from lonnymq.pipeline.lake import Batch, Lake
 from lonnymq.pipeline.policies import LAST_DAY, policy_periods
-from lonnymq.pipeline.source import OnProgress, Source, ignore_progress
+from lonnymq.pipeline.source import OnProgress, Source, ignore_progress, require_classic
 
 WRITER = "archive"
 # Identifies the stream that has written; another one would start from its own beginning and repeat rows.
@@ -31,6 +36,12 @@ POLICY_COLUMNS = ("channel", *POLICY_FIELDS)
 # retried.
 LATE_WORKER = "Python worker failed to connect back"
 RETRIES = 3
+# Another query has written to the same checkpoint.
+CONCURRENT_UPDATE = "CONCURRENT_STREAM_LOG_UPDATE"
+RUNS_ALREADY = (
+    "another archive is writing to {}: run one at a time. What both have archived is in the lake once"
+)
+LOCK_NAME = "_archive.lock"
 # An open transaction that holds history back for longer is reported.
 LONG_TRANSACTION = timedelta(seconds=10)
 
@@ -58,8 +69,10 @@ def archive(
     on_progress: OnProgress = ignore_progress,
 ) -> ArchiveResult:
     """Copy all finished attempts to the lake; then, with `keep`, drop older history that is archived."""
+    require_classic(spark, "archive", "writes the batches of its stream in functions of this process")
     checkpoint = checkpoint or f"{lake.path}/_checkpoints/archive"
-    written = _run_stream(spark, source, lake, checkpoint, on_progress)
+    with _only_archive_of(lake):
+        written = _run_stream(spark, source, lake, checkpoint, on_progress)
     _report_blocker(source, on_progress)
     save_snapshot(spark, source, lake, datetime.now(UTC))
     if keep is None:
@@ -68,6 +81,26 @@ def archive(
         # Readers record their progress in the database; days that one of them still needs are kept.
         pruned = queue.history.prune(keep)
     return ArchiveResult(sum(written), len(written), tuple(pruned))
+
+
+@contextmanager
+def _only_archive_of(lake: Lake) -> Iterator[None]:
+    """Refuse to start while another archive writes to a local lake; elsewhere the commits conflict."""
+    if "://" in lake.path:
+        yield
+        return
+    root = Path(lake.path)
+    root.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(root / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise ArchiveFailed(RUNS_ALREADY.format(lake.path)) from None
+    try:
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _run_stream(
@@ -96,6 +129,8 @@ def _run_stream(
         try:
             query.awaitTermination()
         except StreamingQueryException as error:
+            if CONCURRENT_UPDATE in str(error):
+                raise ArchiveFailed(RUNS_ALREADY.format(lake.path)) from error
             if is_last or LATE_WORKER not in str(error):
                 raise ArchiveFailed(f"the archive stopped: {_summary_of(error)}") from error
             on_progress("a Python process was slow to start; retrying")

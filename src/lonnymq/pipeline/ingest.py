@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
@@ -15,7 +15,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 from lonnymq.errors import InvalidArgument, invalid
 from lonnymq.pipeline import schemas
 from lonnymq.pipeline.lake import Batch, Lake
-from lonnymq.pipeline.source import OnProgress, Source, ignore_progress
+from lonnymq.pipeline.source import OnProgress, Source, ignore_progress, require_classic
+from lonnymq.spark.columns import PLAUSIBLE_YEARS
 from lonnymq.spark.source import activate
 
 # Columns for a line that could not be parsed, and for the file it came from.
@@ -70,8 +71,9 @@ def ingest(
     on_progress: OnProgress = ignore_progress,
 ) -> IngestResult:
     """Create messages from all rows of the files, in one transaction and once per job."""
-    mapping = mapping or Mapping()
+    require_classic(spark, "ingest", "reads the sizes and times of the files through Spark's JVM")
     rows = read_existing_files(spark, paths, form or infer_format(paths))
+    mapping = resolve_columns(mapping or Mapping(), rows.columns)
     accepted, rejected = split_rows(rows, mapping)
     job = job or job_name(rows, mapping)
     # Rejected rows first. If the job is interrupted and repeated, each of the two still happens once.
@@ -140,6 +142,13 @@ def read_files(spark: SparkSession, paths: Sequence[str], form: FileFormat) -> D
             found = found.add(CORRUPT, StringType())
         rows = spark.read.schema(found).options(**options).json(chosen)
     return rows.withColumn(FILE, f.input_file_name())
+
+
+def resolve_columns(mapping: Mapping, columns: Sequence[str]) -> Mapping:
+    """Return the mapping with the names as the files write them: as in Spark, their case does not matter."""
+    known = {name.lower(): name for name in columns}
+    named = {name: getattr(mapping, name) for name in ("channel", "content", *OPTIONAL)}
+    return replace(mapping, **{part: name and known.get(name.lower(), name) for part, name in named.items()})
 
 
 def split_rows(rows: DataFrame, mapping: Mapping) -> tuple[DataFrame, DataFrame]:
@@ -220,6 +229,12 @@ def _rejection_reason(mapping: Mapping) -> Column:
         if column:
             is_lost = f.col(f"`{column}`").isNotNull() & f.col(f"part.{name}").isNull()
             reason = reason.when(is_lost, f.lit(f"{name} cannot be parsed"))
+    if mapping.dequeue_at:
+        first, last = PLAUSIBLE_YEARS
+        year = f.year(f.col("part.dequeue_at"))
+        reason = reason.when(
+            ~year.between(first, last), f.lit(f"dequeue_at is not in the years {first} to {last}")
+        )
     if mapping.delay_ms:
         reason = reason.when(f.col("part.delay_ms") < 0, f.lit("delay_ms is negative"))
         is_long = f.col("part.delay_ms") > MAX_DELAY_MS

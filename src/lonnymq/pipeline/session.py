@@ -9,7 +9,7 @@ from importlib.resources import as_file, files
 from pyspark.sql import SparkSession
 
 from lonnymq.spark.java import use_java
-from lonnymq.spark.source import hide_dsn, register
+from lonnymq.spark.source import register
 
 # Settings of a session started here; an active session is used as it is.
 SETTINGS = {
@@ -55,7 +55,6 @@ def get_session(master: str | None = None, settings: dict[str, str] | None = Non
     with quiet_logging():
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    hide_dsn(spark)
     if _is_submitted():
         register(spark)
     return spark

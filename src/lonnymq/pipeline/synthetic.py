@@ -165,7 +165,7 @@ def _attempt(
 def _steady(synthetic: SyntheticHistory) -> Column:
     # The power makes a few tenants large; the sine makes some hours of the day busy.
     tenant = f.floor(f.pow(f.col("u0"), 2.5) * synthetic.tenants).cast("int") + 1
-    channel = f.concat(f.lit("tenant-"), f.lpad(tenant.cast("string"), 3, "0"))
+    channel = f.format_string("tenant-%03d", tenant)
     turns = 2 * math.pi * synthetic.days
     moment = (f.col("u1") + f.sin(f.col("u1") * turns) * (0.8 / turns)) * synthetic.span_ms
     mean = f.when(_is_in_burst(synthetic, moment), 900.0).otherwise(60.0)

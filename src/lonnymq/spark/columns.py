@@ -9,6 +9,11 @@ from lonnymq.model import POLICY_FIELDS
 # Spark's timestamps cover the years 1 to 9999; a dequeue_at may be any number.
 EARLIEST_MS = -62_135_596_800_000
 LATEST_MS = 253_402_300_799_999
+# A dequeue_at of a frame outside these years is more likely a mistake, such as seconds for milliseconds, a
+# spreadsheet's empty date, or a year with two digits. Before 1970 it would be a priority.
+PLAUSIBLE_YEARS = (2000, 2199)
+FIRST_PLAUSIBLE_MS = 946_684_800_000
+LAST_PLAUSIBLE_MS = 7_258_118_399_999
 
 
 @dataclass(frozen=True)
@@ -120,10 +125,12 @@ def choose(columns: Sequence[Column], names: Sequence[str]) -> tuple[Column, ...
     if not names:
         return tuple(columns)
     known = {column.name: column for column in columns}
-    unknown = [name for name in names if name not in known]
-    if unknown or len(set(names)) != len(names):
+    # Spark's users write column names in any case.
+    folded = [name.lower() for name in names]
+    unknown = [name for name in names if name.lower() not in known]
+    if unknown or len(set(folded)) != len(folded):
         raise invalid("columns", ", ".join(unknown or names), f"some of {', '.join(known)}, each once")
-    return tuple(known[name] for name in names)
+    return tuple(known[name] for name in folded)
 
 
 def ddl(columns: Sequence[Column]) -> str:

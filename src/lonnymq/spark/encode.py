@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lonnymq.calls import stage
+from lonnymq.calls.argument import MAX_CONTENT_BYTES
 from lonnymq.calls.headers import encode_headers
 from lonnymq.errors import InvalidArgument
+from lonnymq.spark.dequeue_time import encode_dequeue_at
 
 # Arrow's offsets have 32 bits: larger batches are split.
 MAX_BATCH_BYTES = 256 * 2**20
@@ -28,8 +30,9 @@ ARRAY = numpy.dtype([(name, ">i4") for name in ("size", "dimensions", "has_null"
 class Encoder:
     """Encodes the batches of one part, a stretch of messages at a time, and counts them."""
 
-    def __init__(self, publication: str, part: UUID) -> None:
+    def __init__(self, publication: str, part: UUID, *, allows_any_time: bool = False) -> None:
         self._prefix = stage.prefix(publication, part)
+        self._allows_any_time = allows_any_time
         self._ordinal = 0
         self._batches: list[pa.RecordBatch] = []
         self._messages = 0
@@ -61,7 +64,7 @@ class Encoder:
 
     def _row_pieces(self, table: pa.Table) -> list[Any]:
         """Return the pieces that form each row, one array per piece."""
-        columns = {name: table.column(name).chunk(0) for name in table.schema.names}
+        columns = {name.lower(): table.column(name).chunk(0) for name in table.schema.names}
         for name in ("channel", "content"):
             if columns[name].null_count:
                 raise InvalidArgument(
@@ -69,7 +72,9 @@ class Encoder:
                 )
         channels = columns.pop("channel").dictionary_encode()
         groups = ChannelGroups(channels.indices.to_numpy(), len(channels.dictionary))
-        at = _encode_dequeue_at(columns.get("dequeue_at"), columns.get("priority"))
+        at = encode_dequeue_at(
+            columns.get("dequeue_at"), columns.get("priority"), allows_any_time=self._allows_any_time
+        )
         attempts = _encode_max_attempts(columns.get("max_attempts"))
         return [
             self._prefix + stage.BIGINT.pack(8, self._ordinal),
@@ -147,25 +152,6 @@ def _to_binary(values: numpy.ndarray[Any, Any]) -> pa.Array:
     return pa.FixedSizeBinaryArray.from_buffers(kind, len(values), [None, buffer]).cast(pa.binary())
 
 
-def _encode_dequeue_at(at: Any, priority: Any) -> Any:
-    """Return one number for time and priority: a priority is negative, so it sorts before every time."""
-    if at is not None and pa.types.is_timestamp(at.type):
-        milliseconds = at.cast(pa.timestamp("us", at.type.tz)).cast(pa.int64())
-        floored = milliseconds.fill_null(0).to_numpy(zero_copy_only=False) // 1000
-        at = pa.array(floored, mask=pc.is_null(at).to_numpy(zero_copy_only=False))
-    if priority is None:
-        return at
-    lowest = pc.min(priority).as_py()
-    if lowest is not None and lowest < 1:
-        raise InvalidArgument(f"column priority must be at least 1, got {lowest}")
-    first = pc.negate(priority.cast(pa.int64()))
-    if at is None:
-        return first
-    if pc.any(pc.and_(pc.is_valid(at), pc.is_valid(priority))).as_py():
-        raise InvalidArgument("dequeue_at and priority must not both be given, but a row has both")
-    return pc.coalesce(at.cast(pa.int64()), first)
-
-
 def _encode_max_attempts(column: Any) -> Any:
     try:
         return None if column is None else column.cast(pa.int32())
@@ -193,7 +179,10 @@ def _encode_header_map(value: Any) -> bytes | None:
 
 def _encode_content(column: Any) -> Any:
     if pa.types.is_nested(column.type):
-        return pa.array([_encode_json(value, column.type) for value in column.to_pylist()], pa.binary())
+        column = pa.array([_encode_json(value, column.type) for value in column.to_pylist()], pa.binary())
+    largest = pc.max(pc.binary_length(column)).as_py()
+    if largest is not None and largest > MAX_CONTENT_BYTES:
+        raise InvalidArgument(f"column content must be at most {MAX_CONTENT_BYTES} bytes, got {largest}")
     return column
 
 

@@ -18,7 +18,13 @@ READ = ("table", "columns", "rows_per_partition")
 STREAM = (*READ, "mode", "reader", "starting", "max_rows", "rebase")
 MAX_LEASE_S = argument.MAX_LEASE_MS // 1000
 CONSUME = ("mode", "consumer", "max_messages", "lease_s", "max_claim_s", "rows_per_partition")
-WRITE = ("job", "stream_id")
+WRITE = ("job", "stream_id", "any_time")
+# Spark passes the properties of a table that is being created, but no options to reads and writes of one.
+TABLE_REFUSED = (
+    "A queue cannot be a table of Spark's catalog, which would keep no options: write with"
+    ' df.write.format("lonnymq").option("dsn", ...).mode("append").save(), and for SQL use a temporary view'
+    ' of spark.read.format("lonnymq").option("dsn", ...).load()'
+)
 # Options for Spark itself, which it passes on to sources.
 IGNORED = ("checkpointlocation",)
 
@@ -69,6 +75,8 @@ class WriteOptions:
     connect: ConnectionOptions
     job: str | None
     stream_id: str | None
+    # Whether dequeue_at may be in any year; before 1970 it is a priority.
+    allows_any_time: bool = False
 
 
 def redactable(dsn: str) -> str:
@@ -135,11 +143,13 @@ def parse_consume(given: Mapping[str, str]) -> ConsumeOptions:
 def parse_write(given: Mapping[str, str], is_stream: bool) -> WriteOptions:
     """Parse the options of `df.write` or `df.writeStream`."""
     operation = "df.writeStream" if is_stream else "df.write"
-    _refuse_others(given, ("stream_id",) if is_stream else ("job",), f"an option of {operation}")
+    name = "stream_id" if is_stream else "job"
+    _refuse_others(given, (name, "any_time"), f"an option of {operation}")
     return WriteOptions(
         connect=_connection_options(given),
         job=_optional_name(given, "job", 255),
         stream_id=_optional_name(given, "stream_id", 240),
+        allows_any_time=_choice(given, "any_time", "false", ("false", "true")) == "true",
     )
 
 
@@ -156,15 +166,28 @@ def _read_options(given: Mapping[str, str]) -> ReadOptions:
 
 def _connection_options(given: Mapping[str, str]) -> ConnectionOptions:
     if not given.get("dsn"):
-        raise InvalidArgument('dsn must be given: option("dsn", "postgresql://...")')
+        raise InvalidArgument(f'dsn must be given: option("dsn", "postgresql://..."). {TABLE_REFUSED}')
     connection_options(given["dsn"], ClientSettings())
+    _refuse_shown_password(given["dsn"])
     schema = given.get("schema", "lonnymq")
     require_schema(schema)
     return ConnectionOptions(given["dsn"], schema)
 
 
+def _refuse_shown_password(dsn: str) -> None:
+    """Refuse a password in a URL: Spark's plans and its user interface would show it."""
+    if dsn.startswith(("postgresql://", "postgres://")) and "password" in conninfo_to_dict(dsn):
+        raise InvalidArgument(
+            "dsn must not be a URL with a password, which Spark would show in plans and its user interface:"
+            ' write "host=... dbname=... user=... password=...", which Spark hides, or leave the password to'
+            " PGPASSFILE or a service"
+        )
+
+
 def _refuse_others(given: Mapping[str, str], known: tuple[str, ...], what: str) -> None:
     allowed = (*COMMON, *dict.fromkeys(known))
+    if "provider" in given:
+        raise InvalidArgument(TABLE_REFUSED)
     for name in given:
         if name.lower() not in (*allowed, *IGNORED):
             # The value is left out, because it may be a password.

@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-# The setting that names, by a regular expression, the options that Spark hides.
-REDACTION = "spark.sql.redaction.options.regex"
-
-
 def register(spark: "SparkSession") -> None:
     """Register the source with a session; needed only if the package came by `--py-files`.
 
@@ -34,14 +30,6 @@ def register(spark: "SparkSession") -> None:
     known = spark.sparkContext.environment.get("PYTHONPATH")
     spark.sparkContext.environment["PYTHONPATH"] = home if known is None else f"{home}{os.pathsep}{known}"
     spark.dataSource.register(LonnySource)
-    hide_dsn(spark)
-
-
-def hide_dsn(spark: "SparkSession") -> None:
-    """Hide the connection string in the plans of a session, which show the options of streams."""
-    hidden = spark.conf.get(REDACTION) or ""
-    if "dsn" not in hidden.split("|"):
-        spark.conf.set(REDACTION, f"{hidden}|dsn" if hidden else "dsn")
 
 
 def activate(spark: "SparkSession") -> None:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
-from uuid import UUID
 
 import psycopg
 
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
 class StageCopy:
     """A context manager: leaving it without an error stages what is left; `rows` counts the rows added."""
 
-    def __init__(self, queue: "Queue", publication: str, part: UUID, transaction_bytes: int) -> None:
+    def __init__(self, queue: "Queue", encoder: Encoder, transaction_bytes: int) -> None:
         self._queue = queue
-        self._encoder = Encoder(publication, part)
+        self._encoder = encoder
         self._transaction_bytes = transaction_bytes
         self._bytes_left = 0
         self._stack = ExitStack()

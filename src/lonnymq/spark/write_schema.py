@@ -1,4 +1,7 @@
-"""Checks on the driver, by column names and types, whether a frame can be written to the queue."""
+"""Checks on the driver, by column names and types, whether a frame can be written to the queue.
+
+As elsewhere in Spark, upper and lower case of names are the same.
+"""
 
 import re
 from typing import TYPE_CHECKING
@@ -32,17 +35,18 @@ JSON_NAMES = ("string", *WHOLE, *TIMES)
 
 def check_schema(schema: "StructType") -> None:
     """Raise one error that lists everything that prevents a frame from becoming messages."""
-    problems = [f"column {name} is missing" for name in REQUIRED if name not in schema.names]
-    for field in schema.fields:
+    names = [name.lower() for name in schema.names]
+    problems = [f"column {name} is missing" for name in REQUIRED if name not in names]
+    for name, field in zip(names, schema.fields, strict=True):
         kind = field.dataType.simpleString()
-        if field.name not in COLUMNS:
+        if name not in COLUMNS:
             problems.append(f"column {field.name} is unknown: columns are {', '.join(COLUMNS)}")
-        elif _base_type(field.dataType) not in COLUMNS[field.name]:
-            problems.append(f"column {field.name} is {kind}; it must be {' or '.join(COLUMNS[field.name])}")
+        elif _base_type(field.dataType) not in COLUMNS[name]:
+            problems.append(f"column {name} is {kind}; it must be {' or '.join(COLUMNS[name])}")
         else:
-            problems += _not_json(field.name, field.dataType)
-    if len(set(schema.names)) < len(schema.names):
-        problems.append("a column name occurs twice")
+            problems += _not_json(name, field.dataType)
+    if len(set(names)) < len(names):
+        problems.append("a column name occurs twice; upper and lower case are the same")
     if problems:
         raise InvalidArgument(f"this frame cannot be written to the queue: {'; '.join(problems)}")
 

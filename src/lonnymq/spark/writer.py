@@ -36,56 +36,57 @@ class BatchWriter(DataSourceArrowWriter):
     """Publishes all rows or none, once per execution, or once per `job` if that has a name."""
 
     def __init__(self, options: WriteOptions) -> None:
-        self._connect = options.connect
+        self._options = options
         # Made on the driver and sent to the tasks with this object.
         self._publication = options.job or f"spark {uuid4()}"
 
     def write(self, iterator: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
         """Stage the rows of a task; of several attempts, Spark chooses the one that is published."""
-        return stage(self._connect, self._publication, iterator)
+        return stage(self._options, self._publication, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Publish, unless that is already done; a lost reply is therefore safe to retry."""
-        with open_queue(self._connect) as queue:
+        with open_queue(self._options.connect) as queue:
             queue.caller.perform(calls.publish(self._publication, rows_by_part(messages)))
             prune_stage(queue)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete the staged rows; published messages stay, even if Spark believes that publishing failed."""
-        discard(self._connect, messages)
+        discard(self._options.connect, messages)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
     """Publishes each batch once, identified by the number that Spark gives it."""
 
     def __init__(self, options: WriteOptions) -> None:
-        self._connect = options.connect
-        self._stream_id = options.stream_id
+        self._options = options
 
     def write(self, iterator: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
         """Stage under the stream's name, which is `stream_id` or the id of the query."""
-        return stage(self._connect, calls.publication_of(self._stream_id or query_id()), iterator)
+        return stage(self._options, calls.publication_of(self._options.stream_id or query_id()), iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Publish this batch, unless it is a repetition of the last one."""
         staged = staged_parts(messages)
         # Only tasks know the id of the query, so it is taken from what they staged.
         stream = staged[0].publication.removeprefix(calls.publication_of(""))
-        with open_queue(self._connect) as queue:
+        with open_queue(self._options.connect) as queue:
             queue.caller.perform(calls.publish_batch(stream, batchId, rows_by_part(messages)))
             prune_stage(queue)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Delete the staged rows; published messages stay."""
-        discard(self._connect, messages)
+        discard(self._options.connect, messages)
 
 
-def stage(connect: ConnectionOptions, publication: str, batches: Iterator["pa.RecordBatch"]) -> StagedPart:
+def stage(options: WriteOptions, publication: str, batches: Iterator["pa.RecordBatch"]) -> StagedPart:
     """Copy batches into the stage as a new part, in bounded transactions."""
+    from lonnymq.spark.encode import Encoder
     from lonnymq.spark.stage_copy import StageCopy
 
     part = uuid4()
-    with open_queue(connect) as queue, StageCopy(queue, publication, part, TRANSACTION_BYTES) as stage_copy:
+    encoder = Encoder(publication, part, allows_any_time=options.allows_any_time)
+    with open_queue(options.connect) as queue, StageCopy(queue, encoder, TRANSACTION_BYTES) as stage_copy:
         for batch in batches:
             stage_copy.add(batch)
     return StagedPart(publication, str(part), stage_copy.rows)
