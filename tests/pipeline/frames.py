@@ -27,7 +27,7 @@ def attempts_frame(spark: "SparkSession", history: Iterable[Attempt]) -> "DataFr
         (
             number,
             number,
-            number,
+            10**6 + number if one.message is None else one.message,
             one.channel,
             one.outcome,
             one.attempt,

@@ -1,7 +1,9 @@
 """A reference implementation of the figures of windows in plain Python: slow, but simple.
 
 A history is a list of attempts, in milliseconds. Each figure is computed from the whole list, without the
-pipeline's techniques: no events, no sorted timeline, no carrying over midnight.
+pipeline's techniques: no events, no sorted timeline, no carrying over midnight. Instead, it looks at the
+state of each message at a moment: a message waits if it is due and none of its attempts runs. So the backlog
+is a number of different messages, and a message never waits longer than has passed.
 """
 
 import math
@@ -21,6 +23,8 @@ class Attempt:
     ended: int
     outcome: str
     attempt: int = 1
+    # Attempts without a number belong to a message each.
+    message: int | None = None
 
     @property
     def due(self) -> int:
@@ -30,10 +34,6 @@ class Attempt:
     @property
     def waited_until(self) -> int:
         return self.ended if self.leased is None else self.leased
-
-    @property
-    def is_first(self) -> bool:
-        return self.attempt == 0 or (self.attempt == 1 and self.leased is not None)
 
     @property
     def ever_waited(self) -> bool:
@@ -54,14 +54,39 @@ def percentile(values: list[int], part: float) -> int | None:
     return sorted(values)[max(math.ceil(part * len(values)) - 1, 0)] if values else None
 
 
-def level(intervals: list[tuple[int, int]], moment: int) -> int:
-    return sum(begin <= moment < end for begin, end in intervals)
+def messages_of(attempts: list[Attempt]) -> list[list[Attempt]]:
+    """The attempts of each message, in their order."""
+    found: dict[Any, list[Attempt]] = {}
+    for place, one in enumerate(attempts):
+        found.setdefault(f"alone {place}" if one.message is None else one.message, []).append(one)
+    return list(found.values())
 
 
-def levels(intervals: list[tuple[int, int]], begin: int, end: int) -> list[int]:
-    """The levels at every time in [begin, end) at which they can change."""
-    periods = {begin} | {moment for pair in intervals for moment in pair if begin <= moment < end}
-    return [level(intervals, moment) for moment in periods]
+def is_running(message: list[Attempt], moment: int) -> bool:
+    return any(one.leased is not None and one.leased <= moment < one.ended for one in message)
+
+
+def is_waiting(message: list[Attempt], moment: int) -> bool:
+    is_due = any(one.ever_waited and one.due <= moment < one.waited_until for one in message)
+    return is_due and not is_running(message, moment)
+
+
+def changes(message: list[Attempt]) -> set[int]:
+    """The moments at which the message's state can change."""
+    return {moment for one in message for moment in (one.due, one.leased, one.ended) if moment is not None}
+
+
+def waited(message: list[Attempt], place: int) -> int:
+    """How long the message had waited, without a pause or another attempt, when an attempt was leased."""
+    end = message[place].waited_until
+    earlier = {moment for one in message[:place] for moment in (one.leased, one.ended)}
+    begin = end
+    while begin not in earlier:
+        before = max((moment for moment in changes(message) if moment < begin), default=None)
+        if before is None or not is_waiting(message, before):
+            break
+        begin = before
+    return end - begin
 
 
 def release_gaps(attempts: list[Attempt], policy: ReferencePolicy, start: int, window: int) -> list[int]:
@@ -82,6 +107,11 @@ def release_gaps(attempts: list[Attempt], policy: ReferencePolicy, start: int, w
     return found
 
 
+def is_arrival(first: Attempt) -> bool:
+    """Whether the first attempt that is known of a message is its first, or it was cancelled before that."""
+    return first.ever_waited and (first.attempt == 0 or (first.attempt == 1 and first.leased is not None))
+
+
 def compute_row(
     attempts: list[Attempt], policy: ReferencePolicy, start: int, window: int
 ) -> dict[str, Any] | None:
@@ -91,16 +121,17 @@ def compute_row(
     def within(moment: int | None) -> bool:
         return moment is not None and start <= moment < end
 
-    waiting = [(one.due, one.waited_until) for one in attempts if one.ever_waited]
-    running = [(one.leased, one.ended) for one in attempts if one.leased is not None]
-    due = [one for one in attempts if one.ever_waited and within(one.due)]
+    messages = messages_of(attempts)
+    # Levels change only at these moments.
+    moments = {start} | {at for one in messages for at in changes(one) if start <= at < end}
+    backlog = [sum(is_waiting(one, at) for one in messages) for at in moments]
+    concurrency = [sum(is_running(one, at) for one in messages) for at in moments]
     released = [one for one in attempts if within(one.leased)]
     ended = [one for one in attempts if within(one.ended)]
-    backlog = levels(waiting, start, end)
-    concurrency = levels(running, start, end)
-    if not (due or released or ended or any(backlog) or any(concurrency)):
+    arrived = [one[0] for one in messages if is_arrival(one[0]) and within(one[0].due)]
+    if not (arrived or released or ended or any(backlog) or any(concurrency)):
         return None
-    waits = [one.leased - one.due for one in released if one.leased is not None]
+    waits = [waited(one, place) for one in messages for place in range(len(one)) if within(one[place].leased)]
     runs = [one.ended - one.leased for one in ended if one.leased is not None]
     gaps = release_gaps(attempts, policy, start, window)
     peak = max([*concurrency, 1 if released else 0])
@@ -110,7 +141,7 @@ def compute_row(
 
     failures = count("deferred") + count("expired") + count("buried")
     return {
-        "arrivals": sum(one.is_first for one in due),
+        "arrivals": len(arrived),
         "releases": len(released),
         "retries": sum(one.attempt > 1 for one in released),
         **{name: count(name) for name in ("completed", "deferred", "expired", "buried", "cancelled")},
@@ -123,8 +154,7 @@ def compute_row(
         "run_total_ms": sum(runs),
         "backlog_low": min(backlog),
         "backlog_peak": max(backlog),
-        "backlog_end": sum(one.due < end for one in attempts if one.ever_waited)
-        - sum(one.waited_until < end for one in attempts if one.ever_waited),
+        "backlog_end": sum(is_waiting(one, end - 1) for one in messages),
         "concurrency_peak": peak,
         "max_concurrency": policy.max_concurrency,
         "is_over_cap": policy.max_concurrency is not None and peak > policy.max_concurrency,

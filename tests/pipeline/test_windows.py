@@ -41,7 +41,7 @@ def test_figures_of_a_small_history_equal_those_computed_by_hand(spark: "SparkSe
         attempt("a", NOON, NOON + 100, NOON + 1_100),
         attempt("a", NOON, NOON + 1_100, NOON + 1_400, outcome="deferred"),
         attempt("a", NOON, NOON + 1_400, NOON + 5_400),
-        # Its retry, with a priority. That hides the time of the deferral, so it is due since its creation.
+        # Its retry.
         Attempt("a", NOON, NOON + 11_400, NOON + 12_000, NOON + 12_500, "completed", 2),
         # b: scheduled long before, so it waits from its scheduled time; then exceeds the cap of 1.
         Attempt("b", NOON - DAY_MS, NOON + 10_000, NOON + 11_000, NOON + 13_000, "completed"),
@@ -133,6 +133,21 @@ def test_attempts_that_cross_midnight_count_on_both_days(spark: "SparkSession") 
     assert (rows["c", after]["completed"], rows["c", after]["concurrency_peak"]) == (1, 0)
 
 
+def test_a_message_that_is_tried_again_waits_once_at_a_time(spark: "SparkSession") -> None:
+    history = [
+        # Due at noon. Its lease expires without spending an attempt: it appears to be due since noon again.
+        Attempt("a", NOON, NOON, NOON + 1_000, NOON + 31_000, "expired", 1, message=1),
+        Attempt("a", NOON, NOON, NOON + 33_000, NOON + 34_000, "expired", 1, message=1),
+        # Deferred with a priority, which hides until when.
+        Attempt("a", NOON, NOON, NOON + 34_500, NOON + 35_000, "deferred", 2, message=1),
+        Attempt("a", NOON, -5, NOON + 35_200, NOON + 35_300, "completed", 3, message=1),
+    ]
+    [row] = compute(spark, history, []).values()
+    assert (row["arrivals"], row["releases"], row["retries"]) == (1, 4, 2)
+    assert (row["backlog_peak"], row["backlog_low"], row["backlog_end"]) == (1, 0, 0)
+    assert (row["wait_total_ms"], row["wait_max_ms"]) == (1_000 + 2_000 + 500 + 200, 2_000)
+
+
 def test_jains_index_covers_channels_with_a_backlog_throughout(spark: "SparkSession") -> None:
     from lonnymq.pipeline import fairness, windows
 
@@ -171,25 +186,41 @@ def histories(draw: st.DrawFn) -> tuple[list[Attempt], list[ReferencePolicy]]:
         ReferencePolicy("capped", choose.choice([1, 4]), choose.choice([1, 2])),
         ReferencePolicy("heavy", 5),
     ]
-    history = []
-    for _ in range(size):
-        # Coarse steps produce ties, and events at the edges of windows.
-        step = choose.choice([1, 500, 15_000, 60_000])
-        created = MIDNIGHT + choose.randrange(-600_000, 600_000) // step * step
-        dequeue = created + choose.choice([0, 0, -10_000, 30_000, -created - 5])
-        leased: int | None = (
-            max(created, dequeue) + choose.choice([0, 1, 400, 60_000, 200_000]) // step * step
-        )
-        assert leased is not None
-        ended = leased + choose.choice([0, 1, 700, 90_000]) // step * step
-        outcome = choose.choice(["completed", "completed", "deferred", "expired", "buried", "cancelled"])
-        attempt = choose.choice([1, 1, 1, 2, 3])
-        if outcome == "cancelled":
-            leased, attempt = None, choose.choice([0, 0, 1])
-            ended = choose.choice([ended, created])
-        channel = choose.choice(["plain", "limited", "capped", "heavy"])
-        history.append(Attempt(channel, created, dequeue, leased, ended, outcome, attempt))
+    history: list[Attempt] = []
+    while len(history) < size:
+        history += message_history(choose, number=len(history))
     return history, policies
+
+
+def message_history(choose: random.Random, number: int) -> list[Attempt]:
+    """The attempts of one message, each after the one before it."""
+    # Coarse steps produce ties, and events at the edges of windows.
+    step = choose.choice([1, 500, 15_000, 60_000])
+
+    def pause(*choices: int) -> int:
+        return choose.choice(choices) // step * step
+
+    channel = choose.choice(["plain", "limited", "capped", "heavy"])
+    created = MIDNIGHT + choose.randrange(-600_000, 600_000) // step * step
+    dequeue = created + choose.choice([0, 0, -10_000, 30_000, -created - 5])
+    last = choose.choice(["completed", "completed", "completed", "buried", "cancelled", "expired"])
+    outcomes = [*choose.choices(["deferred", "expired"], k=choose.choice([0, 0, 0, 1, 2, 3])), last]
+    found: list[Attempt] = []
+    attempt, free = 1, created
+    for outcome in outcomes:
+        leased: int | None = max(dequeue, free) + pause(0, 1, 400, 60_000, 200_000)
+        assert leased is not None
+        ended = leased + pause(0, 1, 700, 90_000)
+        if outcome == "cancelled":
+            attempt, ended, leased = attempt - 1 if found else choose.choice([0, 0, 1]), leased, None
+            if not found and choose.random() < 0.5:
+                ended = created
+        found.append(Attempt(channel, created, dequeue, leased, ended, outcome, attempt, number))
+        # An expiry may spend no attempt, and keeps the message's place. So does a retry with a priority.
+        attempt += 1 if outcome == "deferred" else choose.choice([0, 1])
+        dequeue = ended + pause(0, 30_000) if outcome == "deferred" and choose.random() < 0.7 else dequeue
+        free = ended
+    return found
 
 
 @pytest.mark.timeout(600)
@@ -226,6 +257,7 @@ def test_random_histories_give_the_figures_of_the_reference(
                 one.ended + shift,
                 one.outcome,
                 one.attempt,
+                None if one.message is None else 1_000 * number + one.message,
             )
             for one in history
         ]

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cache, partial
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from lonnymq.pipeline.events import days_affected
+from lonnymq.pipeline.events import attempts_affecting, days_affected, first_due_day
 from lonnymq.pipeline.forecast import HOUR_S, forecast
 from lonnymq.pipeline.lake import Batch, Lake, Table
 from lonnymq.pipeline.lake.delta import days_of
@@ -53,7 +53,7 @@ def analyse(
     if days:
         on_progress(f"windows of {window_s} s, days: {len(days)}, {days[0]} to {days[-1]}")
         frame = windows(
-            lake.attempts.read(spark, _paths_from(lake.attempts, days[0])),
+            _read_attempts(spark, lake, days),
             lake.policies.read(spark),
             window_s=window_s,
             days=days,
@@ -121,6 +121,15 @@ def _days_affected(spark: SparkSession, lake: Lake, paths: frozenset[str]) -> se
     if not paths:
         return set()
     return {row.day for row in days_affected(lake.attempts.read(spark, paths)).collect()}
+
+
+def _read_attempts(spark: SparkSession, lake: Lake, days: list[date]) -> DataFrame:
+    """Return the attempts that affect these days, and those before them of the same messages."""
+    near = lake.attempts.read(spark, _paths_from(lake.attempts, days[0]))
+    first_due = first_due_day(attempts_affecting(near, days))
+    if first_due is None or first_due >= days[0]:
+        return near
+    return lake.attempts.read(spark, _paths_from(lake.attempts, first_due))
 
 
 def _paths_from(table: Table, day: date) -> list[str]:

@@ -1,8 +1,10 @@
 """Turns attempts into events on timelines, one timeline per channel and day.
 
-An attempt waits from when it was due until it was leased, and runs from then until it ended; both intervals
-are half-open. An attempt that waits or runs at midnight is carried into the next day by an extra event, so
-that each day can be computed by itself. A cancelled attempt was never leased: it waits until its end.
+A message waits from when it was due until it was leased, and runs from then until its attempt ended; both
+intervals are half-open. A message that is tried again waits from when it is due again, but not while an
+earlier attempt of it waits or runs. An attempt that waits or runs at midnight is carried into the next day by
+an extra event, so that each day can be computed by itself. A cancelled attempt was never leased: it waits
+until its end.
 """
 
 from collections.abc import Sequence
@@ -14,6 +16,9 @@ from pyspark.sql import functions as f
 from lonnymq.pipeline.schemas import DAY_MS, day_of_ms
 
 NULL_LONG = "cast(null as bigint)"
+# After an attempt with one of these outcomes, the message is usually tried again.
+TRIED_AGAIN = ("deferred", "expired")
+MESSAGE = ("channel", "message_id")
 
 
 def attempt_times(attempts: DataFrame) -> DataFrame:
@@ -22,7 +27,8 @@ def attempt_times(attempts: DataFrame) -> DataFrame:
     leased = f.unix_millis("leased_at")
     return (
         attempts.select(
-            "channel",
+            "id",
+            *MESSAGE,
             "outcome",
             "attempt",
             due.alias("due"),
@@ -32,6 +38,45 @@ def attempt_times(attempts: DataFrame) -> DataFrame:
         .withColumn("due", f.least("due", "leased"))
         .withColumn("ended", f.greatest("ended", "leased"))
     )
+
+
+def earlier_ends(attempts: DataFrame) -> DataFrame:
+    """Return when the attempts of each message ended after which it may have been tried again."""
+    times = attempt_times(attempts.where(f.col("outcome").isin(*TRIED_AGAIN)))
+    ends = f.collect_list(f.struct("ended", "id"))
+    return times.groupBy(*(f.col(name).alias(f"earlier_{name}") for name in MESSAGE)).agg(ends.alias("ends"))
+
+
+def _wait_after_earlier_attempts(times: DataFrame, ends: DataFrame) -> DataFrame:
+    """Make each attempt wait from the end of the one before it, if that is later than when it was due.
+
+    After an expired lease the message keeps its place in the queue, so it appears to have been due all the
+    time. An expiry may spend no attempt: the number of an attempt does not show whether it is the first.
+    """
+    is_same = [f.col(name) == f.col(f"earlier_{name}") for name in MESSAGE]
+    until = f.coalesce("leased", "ended")
+
+    def is_earlier(end: Column) -> Column:
+        return (end["ended"] < until) | ((end["ended"] == until) & (end["id"] < f.col("id")))
+
+    earlier = f.array_max(f.transform(f.filter("ends", is_earlier), lambda end: end["ended"]))
+    return (
+        times.join(ends, is_same, "left")
+        .withColumn("earlier", earlier)
+        .withColumn("due", f.greatest("due", "earlier"))
+        .withColumn(
+            "is_first",
+            f.col("earlier").isNull()
+            & ((f.col("attempt") == 0) | ((f.col("attempt") == 1) & f.col("leased").isNotNull())),
+        )
+        .drop("ends", "earlier", *(f"earlier_{name}" for name in MESSAGE))
+    )
+
+
+def first_due_day(attempts: DataFrame) -> date | None:
+    """Return the day on which the first of these was due: earlier attempts of their messages ended since."""
+    found = attempt_times(attempts).agg(day_of_ms(f.min(f.least("due", "ended"))).alias("day")).first()
+    return None if found is None else found.day
 
 
 def days_affected(attempts: DataFrame) -> DataFrame:
@@ -51,17 +96,19 @@ def attempts_affecting(attempts: DataFrame, days: Sequence[date]) -> DataFrame:
     ended, begun = f.col("ended_at"), f.least("created_at", "ended_at")
     since = f.timestamp_millis(f.unix_date(f.lit(first)).cast("long") * DAY_MS - DAY_MS)
     until = f.timestamp_millis(f.unix_date(f.lit(last)).cast("long") * DAY_MS + DAY_MS)
-    return attempts.where((ended >= since) & (begun < until))
+    # The day is that of the end; it is stated as well because it decides which files are read.
+    day_before = f.date_sub(f.lit(first), 1)
+    return attempts.where((f.col("day") >= day_before) & (ended >= since) & (begun < until))
 
 
-def events(attempts: DataFrame, limits: DataFrame) -> DataFrame:
+def events(attempts: DataFrame, ends: DataFrame, limits: DataFrame) -> DataFrame:
     """Return the events, with the day of the timeline that each belongs to.
 
-    `limits` are the rate limits in force: channel, from_day, until_day, release_interval_ms, release_burst. A
-    release closer to the next midnight than its channel's interval also appears on the next day's timeline,
-    as context for the gaps of that day.
+    `ends` are the `earlier_ends` of the messages. `limits` are the rate limits in force: channel, from_day,
+    until_day, release_interval_ms, release_burst. A release closer to the next midnight than its channel's
+    interval also appears on the next day's timeline, as context for the gaps of that day.
     """
-    times = attempt_times(attempts)
+    times = _wait_after_earlier_attempts(attempt_times(attempts), ends)
     next_day = f.date_add(day_of_ms(f.coalesce("leased", "ended")), 1)
     small_limits = f.broadcast(limits.withColumnRenamed("channel", "limited"))
     is_limited = (
@@ -107,7 +154,7 @@ def _own_events() -> Column:
     due = _event(
         f.col("due"),
         waiting="1",
-        arrival="if(attempt = 0 or (attempt = 1 and leased is not null), 1, 0)",
+        arrival="if(is_first, 1, 0)",
     )
     leased = _event(
         f.col("leased"),

@@ -8,7 +8,7 @@ from pyspark.sql import functions as f
 
 from lonnymq.errors import invalid
 from lonnymq.pipeline import schemas
-from lonnymq.pipeline.events import attempts_affecting, events
+from lonnymq.pipeline.events import attempts_affecting, earlier_ends, events
 from lonnymq.pipeline.policies import join_policies, rate_limits
 from lonnymq.pipeline.schemas import DAY_MS
 from lonnymq.pipeline.shares import add_shares
@@ -23,12 +23,15 @@ TOTALS = ("wait_total_ms", "run_total_ms")
 def windows(
     attempts: DataFrame, policies: DataFrame, *, window_s: int = 60, days: Sequence[date] | None = None
 ) -> DataFrame:
-    """Return the rows of the lake's table `windows`, for all days or the given ones."""
+    """Return the rows of the lake's table `windows`, for all days or the given ones.
+
+    `attempts` must contain the attempts that affect these days, and the earlier attempts of their messages.
+    """
     check_window_s(window_s)
     window_ms = window_s * 1000
     limits = rate_limits(policies)
     relevant = attempts if days is None else attempts_affecting(attempts, days)
-    timeline = events(relevant, limits)
+    timeline = events(relevant, earlier_ends(attempts), limits)
     if days is not None:
         timeline = timeline.where(f.col("day").isin(list(days)))
     measured = _aggregate(_add_levels(timeline, limits, window_ms))
