@@ -36,6 +36,12 @@ def test_each_function_says_what_it_locks_and_writes() -> None:
             assert re.search(r"^-- Writes: \S", file.text, re.MULTILINE), file.path
 
 
+def test_no_line_of_sql_is_longer_than_120_columns() -> None:
+    for path in SQL.rglob("*.sql"):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            assert len(line) <= 120, f"{path.relative_to(SQL)}:{number}"
+
+
 def test_functions_mean_the_same_whatever_standard_conforming_strings_is() -> None:
     for file in files.contents():
         assert "\\" not in re.sub(r"\be'[^']*'", "", file.text), file.path

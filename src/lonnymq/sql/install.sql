@@ -1,6 +1,7 @@
--- install.sql: the table of contents. The installer runs these files in this order, in one transaction, with search_path
--- set to the queue's schema. A pattern stands for all files that it matches, in the order of their names. Functions may
--- call functions of later files, because bodies are not checked while the files run; only views need theirs before them.
+-- install.sql: the table of contents. The installer runs these files in this order, in one transaction, with
+-- search_path set to the queue's schema. A pattern stands for all files that it matches, in the order of their names.
+-- Functions may call functions of later files, because bodies are not checked while the files run; only views need
+-- theirs before them.
 
 -- Tables, and the types that functions pass to one another.
 \ir tables/setting.sql

@@ -1,10 +1,11 @@
--- plans: pin the query plans of functions that read tables whose size changes all the time. The statistics of such a table
--- are always wrong, because it was empty or full when it was analysed. The settings also override defaults of roles and
--- databases. Each setting adds about 0.3 µs to a call, so message_create has only those it needs.
+-- plans: pin the query plans of functions that read tables whose size changes all the time. The statistics of such a
+-- table are always wrong, because it was empty or full when it was analysed. The settings also override defaults of
+-- roles and databases. Each setting adds about 0.3 µs to a call, so message_create has only those it needs.
 do $$
 declare
   -- Index scans only.
-  c_index constant text := 'set enable_seqscan = off set enable_bitmapscan = off set enable_indexscan = on set jit = off';
+  c_index constant text := 'set enable_seqscan = off set enable_bitmapscan = off set enable_indexscan = on'
+    ' set jit = off';
   -- Also joins, as nested loops.
   c_loop constant text := c_index || ' set enable_tidscan = on set enable_nestloop = on set enable_hashjoin = off'
     ' set enable_mergejoin = off';

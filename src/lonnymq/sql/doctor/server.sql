@@ -11,8 +11,9 @@ select current_database()::text as database, current_user::text as role, r.rolsu
     from pg_settings s
     where s.name in (
       'autovacuum', 'autovacuum_naptime', 'default_transaction_isolation', 'default_transaction_read_only', 'fsync',
-      'full_page_writes', 'idle_in_transaction_session_timeout', 'lock_timeout', 'max_connections', 'max_prepared_transactions',
-      'statement_timeout', 'superuser_reserved_connections', 'synchronous_commit', 'track_counts', 'transaction_timeout'
+      'full_page_writes', 'idle_in_transaction_session_timeout', 'lock_timeout', 'max_connections',
+      'max_prepared_transactions', 'statement_timeout', 'superuser_reserved_connections', 'synchronous_commit',
+      'track_counts', 'transaction_timeout'
     )
   ) as settings
 from pg_roles r

@@ -1,5 +1,5 @@
--- acknowledgements: the names of the functions message_* that end or extend attempts. They take ids and tokens and answer
--- with an outcome per message; by this they are known to kind_rights and plans.sql.
+-- acknowledgements: the names of the functions message_* that end or extend attempts. They take ids and tokens and
+-- answer with an outcome per message; by this they are known to kind_rights and plans.sql.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function acknowledgements() returns text[]

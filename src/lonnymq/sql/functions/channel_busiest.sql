@@ -1,5 +1,5 @@
--- channel_busiest: the channels with the most messages, waiting and leased, as channel_status shows them. It looks for the
--- next message of these channels only, so it stays cheap with very many channels.
+-- channel_busiest: the channels with the most messages, waiting and leased, as channel_status shows them. It looks for
+-- the next message of these channels only, so it stays cheap with very many channels.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function channel_busiest(p_limit integer default 20) returns setof channel_status

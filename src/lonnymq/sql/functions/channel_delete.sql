@@ -1,6 +1,6 @@
 -- channel_delete: delete a channel and its policy, if it has no messages, waiting or leased. Its dead letters stay.
--- Returns 'deleted', 'not_empty', 'unknown', or 'busy' (ask again). A message that is created meanwhile creates the channel
--- again.
+-- Returns 'deleted', 'not_empty', 'unknown', or 'busy' (ask again). A message that is created meanwhile creates the
+-- channel again.
 -- Locks:  creation_lock, the channel and its turn; does not wait.
 -- Writes: channel, turn, wake (delete).
 create or replace function channel_delete(p_channel text) returns text

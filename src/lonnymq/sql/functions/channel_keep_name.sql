@@ -1,6 +1,6 @@
--- channel_keep_name: before message_dequeue deletes the wakes of channels that have no row, preserve the channels' names:
--- insert the rows. If another transaction is inserting a row, which it may roll back, preserve the name in a new wake of
--- lane 2. Part of message_dequeue.
+-- channel_keep_name: before message_dequeue deletes the wakes of channels that have no row, preserve the channels'
+-- names: insert the rows. If another transaction is inserting a row, which it may roll back, preserve the name in a new
+-- wake of lane 2. Part of message_dequeue.
 -- Locks:  creation_lock of each.
 -- Writes: channel, wake (insert).
 create or replace function channel_keep_name(p_channel_ids bigint[]) returns void

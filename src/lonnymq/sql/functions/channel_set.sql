@@ -32,15 +32,16 @@ begin
       end if;
     elsif jsonb_typeof(v_value) <> 'null' and (jsonb_typeof(v_value) <> 'number' or v_value::numeric % 1 <> 0
         or v_value::numeric not between (v_range -> 0)::numeric and (v_range -> 1)::numeric) then
-      perform reject(v_key, v_value::text, format('a whole number between %s and %s, or null', v_range -> 0, v_range -> 1));
+      perform reject(v_key, v_value::text,
+        format('a whole number between %s and %s, or null', v_range -> 0, v_range -> 1));
     end if;
   end loop;
 
   select channel_id(s.salt, p_channel) into v_id from setting s where s.is_only;
   select c.name into v_name from channel c where c.id = v_id for update skip locked;
   if not found and not exists (select from channel c where c.id = v_id) and creation_lock('channel', v_id) then
-    -- New statements, because their snapshots show what the previous holder of the lock has committed: the row may exist
-    -- now, and another transaction may be changing it.
+    -- New statements, because their snapshots show what the previous holder of the lock has committed: the row may
+    -- exist now, and another transaction may be changing it.
     if not exists (select from channel c where c.id = v_id) then
       insert into channel (id, name) values (v_id, p_channel);
     end if;

@@ -1,5 +1,5 @@
--- channel_waiting: how many messages of a channel wait, as committed when the statement began. Cheap: it adds what dequeue
--- has folded into the turn and what is still in wakes.
+-- channel_waiting: how many messages of a channel wait, as committed when the statement began. Cheap: it adds what
+-- dequeue has folded into the turn and what is still in wakes.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function channel_waiting(p_channel_id bigint) returns bigint

@@ -1,6 +1,6 @@
 -- claim_complete: complete all messages of a claim, and delete the claim before it.
--- Returns 'done' (also if it was done before or is unknown), or 'busy' (another transaction has some messages locked: ask
--- again), and how many leases were lost: their messages are delivered again.
+-- Returns 'done' (also if it was done before or is unknown), or 'busy' (another transaction has some messages locked:
+-- ask again), and how many leases were lost: their messages are delivered again.
 -- Locks:  the claim; as message_complete.
 -- Writes: claim, and as message_complete.
 create or replace function claim_complete(p_claim uuid, out outcome text, out lost integer)
@@ -21,8 +21,8 @@ begin
     lost := coalesce((select c.lost from claim c where c.id = p_claim), 0);
     return;
   end if;
-  select lost + count(*) filter (where h.outcome = 'lease_lost'), array_agg(h.message_id) filter (where h.outcome = 'busy'),
-    array_agg(u.token) filter (where h.outcome = 'busy')
+  select lost + count(*) filter (where h.outcome = 'lease_lost'),
+    array_agg(h.message_id) filter (where h.outcome = 'busy'), array_agg(u.token) filter (where h.outcome = 'busy')
   into lost, v_ids, v_tokens
   from message_complete(v_ids, v_tokens) with ordinality h(message_id, outcome, ordinal)
   join unnest(v_ids, v_tokens) with ordinality u(id, token, ordinal) on u.ordinal = h.ordinal;

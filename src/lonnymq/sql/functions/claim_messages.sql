@@ -1,6 +1,6 @@
--- claim_messages: the messages of a claim whose leases are still held, in the order to process them. Extends these leases
--- until
--- p_lease_ms from now. Returns nothing if the claim is done or unknown: then its messages are completed, or wait again.
+-- claim_messages: the messages of a claim whose leases are still held, in the order to process them. Extends these
+-- leases until p_lease_ms from now. Returns nothing if the claim is done or unknown: then its messages are completed,
+-- or wait again.
 -- Locks:  as message_heartbeat.
 -- Writes: lease, claim.
 create or replace function claim_messages(p_claim uuid, p_lease_ms bigint)

@@ -17,8 +17,8 @@ begin
   perform require_length('tokens', cardinality(p_tokens), cardinality(p_ids));
   return query
   select u.id, case when l.message_id is null then 'lease_lost' when m.id is null then 'cancelled' else 'held' end,
-    coalesce(m.channel_name, c.name), l.attempt, m.key, m.dequeue_at, m.created_at, l.leased_at / 1000, m.content, m.state,
-    m.headers
+    coalesce(m.channel_name, c.name), l.attempt, m.key, m.dequeue_at, m.created_at, l.leased_at / 1000, m.content,
+    m.state, m.headers
   from unnest(p_ids, p_tokens) with ordinality u(id, token, ordinal)
   left join lateral (
     select l.message_id, l.channel_id, l.attempt, l.leased_at from lease l

@@ -2,8 +2,8 @@
 -- If there is an uncompleted claim after p_prev, that is taken again instead, with the leases that are still held: its
 -- consumer crashed before anybody knew of it. If p_prev is null, such a claim is the consumer's own only if no other
 -- consumer uses its name (p_is_alone).
--- Returns the claim and how many messages it has; if there are none, null and the milliseconds after which to ask again.
--- The leases are shared: if the process dies with the batch, no message loses an attempt.
+-- Returns the claim and how many messages it has; if there are none, null and the milliseconds after which to ask
+-- again. The leases are shared: if the process dies with the batch, no message loses an attempt.
 -- Locks:  as message_dequeue; the claim.
 -- Writes: claim, and as message_dequeue. The commit waits for the disk, so that a claim that was returned is not lost.
 create or replace function claim_take(

@@ -1,5 +1,5 @@
--- clock_step_fix: after the clock stepped back, correct the timestamps from before that lie in the future. Part of a full
--- scan of message_dequeue.
+-- clock_step_fix: after the clock stepped back, correct the timestamps from before that lie in the future. Part of a
+-- full scan of message_dequeue.
 -- - Turns seem to be due only later: they become due now.
 -- - Messages created for immediate release seem to be scheduled: see clock_step_fix_messages.
 -- - Leases seem to last longer than they were given for: they last that long from now.
@@ -7,7 +7,9 @@
 -- Returns when to check again, and the cursor of clock_step_fix_messages.
 -- Locks:  such turns, messages and leases, skipping locked ones.
 -- Writes: turn, message, lease, wake (insert).
-create or replace function clock_step_fix(p_now bigint, p_cursor bigint[], out next_check_at bigint, out cursor bigint[])
+create or replace function clock_step_fix(
+  p_now bigint, p_cursor bigint[], out next_check_at bigint, out cursor bigint[]
+)
 language plpgsql
 as $$
 declare

@@ -1,12 +1,14 @@
 -- clock_step_fix_messages: after the clock stepped back, messages that were created for immediate release seem to be
--- scheduled for later. A message whose dequeue_at is not after its created_at was never meant to wait: give it a time that
--- has come, and keep the order. All other messages wait for their time by the new clock. Part of clock_step_fix.
+-- scheduled for later. A message whose dequeue_at is not after its created_at was never meant to wait: give it a time
+-- that has come, and keep the order. All other messages wait for their time by the new clock. Part of clock_step_fix.
 --
--- To stay cheap it first samples: the next ten messages, more than a second from now, of up to 1000 channels whose turn is
--- in the future, 1000 that have wakes, and those of 1000 leases from the future. Only channels where the sample finds such
--- a message are read further. Messages that really are scheduled may hide others from the sample. So if it finds nothing,
--- the next 2000 future messages of the next 1000 channels by id are read, from the cursor of this session's last call on.
--- Returns whether it corrected any, and the cursor for the next call: channel_id, dequeue_at and id of the last message.
+-- To stay cheap it first samples: the next ten messages, more than a second from now, of up to 1000 channels whose turn
+-- is in the future, 1000 that have wakes, and those of 1000 leases from the future. Only channels where the sample
+-- finds such a message are read further. Messages that really are scheduled may hide others from the sample. So if it
+-- finds nothing, the next 2000 future messages of the next 1000 channels by id are read, from the cursor of this
+-- session's last call on.
+-- Returns whether it corrected any, and the cursor for the next call: channel_id, dequeue_at and id of the last
+-- message.
 -- Reads:  turn, wake, lease, channel, message.
 -- Locks:  such messages, at most 10000, skipping locked ones.
 -- Writes: message, wake (insert).
@@ -38,7 +40,9 @@ begin
       union
       -- A turn may be parked, because all messages that its channel's cap allows are leased.
       select l.channel_id
-      from (select l.channel_id, l.leased_at from lease l where l.unlock_at > p_now order by l.unlock_at desc limit 1000) l
+      from (
+        select l.channel_id, l.leased_at from lease l where l.unlock_at > p_now order by l.unlock_at desc limit 1000
+      ) l
       where l.leased_at > p_now + 1000000
     ) a
     where (
@@ -63,7 +67,8 @@ begin
       limit 10000
     );
   else
-    -- The ids are read in a circle from a random place, so that sessions that look only once cover all of them together.
+    -- The ids are read in a circle from a random place, so that sessions that look only once cover all of them
+    -- together.
     v_channel_ids := array(
       (select c.id from channel c where c.id >= v_channel_id order by c.id limit 1000)
       union all
@@ -89,7 +94,8 @@ begin
     ) n;
     cursor := case when v_count = c_max_messages
       then array[v_seen_channel_ids[v_count], v_seen_ats[v_count], v_seen_ids[v_count]]
-      -- The channel after the last one. After the largest possible id, which is unlikely, start at a random place again.
+      -- The channel after the last one. After the largest possible id, which is unlikely, start at a random place
+      -- again.
       else array[nullif(v_channel_ids[cardinality(v_channel_ids)], 9223372036854775807) + 1, null, null] end;
     has_fixed := coalesce(v_latest_at > c_now_ms + 1000, false);
     if not has_fixed then
@@ -101,14 +107,16 @@ begin
     );
   end if;
   v_messages := array(
-    -- The conditions are repeated, because a message found may be gone, and its place in the table be another message's.
+    -- The conditions are repeated, because a message found may be gone, and its place in the table be another
+    -- message's.
     select m.ctid from message m
     where m.ctid = any(v_found) and m.dequeue_at <= m.created_at and m.dequeue_at > c_now_ms
     for update skip locked
   );
   with ordered as (
     select n.ctid,
-      -- Now, minus a millisecond for each later position where the id decreases, so that (dequeue_at, id) keeps the order.
+      -- Now, minus a millisecond for each later position where the id decreases, so that (dequeue_at, id) keeps the
+      -- order.
       c_now_ms - count(*) filter (where n.next_id < n.id)
         over (partition by n.channel_id order by n.dequeue_at desc, n.id desc) as dequeue_at
     from (

@@ -1,6 +1,6 @@
 -- creation_lock: try to become the only transaction that inserts or deletes the row of a channel ('channel'), its turn
--- ('turn') or a cron ('cron'), until it ends. Returns false at once if another transaction holds the lock, for the same row
--- or, rarely, for another row that shares it.
+-- ('turn') or a cron ('cron'), until it ends. Returns false at once if another transaction holds the lock, for the same
+-- row or, rarely, for another row that shares it.
 -- Locks:  a row of creation_lock; does not wait.
 -- Writes: nothing.
 create or replace function creation_lock(p_kind text, p_id bigint) returns boolean

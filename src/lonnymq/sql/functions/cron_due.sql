@@ -1,8 +1,9 @@
 -- cron_due: the crons whose next tick is due by the database's clock, or has not been computed yet: all that were not
--- declared in a program's code, and the declared ones that p_names lists. p_now replaces the clock where time is simulated.
--- Returns a row per cron, the earliest first; if there are none, one row without a name, with the milliseconds until the
--- next one is due (null: there is none). now_at is the clock: the caller decides the ticks after mark_at up to now_at and
--- reports them to cron_tick.
+-- declared in a program's code, and the declared ones that p_names lists. p_now replaces the clock where time is
+-- simulated.
+-- Returns a row per cron, the earliest first; if there are none, one row without a name, with the milliseconds until
+-- the next one is due (null: there is none). now_at is the clock: the caller decides the ticks after mark_at up to
+-- now_at and reports them to cron_tick.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function cron_due(

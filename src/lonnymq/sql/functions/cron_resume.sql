@@ -1,5 +1,6 @@
 -- cron_resume: end a pause. The next tick is the first one from now on; ticks during the pause are never caught up.
--- Returns 'set', 'unchanged' if it is not paused, 'unknown', or 'busy' if another transaction has it locked (ask again).
+-- Returns 'set', 'unchanged' if it is not paused, 'unknown', or 'busy' if another transaction has it locked (ask
+-- again).
 -- Locks:  the cron's row; does not wait.
 -- Writes: cron.
 create or replace function cron_resume(p_name text) returns text

@@ -1,6 +1,6 @@
--- cron_set: create a message with this content in a channel at every tick of an expression, or change an existing cron. A
--- new cron starts after p_mark_at or now. If the expression or the timezone changes, it starts again from now, and ticks of
--- the old expression that nobody has created by then are forgotten. A paused cron stays paused.
+-- cron_set: create a message with this content in a channel at every tick of an expression, or change an existing cron.
+-- A new cron starts after p_mark_at or now. If the expression or the timezone changes, it starts again from now, and
+-- ticks of the old expression that nobody has created by then are forgotten. A paused cron stays paused.
 -- Returns 'set', 'unchanged', or 'busy' if another transaction is changing it (ask again).
 -- Locks:  the cron's row, or its creation_lock if there is none; does not wait.
 -- Writes: cron.

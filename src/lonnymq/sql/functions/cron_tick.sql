@@ -1,7 +1,8 @@
 -- cron_tick: create a message for each of p_ticks, which are the ticks of a cron after p_mark_at up to p_until_at, and
--- record that all up to p_until_at are decided. The message's time is the tick, its key 'cron:name:2026-03-29T01:00:00Z'.
--- Returns 'ticked' and how many were created (a full channel drops some); 'stale' if the cron's mark is no longer p_mark_at
--- (another worker was first), or it is paused or deleted; 'busy' if another transaction has it locked.
+-- record that all up to p_until_at are decided. The message's time is the tick, its key
+-- 'cron:name:2026-03-29T01:00:00Z'.
+-- Returns 'ticked' and how many were created (a full channel drops some); 'stale' if the cron's mark is no longer
+-- p_mark_at (another worker was first), or it is paused or deleted; 'busy' if another transaction has it locked.
 -- Locks:  the cron's row, without waiting; then as message_create.
 -- Writes: cron, message, wake (insert).
 create or replace function cron_tick(

@@ -1,5 +1,5 @@
--- dead_insert: make dead letters of messages that this transaction has locked. p_errors, p_states and p_attempts have one
--- element per message; without p_attempts each has had one attempt more than its row says.
+-- dead_insert: make dead letters of messages that this transaction has locked. p_errors, p_states and p_attempts have
+-- one element per message; without p_attempts each has had one attempt more than its row says.
 -- Locks:  nothing more.
 -- Writes: message (delete), dead (insert).
 create or replace function dead_insert(
@@ -17,9 +17,10 @@ as $$
     headers
   )
   select g.id, coalesce(g.channel_name, (select c.name from channel c where c.id = g.channel_id),
-      (select min(w.channel_name) from wake w where w.channel_id = g.channel_id), 'channel ' || g.channel_id), g.dequeue_at,
-    g.created_at, floor(extract(epoch from clock_timestamp()) * 1000)::bigint, coalesce(g.last_attempts, g.attempts + 1),
-    g.max_attempts, g.key, g.content, coalesce(g.last_state, g.state), coalesce(g.last_error, g.error),
+      (select min(w.channel_name) from wake w where w.channel_id = g.channel_id), 'channel ' || g.channel_id),
+    g.dequeue_at, g.created_at, floor(extract(epoch from clock_timestamp()) * 1000)::bigint,
+    coalesce(g.last_attempts, g.attempts + 1), g.max_attempts, g.key, g.content,
+    coalesce(g.last_state, g.state), coalesce(g.last_error, g.error),
     g.headers
   from gone g
 $$;

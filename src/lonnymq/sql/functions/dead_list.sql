@@ -1,4 +1,5 @@
--- dead_list: dead letters with their content, oldest first, of one channel or all, p_limit at a time after the id p_after.
+-- dead_list: dead letters with their content, oldest first, of one channel or all, p_limit at a time after the id
+-- p_after.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function dead_list(p_channel text default null, p_limit integer default 100, p_after bigint default 0)

@@ -1,5 +1,6 @@
 -- dead_purge: delete dead letters permanently.
--- Returns per message, in the order given: 'purged', 'busy' (another transaction has it locked: ask again), or 'unknown'.
+-- Returns per message, in the order given: 'purged', 'busy' (another transaction has it locked: ask again), or
+-- 'unknown'.
 -- Locks:  the dead letters, skipping locked ones.
 -- Writes: dead (delete).
 create or replace function dead_purge(p_ids bigint[]) returns table (message_id bigint, outcome text)

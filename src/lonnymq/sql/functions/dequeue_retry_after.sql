@@ -1,5 +1,5 @@
--- dequeue_retry_after: what message_dequeue replies if it leased nothing: 'busy', or 'empty' and how long to wait. Part of
--- message_dequeue.
+-- dequeue_retry_after: what message_dequeue replies if it leased nothing: 'busy', or 'empty' and how long to wait. Part
+-- of message_dequeue.
 -- p_is_busy: the caller knows that the answer is 'busy'. p_has_scanned: this call has made a full scan. p_next_scan_at:
 -- when the next one is allowed.
 -- Reads:  turn, lease.

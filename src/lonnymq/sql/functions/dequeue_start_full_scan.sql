@@ -1,5 +1,5 @@
--- dequeue_start_full_scan: begin a full scan: reset the hints, end expired leases, and correct timestamps from the future.
--- Part of message_dequeue.
+-- dequeue_start_full_scan: begin a full scan: reset the hints, end expired leases, and correct timestamps from the
+-- future. Part of message_dequeue.
 -- Returns
 --   hints               the hints to use for the full scan
 --   scan_started_at     when the scan itself began; ending leases is not part of its cost

@@ -1,5 +1,5 @@
--- from_epoch: the instant of a number of milliseconds since 1970, the inverse of to_epoch. A number too small or too large
--- for a timestamp becomes the earliest or the latest instant that a dequeue_at may have.
+-- from_epoch: the instant of a number of milliseconds since 1970, the inverse of to_epoch. A number too small or too
+-- large for a timestamp becomes the earliest or the latest instant that a dequeue_at may have.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function from_epoch(p_ms bigint) returns timestamptz

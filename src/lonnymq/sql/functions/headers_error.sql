@@ -1,5 +1,5 @@
--- headers_error: what is wrong with the headers of a message; null if they are valid. They must be a flat JSON object of
--- strings, which takes at most 8192 bytes as jsonb prints it.
+-- headers_error: what is wrong with the headers of a message; null if they are valid. They must be a flat JSON object
+-- of strings, which takes at most 8192 bytes as jsonb prints it.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function headers_error(p_headers jsonb) returns text

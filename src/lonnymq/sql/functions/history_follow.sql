@@ -1,11 +1,12 @@
 -- history_follow: decide up to where a reader of history may read next: at most p_max_rows rows (null: all) after the
--- position (p_xid, p_id); if that is null, from the beginning or, with p_is_latest, from now on. If p_before_xid is given,
--- only rows of transactions before it.
+-- position (p_xid, p_id); if that is null, from the beginning or, with p_is_latest, from now on. If p_before_xid is
+-- given, only rows of transactions before it.
 -- Returns
---   (xid, id)              the last of these rows. Its transaction, and all before it, have ended. The given position if
---                          there is no such row, and null if none was given either.
+--   (xid, id)              the last of these rows. Its transaction, and all before it, have ended. The given position
+--                          if there is no such row, and null if none was given either.
 --   (after_xid, after_id)  the position after which these rows begin, also if none was given
---   origin                 identifies this history; the reader must pass it back with the position (see history_require)
+--   origin                 identifies this history; the reader must pass it back with the position (see
+--   history_require)
 -- A new end position is on disk before it is returned: PostgreSQL does not log a transaction id when it assigns it, so
 -- after a crash it could assign ids below what was read again. Asking from a position also says that the reader is done
 -- with everything up to there.

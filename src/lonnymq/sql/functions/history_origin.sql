@@ -1,5 +1,5 @@
--- history_origin: identifies this history by server, timeline and table. Transaction ids mean nothing in another history.
--- Raises on a standby, because the reader's position could not be stored there. SQLSTATE LQ006.
+-- history_origin: identifies this history by server, timeline and table. Transaction ids mean nothing in another
+-- history. Raises on a standby, because the reader's position could not be stored there. SQLSTATE LQ006.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function history_origin() returns text

@@ -1,6 +1,6 @@
 -- history_prepare: create a partition of history for today, for each of the next p_days days, and for each day whose
--- attempts are in history_overflow; then move these there. A partition is created as a separate table and then attached, so
--- that no other call waits. p_limit is the most attempts to move; default: all.
+-- attempts are in history_overflow; then move these there. A partition is created as a separate table and then
+-- attached, so that no other call waits. p_limit is the most attempts to move; default: all.
 -- Returns how many partitions were created.
 -- Locks:  history in SHARE UPDATE EXCLUSIVE mode: one call at a time; readers and writers are not blocked.
 -- Writes: history partitions, history_overflow (delete).
@@ -36,7 +36,8 @@ begin
     if to_regclass(format('%I.%I', v_schema, v_name)) is null then
       v_from := to_epoch(v_day::timestamp at time zone 'UTC');
       v_until := to_epoch((v_day + 1)::timestamp at time zone 'UTC');
-      execute format('create table %I.%I (like %I.history including defaults, check (ended_at >= %s and ended_at < %s))',
+      execute format('create table %I.%I '
+        '(like %I.history including defaults, check (ended_at >= %s and ended_at < %s))',
         v_schema, v_name, v_schema, v_from, v_until);
       perform relation_seal(format('%I.%I', v_schema, v_name)::regclass);
       execute format('create index on %I.%I (xid, id)', v_schema, v_name);
@@ -44,8 +45,8 @@ begin
         v_schema, v_schema, v_name, v_from, v_until);
       v_created := v_created + 1;
     end if;
-    -- The overflow can have rows of a day that has a partition, if an attempt ended before that was visible. The rows get
-    -- the xid of this transaction, because readers may have passed the one that wrote them.
+    -- The overflow can have rows of a day that has a partition, if an attempt ended before that was visible. The rows
+    -- get the xid of this transaction, because readers may have passed the one that wrote them.
     with chosen as (
       select o.ctid as place
       from history_overflow o
@@ -56,8 +57,8 @@ begin
     late as (
       delete from history_overflow o where o.ctid = any(array(select c.place from chosen c)) returning o.*
     )
-    insert into history (id, message_id, channel_id, channel, outcome, attempt, created_at, dequeue_at, leased_at, ended_at,
-      worker, error, content_bytes, content, state, headers)
+    insert into history (id, message_id, channel_id, channel, outcome, attempt, created_at, dequeue_at, leased_at,
+      ended_at, worker, error, content_bytes, content, state, headers)
     select l.id, l.message_id, l.channel_id, l.channel, l.outcome, l.attempt, l.created_at, l.dequeue_at, l.leased_at,
       l.ended_at, l.worker, l.error, l.content_bytes, l.content, l.state, l.headers
     from late l;

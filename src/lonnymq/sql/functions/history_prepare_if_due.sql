@@ -1,7 +1,7 @@
--- history_prepare_if_due: call history_prepare if history is on and lacks a partition for one of the next 13 days, or if
--- attempts are in history_overflow. Every worker calls it, and there is no leader: the first that finds a partition missing
--- creates it, about once a day, and the others find that nothing is due. Moves at most 10,000 attempts out of the overflow,
--- so that the transaction stays short.
+-- history_prepare_if_due: call history_prepare if history is on and lacks a partition for one of the next 13 days, or
+-- if attempts are in history_overflow. Every worker calls it, and there is no leader: the first that finds a partition
+-- missing creates it, about once a day, and the others find that nothing is due. Moves at most 10,000 attempts out of
+-- the overflow, so that the transaction stays short.
 -- Returns in how many milliseconds this caller should call again, and how many partitions were created.
 -- Locks:  if due, history in SHARE UPDATE EXCLUSIVE mode, without waiting; readers and writers are not blocked.
 -- Writes: as history_prepare.
@@ -24,7 +24,8 @@ begin
   from pg_inherits i
   join pg_class c on c.oid = i.inhrelid
   where i.inhparent = 'history'::regclass
-    and c.relname between 'history_' || to_char(v_today, 'YYYYMMDD') and 'history_' || to_char(v_today + c_days - 1, 'YYYYMMDD');
+    and c.relname between 'history_' || to_char(v_today, 'YYYYMMDD')
+      and 'history_' || to_char(v_today + c_days - 1, 'YYYYMMDD');
   if not v_has_overflow and (not v_is_on or v_days = c_days) then
     return;
   end if;

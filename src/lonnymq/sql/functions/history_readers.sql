@@ -1,5 +1,5 @@
--- history_readers: the readers of history: how far each is done, how many rows it is not done with (counted to 1,000,000),
--- and the horizon, the oldest open transaction, beyond which nobody may read.
+-- history_readers: the readers of history: how far each is done, how many rows it is not done with (counted to
+-- 1,000,000), and the horizon, the oldest open transaction, beyond which nobody may read.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function history_readers()

@@ -1,6 +1,6 @@
 -- history_rebase: after a dump was restored: give rows whose transaction ids this server has not reached the id of this
--- transaction, so that readers find them. Readers keep their names, so that nothing is dropped before they have read it,
--- but lose their positions, which mean nothing here: each must start again from the beginning.
+-- transaction, so that readers find them. Readers keep their names, so that nothing is dropped before they have read
+-- it, but lose their positions, which mean nothing here: each must start again from the beginning.
 -- Returns how many rows were changed.
 -- Locks:  history in SHARE ROW EXCLUSIVE mode: attempts that end meanwhile wait.
 -- Writes: history, history_reader, history_floor (delete).

@@ -2,7 +2,8 @@
 -- An attempt must be able to end even if there is no partition for today: then its row goes to history_overflow.
 -- Locks:  nothing.
 -- Writes: history, or history_overflow (insert).
-create or replace function history_record(p_leases tid[], p_messages tid[], p_outcome text, p_errors text[]) returns void
+create or replace function history_record(p_leases tid[], p_messages tid[], p_outcome text, p_errors text[])
+returns void
 language plpgsql
 as $$
 declare

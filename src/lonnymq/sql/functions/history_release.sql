@@ -24,7 +24,8 @@ begin
   if v_xid is null then
     return null;
   end if;
-  -- Block readers that register meanwhile: a new one must start above the floor. One that moves forward only needs less.
+  -- Block readers that register meanwhile: a new one must start above the floor. One that moves forward only needs
+  -- less.
   lock table history_reader in share row exclusive mode;
   select min(r.name) into v_reader from history_reader r where (r.done_xid, r.done_id) < (v_xid, v_id);
   if v_reader is not null then

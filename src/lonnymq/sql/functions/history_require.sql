@@ -1,9 +1,9 @@
--- history_require: raise if a reader cannot continue from a position. SQLSTATE LQ001: an argument is invalid. LQ006: the
--- position is not one of this history, because the database was restored or failed over, or the queue was reinstalled.
--- LQ007: rows after the position were dropped.
--- A reader's positions are on disk before it is told them, so a position that is not in history_reader is from elsewhere.
--- p_origin is the origin of the position, or null if it may be from before a failover. Then rows below the position that
--- were written after the reader was given it show that transaction ids were assigned a second time.
+-- history_require: raise if a reader cannot continue from a position. SQLSTATE LQ001: an argument is invalid. LQ006:
+-- the position is not one of this history, because the database was restored or failed over, or the queue was
+-- reinstalled. LQ007: rows after the position were dropped.
+-- A reader's positions are on disk before it is told them, so a position that is not in history_reader is from
+-- elsewhere. p_origin is the origin of the position, or null if it may be from before a failover. Then rows below the
+-- position that were written after the reader was given it show that transaction ids were assigned a second time.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function history_require(p_reader text, p_origin text, p_xid bigint, p_id bigint) returns void
@@ -38,8 +38,8 @@ begin
     raise exception using
       errcode = 'LQ006',
       message = format('reader %L cannot continue from (%s, %s): %s', p_reader, p_xid, p_id, v_problem),
-      hint = 'The database was restored or failed over, the queue was reinstalled, or the reader was forgotten. Start the '
-        'reader again from the beginning.';
+      hint = 'The database was restored or failed over, the queue was reinstalled, or the reader was forgotten. Start '
+        'the reader again from the beginning.';
   end if;
   if p_origin is null then
     perform history_require_past();
@@ -47,7 +47,8 @@ begin
   if exists (select from history_floor f where (f.xid, f.id) > (p_xid, p_id)) then
     raise exception using
       errcode = 'LQ007',
-      message = format('reader %L cannot continue from (%s, %s): history after that was dropped', p_reader, p_xid, p_id),
+      message = format('reader %L cannot continue from (%s, %s): history after that was dropped',
+        p_reader, p_xid, p_id),
       hint = 'Start the reader again from the beginning of what is left.';
   end if;
 end

@@ -1,5 +1,5 @@
--- history_require_past: raise if history has rows of transactions that this server has not reached, because they come from
--- a dump: rows written now would lie below what readers have read. SQLSTATE LQ006.
+-- history_require_past: raise if history has rows of transactions that this server has not reached, because they come
+-- from a dump: rows written now would lie below what readers have read. SQLSTATE LQ006.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function history_require_past() returns void
@@ -18,8 +18,8 @@ begin
   if v_xid >= v_next then
     raise exception using
       errcode = 'LQ006',
-      message = format('history has rows of transaction %s, but this server has only reached %s: a dump was restored, and '
-        'its history must be rebased', v_xid, v_next),
+      message = format('history has rows of transaction %s, but this server has only reached %s: a dump was restored, '
+        'and its history must be rebased', v_xid, v_next),
       hint = 'Run `lonnymq history rebase`, then start the readers again from the beginning.';
   end if;
 end

@@ -5,9 +5,9 @@
 create or replace function history_rows(
   p_leases tid[], p_messages tid[], p_outcome text, p_errors text[], p_now bigint, p_is_full boolean
 ) returns table (
-  message_id bigint, channel_id bigint, channel text, outcome text, attempt integer, created_at bigint, dequeue_at bigint,
-  leased_at bigint, ended_at bigint, worker text, error text, content_bytes integer, content bytea, state bytea,
-  headers jsonb
+  message_id bigint, channel_id bigint, channel text, outcome text, attempt integer, created_at bigint,
+  dequeue_at bigint, leased_at bigint, ended_at bigint, worker text, error text, content_bytes integer, content bytea,
+  state bytea, headers jsonb
 )
 language sql stable
 as $$

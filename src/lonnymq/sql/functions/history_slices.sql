@@ -1,8 +1,9 @@
 -- history_slices: cut the history between two positions into slices of p_rows rows, to be read in parallel.
 -- With a reader, both positions must come from history_follow, and the reader must be able to continue from them (see
--- history_require). Without a reader, a null start is the beginning, and a null end is the last row whose transaction, and
--- all before it, have ended.
--- Returns the end of each slice, in order, and its number of rows: a reader that finds fewer knows that some were dropped.
+-- history_require). Without a reader, a null start is the beginning, and a null end is the last row whose transaction,
+-- and all before it, have ended.
+-- Returns the end of each slice, in order, and its number of rows: a reader that finds fewer knows that some were
+-- dropped.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function history_slices(
@@ -31,8 +32,8 @@ begin
   else
     perform history_require_past();
   end if;
-  -- Jump to the end of each slice: numbering all rows would take five times as long. Several statements see the same rows,
-  -- because nothing changes below the horizon.
+  -- Jump to the end of each slice: numbering all rows would take five times as long. Several statements see the same
+  -- rows, because nothing changes below the horizon.
   loop
     select h.xid, h.id into xid, id
     from history h

@@ -1,5 +1,5 @@
--- kind_rights: what each kind of role may do with this queue (see queue_grant): a privilege, the functions, tables or views
--- it is for, and the columns if not all of them.
+-- kind_rights: what each kind of role may do with this queue (see queue_grant): a privilege, the functions, tables or
+-- views it is for, and the columns if not all of them.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function kind_rights() returns table (kind text, privilege text, names text[], columns text[])
@@ -7,12 +7,13 @@ language sql stable
 set search_path from current
 as $$
   values
-    ('producer', 'EXECUTE', array['to_epoch', 'message_create', 'message_create_many', 'message_publish', 'message_cancel',
-      'message_cancel_key', 'cron_set', 'cron_delete', 'stage_discard', 'stream_publish'], null::text[]),
+    ('producer', 'EXECUTE', array['to_epoch', 'message_create', 'message_create_many', 'message_publish',
+      'message_cancel', 'message_cancel_key', 'cron_set', 'cron_delete', 'stage_discard',
+      'stream_publish'], null::text[]),
     ('worker', 'EXECUTE', acknowledgements() || array['to_epoch', 'message_dequeue', 'message_read', 'queue_event',
       'queue_horizon', 'sleeper_register', 'sleeper_clear', 'worker_register', 'worker_watch', 'worker_leave',
-      'history_prepare', 'history_prepare_if_due', 'stage_prune', 'cron_due', 'cron_tick', 'claim_backlog', 'claim_take',
-      'claim_messages', 'claim_heartbeat', 'claim_read', 'claim_complete'], null),
+      'history_prepare', 'history_prepare_if_due', 'stage_prune', 'cron_due', 'cron_tick', 'claim_backlog',
+      'claim_take', 'claim_messages', 'claim_heartbeat', 'claim_read', 'claim_complete'], null),
     ('reader', 'EXECUTE', array['to_epoch', 'from_epoch', 'channel_explain', 'channel_busiest', 'queue_status',
       'queue_activity', 'cron_list'], null),
     ('operator', 'EXECUTE', acknowledgements() || array['to_epoch', 'from_epoch', 'message_create',
@@ -20,10 +21,10 @@ as $$
       'message_read', 'queue_event', 'queue_horizon', 'sleeper_register', 'sleeper_clear', 'worker_register',
       'worker_watch', 'worker_leave', 'history_prepare', 'history_prepare_if_due', 'stage_prune', 'channel_set',
       'channel_pause', 'channel_resume', 'channel_delete', 'channel_explain', 'dead_list', 'dead_redrive',
-      'dead_redrive_channel', 'dead_purge', 'dead_purge_channel', 'message_peek', 'message_show', 'channel_busiest', 'queue_set',
-      'queue_status', 'queue_activity', 'queue_check', 'bytes_as_json', 'cron_set', 'cron_due', 'cron_tick', 'cron_pause', 'cron_resume', 'cron_delete',
-      'cron_list', 'stage_discard', 'stream_publish', 'claim_backlog', 'claim_take', 'claim_messages', 'claim_heartbeat',
-      'claim_read', 'claim_complete',
+      'dead_redrive_channel', 'dead_purge', 'dead_purge_channel', 'message_peek', 'message_show', 'channel_busiest',
+      'queue_set', 'queue_status', 'queue_activity', 'queue_check', 'bytes_as_json', 'cron_set', 'cron_due',
+      'cron_tick', 'cron_pause', 'cron_resume', 'cron_delete', 'cron_list', 'stage_discard', 'stream_publish',
+      'claim_backlog', 'claim_take', 'claim_messages', 'claim_heartbeat', 'claim_read', 'claim_complete',
       'history_follow', 'history_slices', 'history_done', 'history_readers', 'history_blocker', 'history_forget'],
       null),
     ('reader', 'SELECT', array['channel_status', 'lease_status', 'dead_letter', 'table_size',

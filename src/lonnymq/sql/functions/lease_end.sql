@@ -1,5 +1,6 @@
 -- lease_end: delete leases that this transaction has locked, and wake their channels: those with a cap may lease more
--- messages, and the messages in p_waiting wait again. message_complete, which is called most, has a statement of its own.
+-- messages, and the messages in p_waiting wait again. message_complete, which is called most, has a statement of its
+-- own.
 -- Returns how many were ended; raises if a lease is given twice. Callers assign the result, which is cheaper than
 -- `perform`.
 -- Locks:  nothing more.

@@ -1,14 +1,15 @@
 -- lease_expire: end expired leases, like a defer without delay: the message waits for its channel's normal turn, or is
--- buried if this was its last attempt. Part of message_dequeue. Sleepers are notified, because this dequeue may leave the
--- messages to other workers.
+-- buried if this was its last attempt. Part of message_dequeue. Sleepers are notified, because this dequeue may leave
+-- the messages to other workers.
 --
 -- Which attempts a lost lease spends:
 -- - If the holder processed no other message in its process (lease.is_shared is false): its own attempt.
 -- - If it did: none, because any of those messages may have killed the process. The message becomes suspect instead
---   (message.suspicion 1, then 2, from where on workers run it alone) and is not buried. So an innocent message never loses
---   attempts by the fault of another, and a harmful one is found, because it is lost while it runs alone.
--- - If a suspect is lost while it runs alone: its own attempt and those for which it was suspected; suspicion becomes 3. It
---   does not matter whether a worker ran it alone or a client holds one message at a time: the leases look the same.
+--   (message.suspicion 1, then 2, from where on workers run it alone) and is not buried. So an innocent message never
+--   loses attempts by the fault of another, and a harmful one is found, because it is lost while it runs alone.
+-- - If a suspect is lost while it runs alone: its own attempt and those for which it was suspected; suspicion becomes
+--   3. It does not matter whether a worker ran it alone or a client holds one message at a time: the leases look the
+--   same.
 -- - If max_attempts is 1: its own attempt in any case, because at most one attempt is promised.
 -- message_defer resets suspicion.
 --
@@ -29,8 +30,8 @@ declare
   v_waiting tid[];
   v_is_more boolean := false;
 begin
-  -- Of a message that was cancelled while it was leased, only the lease is left. Search only the oldest leases, so that the
-  -- cost is the same however many have expired at once.
+  -- Of a message that was cancelled while it was leased, only the lease is left. Search only the oldest leases, so that
+  -- the cost is the same however many have expired at once.
   v_leases := array(
     select o.ctid
     from (select l.ctid, l.message_id from lease l where l.unlock_at <= p_now order by l.unlock_at limit 1000) o

@@ -1,7 +1,7 @@
 -- lease_lock: lock leases by message and token, with their messages, for an acknowledgement.
 -- Returns the ctids and the ordinals (positions in p_ids) of those that are now locked, in the order of p_ids. If some
--- could not be locked, outcomes has an element per id: null if it is locked, 'cancelled' if its message is gone, 'busy' if
--- another transaction has it locked (ask again), otherwise 'lease_lost'.
+-- could not be locked, outcomes has an element per id: null if it is locked, 'cancelled' if its message is gone, 'busy'
+-- if another transaction has it locked (ask again), otherwise 'lease_lost'.
 -- Locks:  the leases and their messages, skipping locked ones.
 -- Writes: if p_ends_cancelled, lease (delete) and wake (insert) for cancelled messages.
 create or replace function lease_lock(

@@ -1,5 +1,5 @@
--- message_bury: make dead letters of messages that must not be tried again, with an error (the first 20,000 characters are
--- kept).
+-- message_bury: make dead letters of messages that must not be tried again, with an error (the first 20,000 characters
+-- are kept).
 -- Returns per message, in the order given: 'buried', or as message_complete.
 -- Locks:  its own leases and messages, skipping locked ones.
 -- Writes: lease, message (delete), dead, history, wake (insert).

@@ -66,7 +66,8 @@ begin
     values (v_channel_id, nullif(p_channel, v_name), v_at, v_now, p_max_attempts, p_content, p_headers)
     returning 'created', id into outcome, message_id;
   else
-    -- Of two concurrent calls with the same key, one inserts the message and the other finds it, unless it is already gone.
+    -- Of two concurrent calls with the same key, one inserts the message and the other finds it, unless it is already
+    -- gone.
     for v_try in 1..100 loop
       insert into message (channel_id, channel_name, dequeue_at, created_at, max_attempts, key, content, headers)
       values (v_channel_id, nullif(p_channel, v_name), v_at, v_now, p_max_attempts, p_key, p_content, p_headers)

@@ -1,5 +1,5 @@
--- message_create_many: create many messages, in the order given. Each optional array is null or as long as p_channels; its
--- elements may be null.
+-- message_create_many: create many messages, in the order given. Each optional array is null or as long as p_channels;
+-- its elements may be null.
 -- Returns per message, in the order given, as message_create.
 -- Locks:  as message_create; keys are inserted in sorted order, so that two calls cannot deadlock.
 -- Writes: message, wake (insert; one per channel).
@@ -30,13 +30,14 @@ begin
   end if;
   perform require_length(a.name, a.length, v_count) from (values
     ('contents', cardinality(p_contents)), ('dequeue_ats', cardinality(p_dequeue_ats)),
-    ('delays_ms', cardinality(p_delays_ms)), ('keys', cardinality(p_keys)), ('max_attempts', cardinality(p_max_attempts)),
-    ('headers', cardinality(p_headers))
+    ('delays_ms', cardinality(p_delays_ms)), ('keys', cardinality(p_keys)),
+    ('max_attempts', cardinality(p_max_attempts)), ('headers', cardinality(p_headers))
   ) a(name, length) where a.length <> v_count;
   select s.salt, s.max_content_bytes into v_salt, v_max_bytes from setting s where s.is_only;
   perform require_channel(u.channel) from unnest(p_channels) u(channel)
   where u.channel is null or length(u.channel) not between 1 and 255 or u.channel ~ '[[:cntrl:]]' limit 1;
-  perform reject('contents', coalesce(octet_length(u.content) || ' bytes', null), format('bytes, at most %s', v_max_bytes))
+  perform reject('contents', coalesce(octet_length(u.content) || ' bytes', null),
+    format('bytes, at most %s', v_max_bytes))
   from unnest(p_contents) u(content)
   where u.content is null or octet_length(u.content) > v_max_bytes limit 1;
   if p_dequeue_ats is not null then
@@ -44,7 +45,8 @@ begin
     from unnest(p_dequeue_ats) u(at) where u.at not between -9000000000000000 and 9000000000000000 limit 1;
   end if;
   if p_delays_ms is not null then
-    perform reject('delays_ms', u.delay::text, 'between 0 and 3155760000000 (100 years), and absent if dequeue_at is given')
+    perform reject('delays_ms', u.delay::text,
+      'between 0 and 3155760000000 (100 years), and absent if dequeue_at is given')
     from unnest(p_delays_ms, p_dequeue_ats) u(delay, at)
     where u.delay not between 0 and 3155760000000 or u.delay is not null and u.at is not null limit 1;
   end if;
@@ -53,7 +55,8 @@ begin
     where length(u.key) not between 1 and 255 limit 1;
   end if;
   if p_max_attempts is not null then
-    perform reject('max_attempts', u.max::text, 'at least 1') from unnest(p_max_attempts) u(max) where u.max < 1 limit 1;
+    perform reject('max_attempts', u.max::text, 'at least 1')
+    from unnest(p_max_attempts) u(max) where u.max < 1 limit 1;
   end if;
   if p_headers is not null then
     perform require_headers(u.headers) from unnest(p_headers) u(headers) where u.headers is not null;
@@ -71,7 +74,8 @@ begin
 
   -- Assign ids in the order given, and none to messages that a full channel drops.
   if (select bool_or(m is not null) from unnest(v_max_sizes) m) then
-    select array_agg(case when n.number <= n.max_number then nextval('message_id_seq') end order by n.ordinal) into v_ids
+    select array_agg(case when n.number <= n.max_number then nextval('message_id_seq') end order by n.ordinal)
+    into v_ids
     from (
       -- channel_waiting is called once per channel, because it reads every wake that no dequeue has folded yet.
       select u.ordinal, u.number,
@@ -90,8 +94,10 @@ begin
   with created as (
     insert into message (id, channel_id, channel_name, dequeue_at, created_at, max_attempts, key, content,
       headers)
-    select u.id, u.channel_id, u.name, coalesce(u.at, v_clock + u.delay, v_now), v_now, u.max, u.key, u.content, u.headers
-    from unnest(v_ids, v_channel_ids, v_names, p_dequeue_ats, p_delays_ms, p_max_attempts, p_keys, p_contents, p_headers)
+    select u.id, u.channel_id, u.name, coalesce(u.at, v_clock + u.delay, v_now), v_now, u.max, u.key, u.content,
+      u.headers
+    from unnest(v_ids, v_channel_ids, v_names, p_dequeue_ats, p_delays_ms, p_max_attempts, p_keys, p_contents,
+        p_headers)
       with ordinality u(id, channel_id, name, at, delay, max, key, content, headers, ordinal)
     where u.id is not null
     order by u.key is null, u.channel_id, u.key, u.ordinal

@@ -1,6 +1,6 @@
--- message_defer: end attempts that are to be repeated, after a delay in milliseconds (null: at once), with an opaque state
--- for the next attempt (null: unchanged; at most as large as a content) and the error of this one (the first 20,000
--- characters are kept).
+-- message_defer: end attempts that are to be repeated, after a delay in milliseconds (null: at once), with an opaque
+-- state for the next attempt (null: unchanged; at most as large as a content) and the error of this one (the first
+-- 20,000 characters are kept).
 -- Returns per message, in the order given: 'deferred', 'buried' if this was its last attempt, or as message_complete.
 -- Locks:  its own leases and messages, skipping locked ones.
 -- Writes: lease (delete), message, dead, history, wake (insert).
@@ -31,7 +31,8 @@ begin
   perform require_length('states', cardinality(p_states), cardinality(p_ids));
   perform require_length('errors', cardinality(p_errors), cardinality(p_ids));
   if exists (select from unnest(p_delays_ms) d where d not between 0 and 3155760000000) then
-    perform reject('delays_ms', (select min(d)::text from unnest(p_delays_ms) d where d not between 0 and 3155760000000),
+    perform reject('delays_ms',
+      (select min(d)::text from unnest(p_delays_ms) d where d not between 0 and 3155760000000),
       'between 0 and 3155760000000 (100 years)');
   end if;
   if p_states is not null then
@@ -52,10 +53,12 @@ begin
       from unnest(v_messages) with ordinality u(tid, ordinal)
       join message m on m.ctid = u.tid
     ) a;
-    perform history_record(array_agg(v_leases[p]), array_agg(v_messages[p]), 'deferred', array_agg(v_errors[v_ordinals[p]]))
+    perform history_record(array_agg(v_leases[p]), array_agg(v_messages[p]), 'deferred',
+      array_agg(v_errors[v_ordinals[p]]))
     from unnest(v_kept) p
     having count(*) > 0;
-    perform history_record(array_agg(v_leases[p]), array_agg(v_messages[p]), 'buried', array_agg(v_errors[v_ordinals[p]])),
+    perform history_record(array_agg(v_leases[p]), array_agg(v_messages[p]), 'buried',
+      array_agg(v_errors[v_ordinals[p]])),
       dead_insert(array_agg(v_messages[p]), array_agg(v_errors[v_ordinals[p]]), array_agg(p_states[v_ordinals[p]]))
     from unnest(v_spent) p
     having count(*) > 0;

@@ -1,13 +1,13 @@
 -- message_dequeue: lease up to p_limit messages for p_lease_ms to p_worker, fairly, within caps and rate limits.
--- Returns one row 'leased' per message, in the order to process them. There may be fewer than p_limit, because a reply is
--- bounded. If the contents would make it too large, key, content, state and headers are null and unread_bytes is their
--- size: read them with message_read. If nothing was leased, the only row says 'empty', or 'busy' (other calls hold what is
--- due, or there is more to look at), and wait_ms says after how long to ask again.
--- p_is_durable false: the commit does not wait for the disk. Right for a transaction that only dequeues, because a lease
--- that a crash loses is only delivered again.
--- p_is_shared true: the caller processes several messages in one process, so that a lost lease may be another message's fault
--- (see lease_expire). suspicion says how often that has happened to a message; from 2 on it should be processed alone, and
--- message_heartbeat be told so.
+-- Returns one row 'leased' per message, in the order to process them. There may be fewer than p_limit, because a reply
+-- is bounded. If the contents would make it too large, key, content, state and headers are null and unread_bytes is
+-- their size: read them with message_read. If nothing was leased, the only row says 'empty', or 'busy' (other calls
+-- hold what is due, or there is more to look at), and wait_ms says after how long to ask again.
+-- p_is_durable false: the commit does not wait for the disk. Right for a transaction that only dequeues, because a
+-- lease that a crash loses is only delivered again.
+-- p_is_shared true: the caller processes several messages in one process, so that a lost lease may be another message's
+-- fault (see lease_expire). suspicion says how often that has happened to a message; from 2 on it should be processed
+-- alone, and message_heartbeat be told so.
 -- Locks:  turns and expired leases, in proportion to p_limit, always skipping locked ones.
 -- Writes: turn, lease, wake (delete); channel on first use; as lease_expire.
 create or replace function message_dequeue(
@@ -28,8 +28,9 @@ as $$
 declare
   -- A reply must fit the buffers of a socket: otherwise a client that stops reading would keep the turns locked.
   c_limit constant integer := least(greatest(p_limit, 0), 500);
-  -- What this session remembers between calls. These are only hints: a full scan starts without them. A role or a database
-  -- may have a default for any setting, so our value ends with the id of this process, which no default can know.
+  -- What this session remembers between calls. These are only hints: a full scan starts without them. A role or a
+  -- database may have a default for any setting, so our value ends with the id of this process, which no default can
+  -- know.
   c_setting constant text := 'lonnymq.hints_3_' || 'turn'::regclass::oid;
   v_setting text := current_setting(c_setting, true);
   v_hints dequeue_hints := (case when v_setting like '%,' || pg_backend_pid() || ')' then v_setting
@@ -45,7 +46,7 @@ declare
   v_content_bytes bigint := 33000;   -- bytes of the reply that are left for contents, keys, states and headers
   v_row_bytes bigint := 60000;       -- and for the rest of the rows
   v_window integer := 256 + 2 * c_limit;
-  v_quantum integer;                 -- how many messages a turn is worth; a short reply alternates between more channels
+  v_quantum integer;                 -- how many messages a turn is worth: fewer in a short reply
   v_is_busy boolean := false;
   v_has_inserted boolean := false;
   v_may_insert boolean := true;      -- turns of new channels are inserted in one round only, because that takes locks
@@ -98,8 +99,8 @@ begin
         or v_left = c_limit and ((v_hints.soon).lowest_id is not null or (v_hints.bulk).lowest_id is not null) then
       for v_lane in 0..1 loop
         continue when v_lane = 1 and not v_is_full_scan and (v_hints.bulk).lowest_id is null;
-        v_woken := turn_lock_woken(v_lane, case v_lane when 0 then v_hints.soon else v_hints.bulk end, c_limit, v_window,
-          v_end_wake_id, v_may_insert);
+        v_woken := turn_lock_woken(v_lane, case v_lane when 0 then v_hints.soon else v_hints.bulk end, c_limit,
+          v_window, v_end_wake_id, v_may_insert);
         if v_lane = 0 then
           v_hints.soon := v_woken.pass;
         else
@@ -130,8 +131,8 @@ begin
       v_has_returning := v_has_returning or v_more_turns is not null;
     end if;
 
-    -- 4. Find and lock the turns that are due, least recently served first: in the first round as many as fill the reply if
-    -- each turn is worth a quantum, and at least as many as half of its messages.
+    -- 4. Find and lock the turns that are due, least recently served first: in the first round as many as fill the
+    -- reply if each turn is worth a quantum, and at least as many as half of its messages.
     if not (v_has_returning and v_returns_first) then
       select array_agg(s.ctid), min(s.next_at) into v_more_turns, v_first_next_at
       from (
@@ -149,13 +150,14 @@ begin
     end if;
     v_hints.skipped_rotation := v_has_returning and v_returns_first;
     if v_is_full_scan then
-      -- The first scan of a session also plans its statements, so its time says nothing. If more leases have expired, the
-      -- next scan should follow soon.
+      -- The first scan of a session also plans its statements, so its time says nothing. If more leases have expired,
+      -- the next scan should follow soon.
       v_hints.full_scan_us := case when v_is_first_scan or v_scan.has_more_expired then 0
         else (extract(epoch from clock_timestamp()) * 1000000)::bigint - v_scan.scan_started_at end;
     end if;
 
-    -- 5. Settle the locked turns, in new statements, which see what the locks protect. Then lease the messages they chose.
+    -- 5. Settle the locked turns, in new statements, which see what the locks protect. Then lease the messages they
+    -- chose.
     if v_turns is not null then
       v_settlement := case when v_turns[1] = all (v_turns)
         then message_settle_one(v_turns[1], v_left, v_row_bytes, v_wake_id, v_quantum)
@@ -175,13 +177,13 @@ begin
         ),
         inserted as (
           insert into lease (message_id, channel_id, token, attempt, is_capped, is_shared, leased_at, unlock_at, worker)
-          select l.id, l.channel_id, l.token, l.attempts + 1, v_settlement.are_capped[l.turn_ordinal], p_is_shared is true,
-            v_settlement.settled_at, v_settlement.settled_at + p_lease_ms * 1000, p_worker
+          select l.id, l.channel_id, l.token, l.attempts + 1, v_settlement.are_capped[l.turn_ordinal],
+            p_is_shared is true, v_settlement.settled_at, v_settlement.settled_at + p_lease_ms * 1000, p_worker
           from leased l
         )
         select 'leased', null::bigint, l.id, coalesce(l.channel_name, v_settlement.names[l.turn_ordinal]), l.token,
-          l.attempts + 1, coalesce(l.max_attempts, v_settlement.max_attempts[l.turn_ordinal]), l.suspicion, l.dequeue_at,
-          l.created_at, v_settlement.settled_at, v_settlement.settled_at + p_lease_ms * 1000,
+          l.attempts + 1, coalesce(l.max_attempts, v_settlement.max_attempts[l.turn_ordinal]), l.suspicion,
+          l.dequeue_at, l.created_at, v_settlement.settled_at, v_settlement.settled_at + p_lease_ms * 1000,
           case when l.fits then l.key end,
           case when l.fits then null else l.bytes end, case when l.fits then l.content end,
           case when l.fits then l.state end, case when l.fits then l.headers end

@@ -1,5 +1,5 @@
--- message_give_back: end leases without an attempt, as when a worker shuts down: the messages keep their place and their
--- number of attempts.
+-- message_give_back: end leases without an attempt, as when a worker shuts down: the messages keep their place and
+-- their number of attempts.
 -- Returns per message, in the order given: 'given_back', or as message_complete.
 -- Locks:  its own leases and messages, skipping locked ones.
 -- Writes: lease (delete), wake (insert).
@@ -15,7 +15,8 @@ declare
   v_outcomes text[];
   v_ended integer;
 begin
-  select k.leases, k.messages, k.outcomes into v_leases, v_messages, v_outcomes from lease_lock(p_ids, p_tokens, true) k;
+  select k.leases, k.messages, k.outcomes into v_leases, v_messages, v_outcomes
+  from lease_lock(p_ids, p_tokens, true) k;
   if v_leases is not null then
     v_ended := lease_end(v_leases, v_messages);
   end if;

@@ -1,10 +1,10 @@
 -- message_heartbeat: extend leases until p_lease_ms from now.
 -- p_is_alone true: from now on each of these is the only message in its process, so that it is to blame if its
 -- lease is lost (see lease_expire).
--- p_is_durable false: the commit waits neither for the disk nor for a standby. Right for a transaction that does nothing
--- else, because a message whose extension a crash loses is only delivered again.
--- Returns per message, in the order given: 'extended', or as message_complete. A cancelled message keeps its lease, which
--- counts towards its channel's cap, until the worker acknowledges it in any way.
+-- p_is_durable false: the commit waits neither for the disk nor for a standby. Right for a transaction that does
+-- nothing else, because a message whose extension a crash loses is only delivered again.
+-- Returns per message, in the order given: 'extended', or as message_complete. A cancelled message keeps its lease,
+-- which counts towards its channel's cap, until the worker acknowledges it in any way.
 -- Locks:  its own leases and messages, skipping locked ones.
 -- Writes: lease.
 create or replace function message_heartbeat(

@@ -1,5 +1,5 @@
--- message_late_and_next: up to p_limit messages of a turn, in order: first those of its late range, below the mark, then
--- those above the mark. Inlined into the statements that call it.
+-- message_late_and_next: up to p_limit messages of a turn, in order: first those of its late range, below the mark,
+-- then those above the mark. Inlined into the statements that call it.
 -- Reads:  message, lease.
 -- Locks:  nothing.
 -- Writes: nothing.

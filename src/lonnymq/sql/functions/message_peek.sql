@@ -1,5 +1,5 @@
--- message_peek: the next messages of a channel in the order of their release, or of all channels by id; with p_is_leased
--- the leased messages, the longest leased first. Leases nothing.
+-- message_peek: the next messages of a channel in the order of their release, or of all channels by id; with
+-- p_is_leased the leased messages, the longest leased first. Leases nothing.
 -- Returns rows as message_show, which explains p_preview_bytes.
 -- Locks:  nothing.
 -- Writes: nothing.
@@ -27,7 +27,8 @@ begin
   if p_is_leased then
     v_ids := array(
       select l.message_id from lease l
-      where (v_channel_id is null or l.channel_id = v_channel_id) and (select true from message m where m.id = l.message_id)
+      where (v_channel_id is null or l.channel_id = v_channel_id)
+        and (select true from message m where m.id = l.message_id)
       order by l.leased_at, l.message_id limit p_limit
     );
   elsif p_channel is null then

@@ -1,9 +1,9 @@
--- message_publish: create all messages that were staged for a publication in one transaction, in each channel in the order
--- of the parts and, within a part, of the ordinals.
--- p_parts and p_counts list the parts and how many messages each must have. It is an error, SQLSTATE LQ005, if a part is
--- incomplete (staged rows do not survive a crash of the server) or is discarded meanwhile.
--- A publication is published once: repeating the call does nothing. Each role has publications of its own. max_size does
--- not apply to bulk loads.
+-- message_publish: create all messages that were staged for a publication in one transaction, in each channel in the
+-- order of the parts and, within a part, of the ordinals.
+-- p_parts and p_counts list the parts and how many messages each must have. It is an error, SQLSTATE LQ005, if a part
+-- is incomplete (staged rows do not survive a crash of the server) or is discarded meanwhile.
+-- A publication is published once: repeating the call does nothing. Each role has publications of its own. max_size
+-- does not apply to bulk loads.
 -- Returns 'published' or 'already_published', how many messages were created, and how many were duplicates by key.
 -- Locks:  the publication: waits for another transaction that publishes the same one; keys as in message_create.
 -- Writes: message, publication, wake (insert; one per channel, in the bulk lane), stage (delete).
@@ -46,9 +46,9 @@ declare
   -- One element per channel in which messages were created.
   v_created_channels text[];
   v_created_counts bigint[];
-  -- The rows of one ordinal are inserted channel by channel, which touches few pages of the index by channel, and keeps the
-  -- first messages of all channels on few pages of the table. One sort key, because sorting by three columns takes several
-  -- times as long.
+  -- The rows of one ordinal are inserted channel by channel, which touches few pages of the index by channel, and keeps
+  -- the first messages of all channels on few pages of the table. One sort key, because sorting by three columns takes
+  -- several times as long.
   v_order text := '($7[width_bucket(t.part, $3)] * ($6 + 1) + t.ordinal) * cardinality($4) + n.rank';
   -- The coalesce keeps the planner from estimating that only a handful of rows match.
   c_insert constant text := $sql$
@@ -92,7 +92,8 @@ begin
     return;
   end if;
 
-  -- Count and check. Each channel name is checked once. Rows without optional arrays, as most loads have, are not unnested.
+  -- Count and check. Each channel name is checked once. Rows without optional arrays, as most loads have, are not
+  -- unnested.
   select s.salt, s.max_content_bytes into v_salt, v_max_bytes from setting s where s.is_only;
   with groups as materialized (
     select t.part, t.channel, sum(cardinality(t.contents)) as count, min(t.ordinal) as min_ordinal,
@@ -140,7 +141,8 @@ begin
     order by id
   )
   select array_agg(c.channel), array_agg(c.id), array_agg(c.count), array_agg(c.min_at), array_agg(c.max_at),
-    coalesce(sum(c.count), 0), min(c.min_ordinal), max(c.max_ordinal), coalesce(bool_or(c.has_keys), false), min(c.bad), (
+    coalesce(sum(c.count), 0), min(c.min_ordinal), max(c.max_ordinal), coalesce(bool_or(c.has_keys), false),
+    min(c.bad), (
       select string_agg(format('part %s has %s messages of %s', p.part, p.staged, p.count), ', ')
       from parts p where p.count is distinct from p.staged
     )
@@ -170,7 +172,8 @@ begin
 
   -- Ordinals may be any numbers; if the single sort key could overflow, sort by three columns.
   if v_min_ordinal < 0
-    or (cardinality(p_parts) + 1) * (v_max_ordinal::numeric + 1) * (cardinality(v_channels) + 1) > 9000000000000000000 then
+    or (cardinality(p_parts) + 1) * (v_max_ordinal::numeric + 1) * (cardinality(v_channels) + 1)
+      > 9000000000000000000 then
     v_order := '$7[width_bucket(t.part, $3)], t.ordinal, n.rank';
   end if;
   select array_agg(p.part order by p.part), array_agg(p.ordinal order by p.part) into v_parts, v_part_ordinals
@@ -185,7 +188,8 @@ begin
         returning channel_id, channel_name
       )
       select array_agg(coalesce(m.channel_name, c.name)), array_agg(m.count)
-      from (select m.channel_id, m.channel_name, count(*) as count from created m group by m.channel_id, m.channel_name) m
+      from (select m.channel_id, m.channel_name, count(*) as count from created m
+        group by m.channel_id, m.channel_name) m
       left join channel c on c.id = m.channel_id'
     into v_created_channels, v_created_counts
     using v_now, p_publication, v_parts, v_channels, v_channel_ids, v_max_ordinal, v_part_ordinals, v_role;

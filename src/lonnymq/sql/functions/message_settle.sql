@@ -1,9 +1,10 @@
--- message_settle: for turns that this transaction has locked in an earlier statement: read them, divide p_limit messages
--- among them, choose the messages, and write the turns. Part of message_dequeue, which then leases the messages.
--- Messages are read after the wakes, so that the message of every wake that was added is visible.
--- The rotation and the turns that return from idleness are served alternately. A turn that returns has a place in both, and
--- is served at the earlier one; that of a new channel has none in the rotation. Weights do not count for turns that return
--- beside others. So at least half of the messages follow the rotation. p_returns_first: a turn that returns comes first.
+-- message_settle: for turns that this transaction has locked in an earlier statement: read them, divide p_limit
+-- messages among them, choose the messages, and write the turns. Part of message_dequeue, which then leases the
+-- messages. Messages are read after the wakes, so that the message of every wake that was added is visible.
+-- The rotation and the turns that return from idleness are served alternately. A turn that returns has a place in both,
+-- and is served at the earlier one; that of a new channel has none in the rotation. Weights do not count for turns that
+-- return beside others. So at least half of the messages follow the rotation. p_returns_first: a turn that returns
+-- comes first.
 -- Reads:  turn, channel, wake, lease, message.
 -- Locks:  nothing more.
 -- Writes: turn, wake (delete); channel on first use.
@@ -61,8 +62,8 @@ begin
     array_agg((t.state).channel_id) filter (where (t.state).is_new_channel),
     (select array_agg(w) from t cross join lateral unnest((t.state).wakes) w)
   into v_states, v_settlement.channel_ids, v_settlement.names, v_settlement.max_attempts, v_settlement.intervals_us,
-    v_settlement.are_capped, v_wants, v_turn_sizes, v_taken, v_due_at, v_total_size, v_can_fill, v_has_returning, v_ready,
-    v_settlement.name_bytes, v_new_channel_ids, v_wakes
+    v_settlement.are_capped, v_wants, v_turn_sizes, v_taken, v_due_at, v_total_size, v_can_fill, v_has_returning,
+    v_ready, v_settlement.name_bytes, v_new_channel_ids, v_wakes
   from t;
 
   -- Every row of the reply has the channel's name, so long names mean fewer rows.
@@ -75,8 +76,8 @@ begin
     );
     v_can_fill := false;
   end if;
-  v_share := turn_share(v_limit, v_settlement.settled_at, v_ready, v_total_size, v_can_fill, v_wants, v_turn_sizes, v_taken,
-    v_settlement.intervals_us, v_due_at);
+  v_share := turn_share(v_limit, v_settlement.settled_at, v_ready, v_total_size, v_can_fill, v_wants, v_turn_sizes,
+    v_taken, v_settlement.intervals_us, v_due_at);
   if v_has_returning then
     v_settlement.min_return_at := (
       select min(s.due_at)
@@ -86,8 +87,8 @@ begin
   end if;
 
   with advanced as materialized (
-    select (u::turn_allocation).tid as turn_tid, (u::turn_allocation).turn_size, (u::turn_allocation).ordinal, m.ids, m.tids,
-      m.given,
+    select (u::turn_allocation).tid as turn_tid, (u::turn_allocation).turn_size, (u::turn_allocation).ordinal, m.ids,
+      m.tids, m.given,
       -- A turn that waits for its share stays as it is, unless there are wakes to add to it.
       (coalesce((u::turn_allocation).share, 0) = 0 and (u::turn_allocation).due_at <= v_settlement.settled_at
         and (u::turn_allocation).allowed > 0 and (u::turn_allocation).wakes is null) is not true as has_changed,
@@ -99,7 +100,8 @@ begin
       select array_agg(n.id) as ids, array_agg(n.dequeue_at) as ats, array_agg(n.tid) as tids,
         count(*) filter (where n.is_late) as late_count,
         least(
-          count(*) filter (where n.dequeue_at * 1000 <= v_settlement.settled_at), coalesce((u::turn_allocation).share, 0)
+          count(*) filter (where n.dequeue_at * 1000 <= v_settlement.settled_at),
+          coalesce((u::turn_allocation).share, 0)
         )::integer as given
       from message_late_and_next(u::turn_allocation,
         case when (u::turn_allocation).share > 0 then (u::turn_allocation).share + 1 else 0 end) n

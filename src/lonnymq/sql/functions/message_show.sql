@@ -1,6 +1,6 @@
--- message_show: live messages in the order given, with their status: 'waiting', 'scheduled' (not due yet) or 'leased', and
--- by whom and until when. If p_preview_bytes is given, content and state are cut to that length; content_bytes is the full
--- length.
+-- message_show: live messages in the order given, with their status: 'waiting', 'scheduled' (not due yet) or 'leased',
+-- and by whom and until when. If p_preview_bytes is given, content and state are cut to that length; content_bytes is
+-- the full length.
 -- Returns a row for each message that exists.
 -- Locks:  nothing.
 -- Writes: nothing.

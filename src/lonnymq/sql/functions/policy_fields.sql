@@ -1,5 +1,5 @@
--- policy_fields: the fields of a channel's policy, and the lowest and the highest value of each as a JSON array. The fields
--- are the columns of channel except the first three; their ranges are its check constraints.
+-- policy_fields: the fields of a channel's policy, and the lowest and the highest value of each as a JSON array. The
+-- fields are the columns of channel except the first three; their ranges are its check constraints.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function policy_fields() returns table (name text, range jsonb)

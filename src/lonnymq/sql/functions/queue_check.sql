@@ -21,8 +21,8 @@ begin
   return query
   with facts as materialized (
     select c.id, coalesce(c.name, a.channel_id::text) as name, c.id is not null as has_channel, t.turns, t.tid,
-      t.next_at, t.return_at, t.last_at, t.in_flight, t.waiting, t.has_uncapped, t.mark_at, t.mark_id, t.late_at, t.late_id, t.late_to,
-      t.late_to_id, a.channel_id,
+      t.next_at, t.return_at, t.last_at, t.in_flight, t.waiting, t.has_uncapped, t.mark_at, t.mark_id, t.late_at,
+      t.late_id, t.late_to, t.late_to_id, a.channel_id,
       coalesce(l.leases, 0) as leases, coalesce(l.capped, 0) as capped, coalesce(m.messages, 0) as messages,
       coalesce(w.done, 0) as done, coalesce(w.waiting, 0) as unfolded, coalesce(w.soon, 0) as soon, w.has_name,
       c.max_concurrency, c.is_paused, c.release_interval_ms, c.release_burst
@@ -78,9 +78,10 @@ begin
         'a message below the mark is forgotten',
         format('message %s at %s, mark (%s, %s)', h.head_id, h.head_at, h.mark_at, h.mark_id)),
       (h.head_id is not null and h.turns is not null and h.soon = 0 and h.next_at is null and h.return_at is null
-        and not h.is_paused and (h.max_concurrency is null or h.leases < h.max_concurrency), 'parked although a message waits',
-        format('message %s at %s', h.head_id, h.head_at)),
-      -- The messages of a bulk load are due when its wake is read, which is later than their time but not in the future.
+        and not h.is_paused and (h.max_concurrency is null or h.leases < h.max_concurrency),
+        'parked although a message waits', format('message %s at %s', h.head_id, h.head_at)),
+      -- The messages of a bulk load are due when its wake is read, which is later than their time but not in the
+      -- future.
       (h.head_id is not null and h.soon = 0 and (h.max_concurrency is null or h.leases < h.max_concurrency)
         and h.next_at > greatest(h.head_at * 1000, h.last_at, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
           + coalesce(h.release_interval_ms * h.release_burst * 1000, 0) + 1000000, 'the turn comes too late',
@@ -104,9 +105,9 @@ begin
   from leases_above_mark l;
 
   if p_repair then
-    -- Leave channels that have a wake to dequeue, which will insert their turns: there may be many, and each needs a lock.
-    -- Lock in a statement of its own, so that no plan locks more than these. Insert in the next one, whose snapshot shows
-    -- what the previous holder of the lock has committed.
+    -- Leave channels that have a wake to dequeue, which will insert their turns: there may be many, and each needs a
+    -- lock. Lock in a statement of its own, so that no plan locks more than these. Insert in the next one, whose
+    -- snapshot shows what the previous holder of the lock has committed.
     v_missing := array(
       select a.channel_id
       from (select m.channel_id from message m union select l.channel_id from lease l) a
@@ -136,7 +137,8 @@ begin
     where m.channel_id = any(v_missing)
     order by m.channel_id, m.channel_name
     on conflict do nothing;
-    delete from turn t using turn o where t.channel_id = o.channel_id and t.version < o.version and t.ctid = any(v_turns);
+    delete from turn t using turn o where t.channel_id = o.channel_id and t.version < o.version
+      and t.ctid = any(v_turns);
     update turn t set
       version = t.version + 1,
       next_at = least(t.last_at, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
@@ -149,7 +151,8 @@ begin
         - (select coalesce(sum(w.waiting), 0) from wake w where w.channel_id = t.channel_id),
       has_uncapped = true,
       mark_at = greatest(t.mark_at, h.at),
-      mark_id = case when h.at > t.mark_at then h.id when h.at = t.mark_at then greatest(h.id, t.mark_id) else t.mark_id end,
+      mark_id = case when h.at > t.mark_at then h.id when h.at = t.mark_at then greatest(h.id, t.mark_id)
+        else t.mark_id end,
       late_at = -9000000000000000,
       late_id = 0,
       late_to = 9000000000000000,

@@ -1,5 +1,5 @@
--- queue_event_name: the notification channel of a queue, from its salt. PostgreSQL inlines this function, which saves the
--- calls that notify the cost of calling queue_event.
+-- queue_event_name: the notification channel of a queue, from its salt. PostgreSQL inlines this function, which saves
+-- the calls that notify the cost of calling queue_event.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function queue_event_name(p_salt bytea) returns text

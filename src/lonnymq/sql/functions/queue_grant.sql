@@ -1,6 +1,6 @@
 -- queue_grant: let a role use this queue as a 'producer' (create messages and crons; cancel by id or key), a 'worker'
--- (dequeue and acknowledge; tick crons), an 'operator' (everything except installation), or a 'reader' (views and figures
--- without contents). See kind_rights.
+-- (dequeue and acknowledge; tick crons), an 'operator' (everything except installation), or a 'reader' (views and
+-- figures without contents). See kind_rights.
 -- Locks:  nothing.
 -- Writes: privileges.
 create or replace function queue_grant(p_role text, p_kind text) returns void

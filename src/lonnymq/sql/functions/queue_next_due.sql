@@ -1,5 +1,5 @@
--- queue_next_due: after message_dequeue has found nothing in a full scan: is_busy, if other transactions hold turns that
--- are due, and due_at, when the next turn is due or the next lease ends.
+-- queue_next_due: after message_dequeue has found nothing in a full scan: is_busy, if other transactions hold turns
+-- that are due, and due_at, when the next turn is due or the next lease ends.
 -- Reads:  turn, lease.
 -- Locks:  nothing.
 -- Writes: nothing.
@@ -12,7 +12,8 @@ begin
   due_at := least(
     (select t.next_at from turn t where t.next_at > p_now order by t.next_at limit 1),
     -- An expired lease that is still there is locked, or there were more of them than one full scan ends.
-    (select case when l.unlock_at > p_now then l.unlock_at else p_now + 50000 end from lease l order by l.unlock_at limit 1)
+    (select case when l.unlock_at > p_now then l.unlock_at else p_now + 50000 end
+      from lease l order by l.unlock_at limit 1)
   );
 end
 $$;

@@ -20,7 +20,8 @@ begin
         perform reject('history', v_value::text, '"off", "metadata" or "full"');
       end if;
     elsif v_key = 'max_content_bytes' then
-      if jsonb_typeof(v_value) <> 'number' or v_value::numeric % 1 <> 0 or v_value::numeric not between 1 and 67108864 then
+      if jsonb_typeof(v_value) <> 'number' or v_value::numeric % 1 <> 0
+          or v_value::numeric not between 1 and 67108864 then
         perform reject('max_content_bytes', v_value::text, 'a whole number between 1 and 67108864');
       end if;
     elsif v_key = 'quantum' then

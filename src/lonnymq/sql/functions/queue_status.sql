@@ -2,8 +2,9 @@
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function queue_status(
-  out channels bigint, out waiting bigint, out leased bigint, out expired bigint, out dead bigint, out unfolded_wakes bigint,
-  out sleepers bigint, out history text, out history_overflow bigint, out oldest_transaction interval, out version integer
+  out channels bigint, out waiting bigint, out leased bigint, out expired bigint, out dead bigint,
+  out unfolded_wakes bigint, out sleepers bigint, out history text, out history_overflow bigint,
+  out oldest_transaction interval, out version integer
 )
 language sql stable security definer
 set search_path from current

@@ -1,5 +1,5 @@
--- relation_seal: revoke all privileges on a new table from everybody but its owner, because the owner's default privileges
--- may have granted some.
+-- relation_seal: revoke all privileges on a new table from everybody but its owner, because the owner's default
+-- privileges may have granted some.
 -- Locks:  nothing.
 -- Writes: privileges.
 create or replace function relation_seal(p_relation regclass) returns void

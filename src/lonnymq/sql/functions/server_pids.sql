@@ -1,5 +1,5 @@
--- server_pids: the server's own processes, such as the checkpointer. A crash of any session ends all of them, although the
--- server then continues with the same start time.
+-- server_pids: the server's own processes, such as the checkpointer. A crash of any session ends all of them, although
+-- the server then continues with the same start time.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function server_pids() returns integer[]

@@ -1,4 +1,5 @@
--- stage_discard: delete the staged rows of some parts that this role will not publish. Published messages are not affected.
+-- stage_discard: delete the staged rows of some parts that this role will not publish. Published messages are not
+-- affected.
 -- Returns how many messages the rows had.
 -- Locks:  those rows, skipping locked ones.
 -- Writes: stage (delete).

@@ -1,5 +1,5 @@
--- stage_prune: delete staged rows of all roles that will not be published: they were staged longer ago than p_older_than,
--- or their publication is already published.
+-- stage_prune: delete staged rows of all roles that will not be published: they were staged longer ago than
+-- p_older_than, or their publication is already published.
 -- Returns how many messages they had.
 -- Locks:  those rows, skipping locked ones.
 -- Writes: stage (delete).

@@ -1,8 +1,8 @@
--- stream_publish: publish the next batch of a stream of bulk loads, which is staged under the publication 'stream ' and the
--- stream's name (see message_publish). Publishing the last batch again does nothing. An earlier batch is an error, SQLSTATE
--- LQ008: its sender has lost its position, and its rows would be skipped silently. The first batch may have a number up to
--- 1000000000, and a later one may be up to 1000000 after the last, so that a wrong number cannot use up all numbers. Each
--- role has streams of its own.
+-- stream_publish: publish the next batch of a stream of bulk loads, which is staged under the publication 'stream ' and
+-- the stream's name (see message_publish). Publishing the last batch again does nothing. An earlier batch is an error,
+-- SQLSTATE LQ008: its sender has lost its position, and its rows would be skipped silently. The first batch may have a
+-- number up to 1000000000, and a later one may be up to 1000000 after the last, so that a wrong number cannot use up
+-- all numbers. Each role has streams of its own.
 -- Returns 'published' or 'already_published', how many messages were created, and how many were duplicates by key.
 -- Locks:  the stream's row: waits for another transaction that publishes a batch of it.
 -- Writes: stream, and as message_publish.
@@ -31,8 +31,8 @@ begin
   if p_batch < v_last then
     raise exception using
       errcode = 'LQ008',
-      message = format('stream %L has already published batch %s and cannot publish batch %s: it was restarted with other '
-        'batches under the same name', p_stream, v_last, p_batch),
+      message = format('stream %L has already published batch %s and cannot publish batch %s: it was restarted with '
+        'other batches under the same name', p_stream, v_last, p_batch),
       hint = 'Use a new checkpoint or another stream_id.';
   elsif p_batch = v_last then
     perform stage_discard(v_publication, p_parts);

@@ -1,5 +1,5 @@
--- turn_advance: the scheduling rules after messages were chosen: the turn as it is to be written. Pure; inlined into the
--- statements that call it.
+-- turn_advance: the scheduling rules after messages were chosen: the turn as it is to be written. Pure; inlined into
+-- the statements that call it.
 -- p_given messages of the turn are leased. p_ids and p_ats hold these messages and the one that follows them; the first
 -- p_late_count are from the late range. If the turn had no share (null or 0), its messages were not read.
 -- Locks:  nothing.
@@ -16,8 +16,8 @@ as $$
     case
       when p_allocation.due_at is null then null
       -- A new channel that is still to be served.
-      when p_allocation.is_returning and p_allocation.last_at = 0 and p_given = 0 and coalesce(p_allocation.share, 0) = 0
-        and p_allocation.allowed > 0 and p_allocation.due_at <= p_now then null
+      when p_allocation.is_returning and p_allocation.last_at = 0 and p_given = 0
+        and coalesce(p_allocation.share, 0) = 0 and p_allocation.allowed > 0 and p_allocation.due_at <= p_now then null
       -- The cap is used up. The wake of a completion brings the turn back; leases that in_flight does not count send no
       -- wake, so look again in 200 ms.
       when p_allocation.cap_left <= p_given then case when p_allocation.has_uncapped then p_now + 200000 end
@@ -32,8 +32,8 @@ as $$
     end,
     case when p_given > 0 then greatest(p_allocation.served_at, p_allocation.last_at) else p_allocation.last_at end,
     coalesce(p_allocation.release_at + p_given * p_allocation.interval_us, 0),
-    -- The mark advances with the messages above it. The late range shrinks from its lower end, and ends when all of it was
-    -- given.
+    -- The mark advances with the messages above it. The late range shrinks from its lower end, and ends when all of it
+    -- was given.
     case when p_given > p_late_count then p_ats[p_given] else p_allocation.mark_at end,
     case when p_given > p_late_count then p_ids[p_given] else p_allocation.mark_id end,
     case when p_allocation.share > 0 and p_given >= p_late_count then null
@@ -50,8 +50,8 @@ as $$
       then case when p_given = p_allocation.share then p_allocation.taken_after else 0 end
       else p_allocation.taken_before end,
     -- return_at
-    case when p_allocation.is_returning and p_given = 0 and coalesce(p_allocation.share, 0) = 0 and p_allocation.allowed > 0
-        and p_allocation.due_at <= p_now
+    case when p_allocation.is_returning and p_given = 0 and coalesce(p_allocation.share, 0) = 0
+        and p_allocation.allowed > 0 and p_allocation.due_at <= p_now
       then p_allocation.due_at end
   )::turn
 $$;

@@ -1,5 +1,5 @@
--- turn_assess: the scheduling rules before messages are chosen: add a turn's wakes to it, and compute what the channel's
--- policy allows now. Pure; inlined into the statements that call it.
+-- turn_assess: the scheduling rules before messages are chosen: add a turn's wakes to it, and compute what the
+-- channel's policy allows now. Pure; inlined into the statements that call it.
 -- p_uncapped: how many leases of the channel in_flight does not count (see lease_count_uncapped). p_quantum: how many
 -- messages a turn is worth at weight 1.
 -- Returns the turn with, among others (see turn_state):
@@ -17,16 +17,17 @@ as $$
   select row(
     p_tid,
     p_turn.channel_id,
-    -- due_at. A channel that was idle, or is new, comes behind all others that are due, whatever the times of its messages
-    -- are, but before those that this reply serves (see turn_share.served_at). A timestamp in the future is from before the
-    -- clock was set back.
+    -- due_at. A channel that was idle, or is new, comes behind all others that are due, whatever the times of its
+    -- messages are, but before those that this reply serves (see turn_share.served_at). A timestamp in the future is
+    -- from before the clock was set back.
     case when p_channel.is_paused is not true then greatest(least(p_turn.last_at, p_now), least(
       case when p_turn.last_at > p_now then least(p_turn.next_at, p_now) else p_turn.next_at end,
       least(p_turn.return_at, p_now),
       case when turn_is_idle(p_turn, p_channel, p_now) then greatest(p_now - 1000, p_wakes.due_at * 1000)
         else p_wakes.due_at * 1000 end,
       case when p_wakes.look_requests > 0
-        then case when turn_is_idle(p_turn, p_channel, p_now) then p_now - 1000 else least(p_turn.last_at, p_now) end end
+        then case when turn_is_idle(p_turn, p_channel, p_now) then p_now - 1000
+          else least(p_turn.last_at, p_now) end end
     )) end,
     least(p_turn.last_at, p_now),
     turn_release_at(p_turn.release_at, p_turn.last_at,
@@ -51,8 +52,8 @@ as $$
     (p_channel.release_burst - 1) * p_channel.release_interval_ms * 1000,
     -- cap_left
     p_channel.max_concurrency - (p_turn.in_flight - p_wakes.done) - p_uncapped,
-    -- allowed. The rate limit allows one message for each interval between the next evenly spaced release and a burst ahead
-    -- of now.
+    -- allowed. The rate limit allows one message for each interval between the next evenly spaced release and a burst
+    -- ahead of now.
     greatest(0, least(
       p_channel.max_concurrency - (p_turn.in_flight - p_wakes.done) - p_uncapped,
       (p_now + p_channel.release_burst * p_channel.release_interval_ms * 1000

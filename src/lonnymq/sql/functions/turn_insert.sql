@@ -1,7 +1,8 @@
 -- turn_insert: insert a turn, and a channel row, for those of these channels that have woken and have no turn. Part of
 -- message_dequeue.
 -- Returns the new turns. It leaves to the next call a turn that another transaction is inserting or deleting, and all
--- beyond the first 128: until this transaction ends, other new channels that share a creation_lock with one of these wait.
+-- beyond the first 128: until this transaction ends, other new channels that share a creation_lock with one of these
+-- wait.
 -- Locks:  creation_lock of each.
 -- Writes: channel, turn (insert).
 create or replace function turn_insert(p_channel_ids bigint[]) returns tid[]
@@ -12,7 +13,8 @@ declare
   v_channel_ids bigint[] := array(
     select n.id
     from (
-      select distinct c as id from unnest(p_channel_ids) c where (select true from turn t where t.channel_id = c limit 1) is null
+      select distinct c as id from unnest(p_channel_ids) c
+      where (select true from turn t where t.channel_id = c limit 1) is null
       offset 0
     ) n
     where creation_lock('turn', n.id)

@@ -1,6 +1,6 @@
 -- turn_is_idle: whether nothing of the channel was waiting when its turn was last written: the turn is parked without a
--- message, or until a later message is due. With a cap or a rate limit, a turn that is due later may be waiting for those.
--- Pure; inlined.
+-- message, or until a later message is due. With a cap or a rate limit, a turn that is due later may be waiting for
+-- those. Pure; inlined.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function turn_is_idle(p_turn turn, p_channel channel, p_now bigint) returns boolean

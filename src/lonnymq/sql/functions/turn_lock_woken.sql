@@ -65,14 +65,17 @@ begin
     v_is_end := v_count < p_window;
   end if;
   if v_is_end or pass.next_id > pass.stop_id then
-    -- The end of the pass. A long pass may have skipped wakes meanwhile: the next one starts at the beginning of the lane.
+    -- The end of the pass. A long pass may have skipped wakes meanwhile: the next one starts at the beginning of the
+    -- lane.
     pass := row(case when pass.stop_id is null then pass.lowest_id - 64 else 0 end, null, null);
   elsif pass.stop_id is null then
     pass.stop_id := (select last_value from wake_id_seq);
   end if;
 
-  -- Find the newest version of each turn first and then lock that tuple: a lock by channel_id would visit dead versions.
-  select array_agg(s.ctid), min(greatest(s.last_at, v_min_at * 1000)), bool_or(s.next_at is null and s.waiting <= 0 or s.return_at is not null)
+  -- Find the newest version of each turn first and then lock that tuple: a lock by channel_id would visit dead
+  -- versions.
+  select array_agg(s.ctid), min(greatest(s.last_at, v_min_at * 1000)),
+    bool_or(s.next_at is null and s.waiting <= 0 or s.return_at is not null)
   into turns, min_next_at, is_returning
   from (
     select ctid, last_at, next_at, waiting, return_at from turn

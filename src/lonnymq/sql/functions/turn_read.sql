@@ -1,8 +1,8 @@
--- turn_read: read these turns, their wakes and their channels' policies, and assess them (see turn_assess). Inlined into
--- the statement that calls it, whose snapshot then shows policies no older than the wakes that announce their changes.
--- Each step reads one table by one index (lateral … offset 0), so that the planner has nothing to choose.
--- p_wake_id is the lowest wake known to the caller. Wakes are read from it or from just below turn.wake_id, whichever is
--- lower: a wake below that is rare, and is folded later.
+-- turn_read: read these turns, their wakes and their channels' policies, and assess them (see turn_assess). Inlined
+-- into the statement that calls it, whose snapshot then shows policies no older than the wakes that announce their
+-- changes. Each step reads one table by one index (lateral … offset 0), so that the planner has nothing to choose.
+-- p_wake_id is the lowest wake known to the caller. Wakes are read from it or from just below turn.wake_id, whichever
+-- is lower: a wake below that is rare, and is folded later.
 -- Reads:  turn, channel, wake, lease.
 -- Locks:  nothing.
 -- Writes: nothing.

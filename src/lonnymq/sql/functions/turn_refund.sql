@@ -1,7 +1,7 @@
 -- turn_refund: correct the turns after some of the messages that message_settle had chosen were cancelled before
--- message_dequeue could lease them: remove those from the turns' counts and rate limits, and make these turns due, because
--- one may have been parked as if its cap were used up. Part of message_dequeue. No wake is needed: this transaction has
--- locked and written these turns itself, so no other has seen them parked.
+-- message_dequeue could lease them: remove those from the turns' counts and rate limits, and make these turns due,
+-- because one may have been parked as if its cap were used up. Part of message_dequeue. No wake is needed: this
+-- transaction has locked and written these turns itself, so no other has seen them parked.
 -- Reads:  lease, turn.
 -- Locks:  nothing more.
 -- Writes: turn.

@@ -1,10 +1,10 @@
 -- turn_share: divide p_limit messages among the turns that are ready, the first p_ready of the arrays: whole rounds of
 -- turns for every channel that wants more, then what is left in order of waiting. Pure.
 -- p_wants: how many messages each channel can use. p_turn_sizes: how many its turn is worth; p_total_size is their sum.
--- p_taken: what it was already served of an interrupted turn. p_intervals_us: its rate limit, or null. p_due_at: since when
--- it has been due. p_can_fill: each channel can use the whole of a turn, and none was interrupted.
--- Returns per turn its share, its next position in the rotation (served_at), and what it has been served of its turn if the
--- end of this reply interrupts that.
+-- p_taken: what it was already served of an interrupted turn. p_intervals_us: its rate limit, or null. p_due_at: since
+-- when it has been due. p_can_fill: each channel can use the whole of a turn, and none was interrupted.
+-- Returns per turn its share, its next position in the rotation (served_at), and what it has been served of its turn if
+-- the end of this reply interrupts that.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function turn_share(
@@ -39,7 +39,8 @@ begin
       exit when v_left = 0 or v_rounds is null;
       for i in 1..p_ready loop
         if p_wants[i] > shares[i] and v_left > 0 then
-          v_more := least(p_wants[i] - shares[i], v_left, greatest(p_turn_sizes[i] * greatest(v_rounds, 1) - taken[i], 1));
+          v_more := least(p_wants[i] - shares[i], v_left,
+            greatest(p_turn_sizes[i] * greatest(v_rounds, 1) - taken[i], 1));
           shares[i] := shares[i] + v_more;
           v_left := v_left - v_more;
           v_has_extra[i] := v_rounds = 0;
@@ -54,8 +55,8 @@ begin
       end loop;
     end loop;
   end if;
-  -- The turns keep their order, with those that got extra messages behind the others. A turn with a rate limit is stamped
-  -- with the exact time, which the limit needs. An interrupted turn comes first in the next reply.
+  -- The turns keep their order, with those that got extra messages behind the others. A turn with a rate limit is
+  -- stamped with the exact time, which the limit needs. An interrupted turn comes first in the next reply.
   served_at := array(
     select p_now - case when u.interval_us is not null then 0 when u.has_extra then p_ready - u.ordinal
       else 2 * p_ready - u.ordinal end

@@ -6,7 +6,8 @@ create or replace function wake_total(p_turn turn, p_from_id bigint, p_now bigin
 language sql stable
 as $$
   select coalesce(sum(w.done), 0)::bigint, coalesce(sum(w.waiting), 0)::bigint,
-    -- A bulk load is due no earlier than it is read, so that one with old times does not go ahead of every other channel.
+    -- A bulk load is due no earlier than it is read, so that one with old times does not go ahead of every other
+    -- channel.
     min(case when w.lane = 1 then greatest(w.at, p_now / 1000) else w.at end),
     min(w.at), min(w.message_id), max(w.to_at), max(w.to_id),
     (min(w.at), min(w.message_id)) <= (p_turn.mark_at, p_turn.mark_id),

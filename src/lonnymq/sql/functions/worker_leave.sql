@@ -1,5 +1,5 @@
--- worker_leave: end a worker's registration, because it stops and holds no leases. A worker that still holds some closes its
--- session instead.
+-- worker_leave: end a worker's registration, because it stops and holds no leases. A worker that still holds some
+-- closes its session instead.
 -- p_secret: see require_worker.
 -- Locks:  the worker's row; skips it if it is locked.
 -- Writes: worker (delete).

@@ -1,6 +1,6 @@
--- worker_register: make this session stand for a worker, which may have lost the session that stood for it. While the session
--- exists, the worker's leases end as they were granted. If it is gone and the worker does not register again in time, they
--- end early (see worker_watch).
+-- worker_register: make this session stand for a worker, which may have lost the session that stood for it. While the
+-- session exists, the worker's leases end as they were granted. If it is gone and the worker does not register again in
+-- time, they end early (see worker_watch).
 -- p_secret: see require_worker. p_pid: the session's process, as the client was told when it connected.
 -- Returns 'registered'; 'pooled' if this is another process, so that a pooler must be in between, and nothing was
 -- registered; 'busy' if another transaction has the worker's row locked (ask again).

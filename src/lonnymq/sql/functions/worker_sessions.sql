@@ -1,5 +1,5 @@
--- worker_sessions: the registered workers whose session exists. Every role may see advisory locks and could take one with
--- the same number, so the session must be the one that registered.
+-- worker_sessions: the registered workers whose session exists. Every role may see advisory locks and could take one
+-- with the same number, so the session must be the one that registered.
 -- Reads:  worker, the locks of all sessions.
 -- Locks:  nothing.
 -- Writes: nothing.

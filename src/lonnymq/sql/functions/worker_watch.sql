@@ -1,10 +1,10 @@
--- worker_watch: notice workers whose session is gone, and end the leases of those that do not return in time: they expire
--- now, and the next dequeue treats them like any expired lease (see lease_expire). Every worker calls it, each the more
--- rarely the more workers there are.
+-- worker_watch: notice workers whose session is gone, and end the leases of those that do not return in time: they
+-- expire now, and the next dequeue treats them like any expired lease (see lease_expire). Every worker calls it, each
+-- the more rarely the more workers there are.
 --
 -- A worker may return for a second, and for ten seconds if the server was restarted or failed over, because then all
--- sessions have ended at once. For ten more seconds its leases are looked for, once per second: a dequeue that it had sent
--- before it died may still commit. Locked leases are skipped, and found again by the next look.
+-- sessions have ended at once. For ten more seconds its leases are looked for, once per second: a dequeue that it had
+-- sent before it died may still commit. Locked leases are skipped, and found again by the next look.
 -- Returns in how many milliseconds this caller should call again, and the leases that it has ended and their workers.
 -- Reads:  worker, the locks of all sessions; lease, if a worker is gone.
 -- Locks:  workers that are gone, and their leases, at most 1000, skipping locked ones.
@@ -50,7 +50,8 @@ begin
   end if;
   if v_due is not null then
     v_leases := array(
-      select l.ctid from lease l where l.worker = any(v_names) and l.unlock_at > v_now limit c_limit for update skip locked
+      select l.ctid from lease l where l.worker = any(v_names) and l.unlock_at > v_now limit c_limit
+        for update skip locked
     );
     with ended as (
       update lease l set unlock_at = v_now where l.ctid = any(v_leases) returning l.worker
@@ -58,14 +59,17 @@ begin
     select count(*), array_agg(distinct e.worker) into leases, workers from ended e;
     delete from worker w
     where w.ctid = any(v_due) and leases = 0 and v_now not between w.gone_since and w.gone_since + c_look_for;
-    update worker w set look_at = v_now + case when leases < c_limit then c_look_every else 0 end where w.ctid = any(v_due);
+    update worker w set look_at = v_now + case when leases < c_limit then c_look_every else 0 end
+    where w.ctid = any(v_due);
     if leases > 0 then
       perform sleepers_notify();
     end if;
   end if;
-  -- About five calls per second by all workers together. If a worker is gone, whoever knows calls when its time has come.
+  -- About five calls per second by all workers together. If a worker is gone, whoever knows calls when its time has
+  -- come.
   select case when leases = c_limit then 0
-      else greatest(50, least(min(w.look_at) - v_now, greatest(500000, 200000 * count(*)) * (0.8 + 0.4 * random())) / 1000)
+      else greatest(50, least(min(w.look_at) - v_now,
+        greatest(500000, 200000 * count(*)) * (0.8 + 0.4 * random())) / 1000)
     end
   into wait_ms
   from worker w;

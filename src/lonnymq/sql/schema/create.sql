@@ -1,6 +1,6 @@
--- create: create the schema that the setting lonnymq.schema names, if it does not exist, and revoke what default privileges
--- have granted on it to others. If two transactions do this at once, the second waits and then finds the schema of the
--- first.
+-- create: create the schema that the setting lonnymq.schema names, if it does not exist, and revoke what default
+-- privileges have granted on it to others. If two transactions do this at once, the second waits and then finds the
+-- schema of the first.
 do $$
 declare
   v_schema constant text := current_setting('lonnymq.schema');

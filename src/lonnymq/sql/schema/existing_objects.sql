@@ -1,5 +1,5 @@
--- existing_objects: before a migration, note the objects that exist: on these, roles keep what queue_grant gave them (see
--- queue_seal).
+-- existing_objects: before a migration, note the objects that exist: on these, roles keep what queue_grant gave them
+-- (see queue_seal).
 do $$
 declare
   v_schema constant oid := (select n.oid from pg_namespace n where n.nspname = current_schema());

@@ -1,9 +1,9 @@
--- trust: the owner and the objects of the schema that the setting lonnymq.schema names, and what could let other roles run
--- code there with the rights of the queue's owner:
+-- trust: the owner and the objects of the schema that the setting lonnymq.schema names, and what could let other roles
+-- run code there with the rights of the queue's owner:
 -- - creators: roles that may create objects in the schema.
--- - unsafe_objects: objects of other roles, because PostgreSQL calls the best matching overload in search_path; triggers,
---   which have no owner and of which the queue has none; and keys, indexes, defaults, rules, policies and statistics that
---   use an object of another role.
+-- - unsafe_objects: objects of other roles, because PostgreSQL calls the best matching overload in search_path;
+--   triggers, which have no owner and of which the queue has none; and keys, indexes, defaults, rules, policies and
+--   statistics that use an object of another role.
 -- Returns no row if there is no such schema.
 select pg_get_userbyid(n.nspowner)::text as owner, o.rolsuper as owner_is_superuser, u.rolname::text as role,
   u.rolsuper as role_is_superuser,

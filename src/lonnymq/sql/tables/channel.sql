@@ -1,5 +1,6 @@
 -- channel: a tenant's name and policy. Written by channel_set and, on first use, by dequeue. Read by all calls.
--- The id is derived from the name (see channel_id), so that producers need not look it up and never wait for one another.
+-- The id is derived from the name (see channel_id), so that producers need not look it up and never wait for one
+-- another.
 create table channel (
   id bigint primary key,
   name text not null,

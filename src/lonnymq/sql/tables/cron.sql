@@ -1,5 +1,5 @@
--- cron: a message to create again and again. A worker computes the ticks, because SQL cannot read cron expressions; mark_at
--- ensures that each tick is decided by exactly one worker (see cron_tick).
+-- cron: a message to create again and again. A worker computes the ticks, because SQL cannot read cron expressions;
+-- mark_at ensures that each tick is decided by exactly one worker (see cron_tick).
 create table cron (
   name text primary key check (length(name) between 1 and 200 and name !~ '[[:cntrl:]]'),
   expression text not null check (length(expression) between 1 and 255),
@@ -11,7 +11,8 @@ create table cron (
   -- Declared in a program's code: only workers of that program tick it, so it stops when it is removed from the code.
   is_declared boolean not null,
   is_paused boolean not null default false,
-  -- All ticks up to here are decided: created or skipped. Moves forward with every tick and every change of the schedule.
+  -- All ticks up to here are decided: created or skipped. Moves forward with every tick and every change of the
+  -- schedule.
   mark_at timestamptz not null,
   -- The next tick; null until a worker has computed it.
   next_at timestamptz,

@@ -6,8 +6,8 @@
 --   is_late                           the range begins at or below the mark
 --   look_requests                     how many ask for a look at the channel whether or not there are new messages
 create type wake_total as (
-  done bigint, waiting bigint, due_at bigint, from_at bigint, from_id bigint, to_at bigint, to_id bigint, is_late boolean,
-  look_requests bigint, last_wake_id bigint, channel_name text, wakes tid[]
+  done bigint, waiting bigint, due_at bigint, from_at bigint, from_id bigint, to_at bigint, to_id bigint,
+  is_late boolean, look_requests bigint, last_wake_id bigint, channel_name text, wakes tid[]
 );
 
 -- turn_state: a locked turn with its wakes added, and what the channel's policy allows now (see turn_assess).
@@ -46,15 +46,15 @@ create type turn_allocation as (
 --   messages, ids, turn_ordinals  one element per message; turn_ordinals are indexes in the arrays per turn
 --   channel_ids to are_capped     one element per turn
 --   is_reply_full                 the reply can hold no more, although the caller asked for more
---   min_return_at                 a lower bound of due_at of the returning turns that got nothing; null if there are none
+--   min_return_at                 a lower bound of due_at of the returning turns that got nothing, or null
 create type settlement as (
   settled_at bigint, messages tid[], ids bigint[], turn_ordinals integer[],
   channel_ids bigint[], names text[], max_attempts integer[], intervals_us bigint[], are_capped boolean[],
   name_bytes integer, is_reply_full boolean, min_return_at bigint
 );
 
--- lane_pass: how far a session has read the wakes of one lane. The pass continues at next_id and ends at stop_id, whatever
--- is added meanwhile. lowest_id is the lowest wake that it has found, null between two passes.
+-- lane_pass: how far a session has read the wakes of one lane. The pass continues at next_id and ends at stop_id,
+-- whatever is added meanwhile. lowest_id is the lowest wake that it has found, null between two passes.
 create type lane_pass as (next_id bigint, lowest_id bigint, stop_id bigint);
 
 -- dequeue_hints: what a session remembers between two calls of message_dequeue.

@@ -1,6 +1,6 @@
 -- history: every finished attempt. Append-only, with one partition per day (UTC) of the attempt's end.
--- xid is the transaction that wrote the row. Readers that follow history read in the order of (xid, id), because rows are
--- not committed in the order of their ids.
+-- xid is the transaction that wrote the row. Readers that follow history read in the order of (xid, id), because rows
+-- are not committed in the order of their ids.
 create sequence history_id_seq as bigint;
 create table history (
   id bigint not null default nextval('history_id_seq'),
@@ -27,8 +27,8 @@ create index history_xid_ix on history (xid, id);
 create table history_overflow (like history including defaults);
 alter table history_overflow replica identity full;
 
--- history_reader: a reader of history and its position. (xid, id) is the end of the newest batch that was handed out, which
--- is on disk before the reader is told. The reader is done with everything up to (done_xid, done_id).
+-- history_reader: a reader of history and its position. (xid, id) is the end of the newest batch that was handed out,
+-- which is on disk before the reader is told. The reader is done with everything up to (done_xid, done_id).
 create table history_reader (
   name text primary key,
   xid bigint not null,

@@ -1,8 +1,9 @@
--- stage: a bulk load before it is published. A row holds messages of one channel, in order. The table is unlogged: after a
--- crash it is empty, which message_publish reports because it checks the counts.
+-- stage: a bulk load before it is published. A row holds messages of one channel, in order. The table is unlogged:
+-- after a crash it is empty, which message_publish reports because it checks the counts.
 --
--- Loads and streams belong to the role that stages and publishes them, so two roles can use the same name independently.
--- queue_grant lets producers insert only the columns from publication to headers; the others keep their defaults.
+-- Loads and streams belong to the role that stages and publishes them, so two roles can use the same name
+-- independently. queue_grant lets producers insert only the columns from publication to headers; the others keep their
+-- defaults.
 create unlogged table stage (
   -- The same as caller_role(), which a producer that inserts here may not call.
   role text not null default coalesce(nullif(current_setting('role'), 'none'), session_user),
@@ -43,7 +44,8 @@ create table publication (
   primary key (role, name)
 );
 
--- stream: bulk loads that arrive in numbered batches. The number of the last published batch makes publishing idempotent.
+-- stream: bulk loads that arrive in numbered batches. The number of the last published batch makes publishing
+-- idempotent.
 create table stream (
   role text not null,
   name text not null,

@@ -1,12 +1,12 @@
--- turn: a channel's place in the rotation. Only dequeue writes it, under a row lock that is taken with "skip locked" and
--- never waited for. Times are microseconds, except mark_at, late_at and late_to, which are dequeue_at values.
+-- turn: a channel's place in the rotation. Only dequeue writes it, under a row lock that is taken with "skip locked"
+-- and never waited for. Times are microseconds, except mark_at, late_at and late_to, which are dequeue_at values.
 --
--- There is no unique index, because a uniqueness check visits every dead version of the row, and there are many while an
--- old snapshot is open. The index on (channel_id, version desc) finds the live version first instead.
+-- There is no unique index, because a uniqueness check visits every dead version of the row, and there are many while
+-- an old snapshot is open. The index on (channel_id, version desc) finds the live version first instead.
 --
 -- The fillfactor stays at 100. Every update changes the indexes, so that free space on the page would not save index
--- entries (no update is HOT), and a page that is fuller than its fillfactor is pruned at every visit, for one dead version
--- each time.
+-- entries (no update is HOT), and a page that is fuller than its fillfactor is pruned at every visit, for one dead
+-- version each time.
 create table turn (
   channel_id bigint not null,
   version bigint not null,
@@ -33,8 +33,9 @@ create table turn (
   wake_id bigint not null default 0,
   -- Messages already served of a turn that is worth several and was interrupted by the end of a reply.
   taken integer not null default 0,
-  -- The place among the channels that were idle, or are new, and have a message now (see turn_is_idle). Null once the channel
-  -- has been served. A new channel has no next_at until then: it gets its place in the rotation with its first message.
+  -- The place among the channels that were idle, or are new, and have a message now (see turn_is_idle). Null once the
+  -- channel has been served. A new channel has no next_at until then: it gets its place in the rotation with its first
+  -- message.
   return_at bigint
 ) with (
   vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,

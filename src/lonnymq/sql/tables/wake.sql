@@ -1,5 +1,5 @@
--- wake: "look at this channel". Short-lived and never updated. Every writer inserts wakes; only the dequeue that holds the
--- lock of the channel's turn deletes them, after it has read them.
+-- wake: "look at this channel". Short-lived and never updated. Every writer inserts wakes; only the dequeue that holds
+-- the lock of the channel's turn deletes them, after it has read them.
 -- lane 0: look soon; 1: a bulk load, which does not go ahead of others; 2: nothing new, fold it when the turn is due.
 create table wake (
   id bigint generated always as identity,

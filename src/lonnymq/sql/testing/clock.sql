@@ -1,6 +1,6 @@
--- clock.sql: a clock that tests can move. Never part of an installation: lonnymq.testing runs it in the schemas of tests,
--- with the schema in front of pg_catalog, and then applies functions and views again. So they all call this now() and this
--- clock_timestamp(), and none of them has to be written with tests in mind.
+-- clock.sql: a clock that tests can move. Never part of an installation: lonnymq.testing runs it in the schemas of
+-- tests, with the schema in front of pg_catalog, and then applies functions and views again. So they all call this
+-- now() and this clock_timestamp(), and none of them has to be written with tests in mind.
 
 create table clock (
   is_only boolean primary key default true check (is_only),

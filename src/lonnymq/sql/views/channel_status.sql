@@ -1,5 +1,5 @@
--- channel_status: each channel with its policy, its counts, its next message, and why that message waits. A channel that no
--- dequeue has seen yet is known only by its wakes.
+-- channel_status: each channel with its policy, its counts, its next message, and why that message waits. A channel
+-- that no dequeue has seen yet is known only by its wakes.
 create or replace view channel_status as
 select c.name as channel, greatest(n.waiting, 0) as waiting, n.leased, h.id as head_id, h.dequeue_at as head_dequeue_at,
   h.created_at as head_created_at,
@@ -16,7 +16,7 @@ select c.name as channel, greatest(n.waiting, 0) as waiting, n.leased, h.id as h
     else 'ready'
   end as reason,
   c.created_at,
-  -- policy columns: written by tools/policy.py from model/policy.py. Last, so that a view can be replaced by one with more.
+  -- policy columns: written by tools/policy.py from model/policy.py. Last, because a view can only get more columns.
   c.max_concurrency, c.release_interval_ms, c.release_burst, c.weight, c.max_size, c.max_attempts, c.is_paused
   -- end of policy columns
 from (
@@ -46,8 +46,8 @@ cross join lateral (
 ) n
 left join lateral (
   select m.id, m.dequeue_at, m.created_at from message m
-  -- The planner estimates that coalesce(...) is true for half of the rows. It would estimate "is null" as rare, and then
-  -- read and sort the whole channel.
+  -- The planner estimates that coalesce(...) is true for half of the rows. It would estimate "is null" as rare, and
+  -- then read and sort the whole channel.
   where m.channel_id = c.id and coalesce((select false from lease l where l.message_id = m.id), true)
   order by m.dequeue_at, m.id + 0 limit 1
 ) h on true;

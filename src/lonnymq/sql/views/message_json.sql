@@ -1,5 +1,5 @@
--- message_json: each live message as JSON. Content is shown as JSON if it is JSON text, as a string if it is other text,
--- and otherwise in base64.
+-- message_json: each live message as JSON. Content is shown as JSON if it is JSON text, as a string if it is other
+-- text, and otherwise in base64.
 create or replace view message_json as
 select m.id, coalesce(m.channel_name, c.name) as channel, m.key, jsonb_build_object(
   'id', m.id, 'channel', coalesce(m.channel_name, c.name), 'key', m.key, 'dequeue_at', m.dequeue_at,
