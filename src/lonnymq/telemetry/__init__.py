@@ -1,0 +1,1 @@
+"""What others watch: metrics, traces and health of a queue and its workers."""
