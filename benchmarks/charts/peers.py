@@ -12,6 +12,7 @@ COMMAND = "make bench-peers"
 PARTS = ("peers-overview", "peers-verdicts", "peers-scenarios", "peers-settings")
 # A scenario in which LonnyMQ is not ahead, and one in which it is.
 OVERVIEW = ("drain", "held-snapshot")
+SERVICES = {"postgresql": "PostgreSQL", "redis": "Redis", "rabbitmq": "RabbitMQ"}
 Json = dict[str, Any]
 
 
@@ -48,12 +49,13 @@ def verdicts(document: Json, titles: dict[str, str]) -> str:
             best = next((one for one in metric["results"] if one["peer"] == metric["best_peer"]), None)
             if metric["bound"] is None or ours is None or best is None:
                 continue
+            among = f", of those in {SERVICES[metric['service']]}" if metric.get("service") else ""
             sign = "≥" if metric["is_higher_better"] else "≤"
             rows.append(
                 [
                     metric["title"],
                     figure(ours, metric),
-                    f"{figure(best, metric)} ({titles[best['peer']]})",
+                    f"{figure(best, metric)} ({titles[best['peer']]}{among})",
                     "-" if metric["ratio"] is None else f"{metric['ratio']:g}",
                     f"{sign} {metric['bound']:g}",
                     "**no**" if metric["verdict"] == "no" else metric["verdict"],

@@ -63,6 +63,7 @@ def metric_json(metric: Metric, outcomes: Outcomes) -> Json:
         "unit": metric.unit,
         "is_higher_better": metric.is_higher_better,
         "bound": metric.bound,
+        "service": metric.service,
         "best_peer": best,
         "ratio": round_figure(ratio(ours, found.get(best or ""))),
         "verdict": judge(metric, outcomes),

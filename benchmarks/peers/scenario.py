@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from benchmarks.peers.deployment import Deployment, deploy
 from benchmarks.peers.environment import Environment
-from benchmarks.peers.peer import Feature, Peer
+from benchmarks.peers.peer import Feature, Peer, Service
 from benchmarks.peers.programs.kit import TenantLimits
 from benchmarks.peers.services import Endpoint, Services
 
@@ -128,6 +128,8 @@ class Metric:
     # The promised ratio of LonnyMQ's figure to the best peer's: at least, or at most if lower is better.
     # None: the figure is shown but not judged.
     bound: float | None = 1.0
+    # Only peers whose messages are on such a server are compared, although all are shown; None: all peers.
+    service: Service | None = None
     # Shown if a peer was measured but has no figure.
     missing: str = "not in time"
     # Figures better than this count as equal, because better is not possible or not measurable.

@@ -7,15 +7,16 @@ tie, regardless of the medians. If the promise is to be near the best, its bound
 """
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-from benchmarks.peers.adapters import OURS
+from benchmarks.peers.adapters import OURS, PEERS
 from benchmarks.peers.run import Outcome, Outcomes
 from benchmarks.peers.scenario import Metric, Sampled
 
 # Two figures of the same round are even if their ratio is at most this.
 EVEN_RATIO = 1.05
+SERVICES = {peer.name: peer.service for peer in PEERS}
 
 
 class Verdict(StrEnum):
@@ -26,7 +27,7 @@ class Verdict(StrEnum):
 
 def judge(metric: Metric, outcomes: Outcomes) -> Verdict | None:
     """Return the worst verdict in comparison with any peer; None if there is nothing to compare."""
-    others = [outcome for name, outcome in outcomes.items() if name != OURS.name]
+    others = [outcomes[name] for name in rivals(metric, outcomes)]
     ours = outcomes.get(OURS.name)
     compared = [outcome for outcome in others if overall_value(metric, outcome) is not None]
     if metric.bound is None or ours is None or not compared:
@@ -78,8 +79,13 @@ def overall_value(metric: Metric, outcome: Outcome) -> float | None:
 
 
 def best_peer(metric: Metric, figures: Mapping[str, float | None]) -> str | None:
-    others = {name: value for name, value in figures.items() if name != OURS.name and value is not None}
+    others = {name: value for name in rivals(metric, figures) if (value := figures[name]) is not None}
     if not others:
         return None
     choose = max if metric.is_higher_better else min
     return choose(others, key=lambda name: others[name])
+
+
+def rivals(metric: Metric, names: Iterable[str]) -> list[str]:
+    """Return the peers with which LonnyMQ is compared, of these."""
+    return [name for name in names if name != OURS.name and metric.service in (None, SERVICES.get(name))]

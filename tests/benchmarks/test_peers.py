@@ -197,6 +197,16 @@ def test_a_verdict_compares_with_every_peer_round_by_round(
     assert (answer["best_peer"], answer["verdict"]) == ("pgqueuer", verdict)
 
 
+def test_a_figure_may_be_compared_only_with_peers_on_the_same_kind_of_server() -> None:
+    metric = dataclasses.replace(SOONER, service=Service.POSTGRESQL)
+    broker = next(peer.name for peer in PEERS if peer.service is Service.RABBITMQ)
+    rounds = {OURS.name: 3.0, "pgqueuer": 4.0, broker: 1.0}
+    outcomes = {name: Outcome([{metric.key: value}]) for name, value in rounds.items()}
+    answer = report.metric_json(metric, outcomes)
+    assert (answer["best_peer"], answer["verdict"], answer["service"]) == ("pgqueuer", "yes", "postgresql")
+    assert report.metric_json(SOONER, outcomes)["best_peer"] == broker
+
+
 def test_percentiles_are_computed_over_all_rounds() -> None:
     [scenario] = [scenario for scenario in SCENARIOS if scenario.name == "latency"]
     rounds: list[Figures] = [

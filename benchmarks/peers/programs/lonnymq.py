@@ -33,8 +33,7 @@ def work(command: Command) -> None:
     async def handle(message: AsyncMessage) -> None:
         await kit.handle(message.payload)
 
-    lease_s = 30.0 if command.lease_s is None else command.lease_s
-    worker = Worker("", handle, settings=WorkerSettings(prefetch=command.batch, lease_s=lease_s))
+    worker = Worker("", handle, settings=WorkerSettings(prefetch=command.batch))
     kit.wait_for_go()
     sys.exit(worker.run())
 

@@ -7,7 +7,11 @@ PROCESSES = (1, 4)
 
 
 def measure(harness: PeerHarness, peer: Peer) -> Figures:
-    return {f"processes-{processes}": measure_drain(harness, peer, processes) for processes in PROCESSES}
+    rates = [measure_drain(harness, peer, processes) for processes in PROCESSES]
+    found: dict[str, float | None] = {
+        f"processes-{processes}": rate for processes, rate in zip(PROCESSES, rates, strict=True)
+    }
+    return found | {"scaling": rates[-1] / rates[0] if rates[0] else None}
 
 
 def measure_drain(harness: PeerHarness, peer: Peer, processes: int) -> float:
@@ -22,16 +26,22 @@ def measure_drain(harness: PeerHarness, peer: Peer, processes: int) -> float:
 SCENARIO = Scenario(
     "drain",
     "Drain no-op messages",
-    tuple(
-        Metric(
-            f"processes-{processes}",
-            f"drain, {processes} process{'es' * (processes > 1)}",
-            "messages/s",
-            True,
-        )
-        for processes in PROCESSES
+    (
+        *(
+            Metric(
+                f"processes-{processes}",
+                f"drain, {processes} process{'es' * (processes > 1)}",
+                "messages/s",
+                True,
+            )
+            for processes in PROCESSES
+        ),
+        Metric("scaling", "ratio of four processes to one", "", True, bound=None),
     ),
     measure,
-    rule="By the rates with one and with four processes.",
+    rule=(
+        "By the rates with one and with four processes. Their ratio is shown but not judged: the processes "
+        "share two cores with the server, so more of them do not process more."
+    ),
     duration_s=lambda effort: len(PROCESSES) * (effort.start_s + 0.7 * (effort.fill_s + effort.window_s)),
 )

@@ -5,8 +5,9 @@ last of them begins again. A message ran twice if two handlers ran to their end:
 repeated, completed ones must not. Messages take from 100 to 300 ms, so that the kill hits some that have just
 ended and some that have just begun. All peers get the same messages, ten at a time per worker. A worker
 counts as dead after 2 s of silence, or after the shortest time that a peer allows; a broker that notices a
-closed socket needs no such time. The time beyond that is shown separately. If only a person can recover the
-messages of a dead worker, the peer does not have this feature.
+closed socket needs no such time, and LonnyMQ waits for a second for the worker to connect again. The time
+beyond that is shown separately. If only a person can recover the messages of a dead worker, the peer does not
+have this feature.
 """
 
 import time
