@@ -13,6 +13,9 @@ from lonnymq.schema.step import Steps, query, with_safe_search_path
 from lonnymq.schema.steps import set_search_path
 from lonnymq.schema.trust import Trust
 
+# The first version that knows with which version of its collation a database was created.
+VERSION_WITH_COLLATION = 150_000
+
 
 @dataclass(frozen=True)
 class ServerFacts:
@@ -85,8 +88,21 @@ class LongLease:
 
 
 @dataclass(frozen=True)
+class FailoverFact:
+    """Something to know after a failover, a restore or a logical copy; `kind` says what the others mean."""
+
+    kind: str
+    name: str
+    number: int
+    detail: str
+
+
+@dataclass(frozen=True)
 class Examination:
-    """All facts; `trust` is None if there is no schema."""
+    """All facts; `trust` is None if there is no schema.
+
+    `failover` is None if it was not asked for, or if this role may not read the queue's tables.
+    """
 
     server: ServerFacts
     privileges: Privileges
@@ -96,14 +112,15 @@ class Examination:
     tables: tuple[TableFacts, ...]
     channels: tuple[OverdueChannel, ...]
     leases: tuple[LongLease, ...] = ()
+    failover: tuple[FailoverFact, ...] | None = None
 
 
-def examine(schema: str) -> Steps[Examination]:
+def examine(schema: str, *, after_failover: bool = False) -> Steps[Examination]:
     """Read what this role's privileges allow, and skip the rest."""
-    return (yield from with_safe_search_path(schema, _examine(schema)))
+    return (yield from with_safe_search_path(schema, _examine(schema, after_failover)))
 
 
-def _examine(schema: str) -> Steps[Examination]:
+def _examine(schema: str, after_failover: bool) -> Steps[Examination]:
     rows = yield query("doctor/server.sql")
     server = ServerFacts(*rows[0])
     rows = yield query("doctor/privileges.sql")
@@ -114,12 +131,15 @@ def _examine(schema: str) -> Steps[Examination]:
     vacuum_blockers = yield query("doctor/vacuum_blockers.sql")
     tables = yield query("doctor/tables.sql")
     channels, leases = [], []
+    failover: tuple[FailoverFact, ...] | None = None
     # Skipped if this could run another role's functions with the rights of this session.
     if status.version and assessed and assessed.may_be_called and "channel_status" in views:
         yield set_search_path(schema)
         channels = yield query("doctor/channels.sql")
         # queue_grant gives both views to the same kinds of role.
         leases = yield query("doctor/leases.sql")
+        if after_failover and is_owner and not server.is_standby:
+            failover = yield from _examine_failover(server)
     return Examination(
         server,
         privileges,
@@ -129,4 +149,14 @@ def _examine(schema: str) -> Steps[Examination]:
         tuple(TableFacts(*row) for row in tables),
         tuple(OverdueChannel(*row) for row in channels),
         tuple(LongLease(*row) for row in leases),
+        failover,
     )
+
+
+def _examine_failover(server: ServerFacts) -> Steps[tuple[FailoverFact, ...]]:
+    rows = yield query("doctor/after_failover.sql")
+    facts = [FailoverFact(*row) for row in rows]
+    if server.version_number >= VERSION_WITH_COLLATION:
+        rows = yield query("doctor/collation.sql")
+        facts += [FailoverFact("collation", str(indexed), 0, str(actual)) for indexed, actual in rows]
+    return tuple(facts)

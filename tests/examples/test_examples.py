@@ -208,7 +208,7 @@ def public_functions(connect: Callable[..., psycopg.Connection[Any]]) -> set[str
             "select distinct proname::text from pg_proc where pronamespace = 'lonnymq'::regnamespace"
             " and has_function_privilege('lonnymq_documented', oid, 'execute')"
         ).fetchall()
-    return {name for (name,) in rows} | {"queue_grant", "queue_revoke", "history_rebase"}
+    return {name for (name,) in rows} | {"queue_grant", "queue_revoke", "history_rebase", "ids_advance"}
 
 
 def test_every_public_function_has_an_example_in_sql(public_functions: set[str]) -> None:

@@ -60,7 +60,7 @@ class LeasedMessage:
 
     @property
     def uid(self) -> str:
-        """An id that is never issued twice, unlike `id` not even after a failover that lost transactions.
+        """An id that is not issued twice, unlike `id` not even after a failover that lost transactions.
 
         It is the same for all attempts of a message, and after a redrive.
         """

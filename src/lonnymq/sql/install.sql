@@ -64,6 +64,7 @@
 -- What is remembered.
 \ir functions/history_*.sql
 \ir functions/relation_seal.sql
+\ir functions/ids_advance.sql
 
 -- The queue as a whole: settings, figures, checks, privileges.
 \ir functions/queue_*.sql

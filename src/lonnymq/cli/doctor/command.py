@@ -9,7 +9,7 @@ from rich.text import Text
 
 from lonnymq import Queue, SchemaState
 from lonnymq.cli.connect import open_queue
-from lonnymq.cli.doctor import lease_findings, queue_findings, server_findings
+from lonnymq.cli.doctor import failover_findings, lease_findings, queue_findings, server_findings
 from lonnymq.cli.doctor.finding import Finding, Level, QueueFacts
 from lonnymq.cli.exit_codes import CommandExit
 from lonnymq.cli.formatting import quantity
@@ -32,6 +32,13 @@ def doctor(
         bool, typer.Option("--quick", help="Skip the invariant check, which reads the whole queue.")
     ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings too.")] = False,
+    after_failover: Annotated[
+        bool,
+        typer.Option(
+            "--after-failover",
+            help="Also check what a failover, a restore or a logical copy leaves behind; for the owner.",
+        ),
+    ] = False,
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
     as_json: Json = False,
@@ -43,8 +50,10 @@ def doctor(
     code is 1 if there is a problem.
     """
     with open_queue(dsn, schema) as queue:
-        facts = queue.examine()
+        facts = queue.examine(after_failover=after_failover)
         found = list(findings(facts, _queue_facts(queue, facts, quick), datetime.now(UTC)))
+        if after_failover:
+            found += failover_findings.after_failover(facts)
     unhealthy = (Level.PROBLEM, Level.WARNING) if strict else (Level.PROBLEM,)
     is_healthy = not any(one.level in unhealthy for one in found)
     if as_json:

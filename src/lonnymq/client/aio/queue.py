@@ -116,12 +116,14 @@ class AsyncQueue(AsyncAcknowledger):
         """Return which version of the schema is installed."""
         return await self.caller.run(schemas.steps.status(self.schema), connection)
 
-    async def examine(self, *, connection: AsyncBorrowedConnection | None = None) -> diagnostics.Examination:
+    async def examine(
+        self, *, after_failover: bool = False, connection: AsyncBorrowedConnection | None = None
+    ) -> diagnostics.Examination:
         """Collect what `lonnymq doctor` reports; works for every role, even if nothing is installed.
 
         `server.settings` are those of an ordinary connection; the client's own connections override some.
         """
-        steps = diagnostics.examine(self.schema)
+        steps = diagnostics.examine(self.schema, after_failover=after_failover)
         if connection is not None:
             return await self.caller.run(steps, connection)
         async with self.caller.source.default_connection() as own:

@@ -116,12 +116,14 @@ class Queue(Acknowledger):
         """Return which version of the schema is installed."""
         return self.caller.run(schemas.steps.status(self.schema), connection)
 
-    def examine(self, *, connection: BorrowedConnection | None = None) -> diagnostics.Examination:
+    def examine(
+        self, *, after_failover: bool = False, connection: BorrowedConnection | None = None
+    ) -> diagnostics.Examination:
         """Collect what `lonnymq doctor` reports; works for every role, even if nothing is installed.
 
         `server.settings` are those of an ordinary connection; the client's own connections override some.
         """
-        steps = diagnostics.examine(self.schema)
+        steps = diagnostics.examine(self.schema, after_failover=after_failover)
         if connection is not None:
             return self.caller.run(steps, connection)
         with self.caller.source.default_connection() as own:
