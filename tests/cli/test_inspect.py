@@ -28,7 +28,7 @@ def busy(queue: Queue) -> Queue:
     queue.dequeue(10, worker="worker-1")
     queue.enqueue("paused", {"n": 1})
     queue.enqueue("later", {"n": 1}, delay=3600)
-    queue.enqueue("ready", {"n": 1}, priority=7, key="key-7", max_attempts=3)
+    queue.enqueue("ready", {"n": 1}, priority=7, key="key-7", max_attempts=3, headers={"region": "eu\x1b"})
     return queue
 
 
@@ -99,6 +99,7 @@ def test_peek_and_show_lease_nothing(lonnymq: Run, busy: Queue) -> None:
     shown = lonnymq("message", "show", str(message["id"]))
     assert '{"n":1}' in shown.out
     assert "0 of 3" in shown.out
+    assert "region=eu\\x1b" in shown.out
     assert lonnymq("message", "show", str(message["id"]), "--json").json == {
         **message,
         "content_bytes": 7,

@@ -14,14 +14,14 @@ JSON_LINES = """
 {"channel": "a", "payload": {"n": 1}, "key": "k", "max_attempts": 3}
 {"channel": "b", "payload": null, "delay": "1h"}
 
-{"channel": "b", "payload": "ü", "priority": 4}
+{"channel": "b", "payload": "ü", "priority": 4, "headers": {"region": "eu"}}
 {"channel": "c", "payload": 1, "at": "2100-01-01T00:00Z", "key": null}
 """
-CSV = """channel,payload,key,delay,priority,max_attempts
-a,"{""n"": 1}",k,,,3
-b,null,,1h,,
+CSV = """channel,payload,key,delay,priority,max_attempts,headers
+a,"{""n"": 1}",k,,,3,"{""region"": ""eu""}"
+b,null,,1h,,,
 b,"[1,
-2]",,,4,
+2]",,,4,,
 """
 
 
@@ -42,6 +42,7 @@ def test_json_lines_are_loaded_with_their_options(lonnymq: Run, queue: Queue, tm
     assert (first.key, first.max_attempts) == ("k", 3)
     urgent, later = queue.peek("b")
     assert (urgent.dequeue_at, later.status) == (-4, "scheduled")
+    assert (urgent.headers, later.headers) == ({"region": "eu"}, {})
     assert queue.peek("c")[0].dequeue_at == 4_102_444_800_000
     again = lonnymq("load", str(file), "--json").json
     assert (again["created"], again["duplicates"]) == (3, 1)
@@ -52,7 +53,7 @@ def test_csv_is_loaded_by_its_header(lonnymq: Run, queue: Queue, tmp_path: Path)
     file.write_text(CSV, encoding="utf-8")
     assert lonnymq("load", str(file)).out == "3 messages loaded\n"
     assert contents(queue) == {"a": [b'{"n":1}'], "b": [b"null", b"[1,2]"]}
-    assert queue.peek("a")[0].max_attempts == 3
+    assert (queue.peek("a")[0].max_attempts, queue.peek("a")[0].headers) == (3, {"region": "eu"})
     assert queue.peek("b")[0].dequeue_at == -4
 
 

@@ -1,5 +1,6 @@
 """The consumer, called as Spark calls it: how it keeps, completes and loses what it has claimed."""
 
+import json
 import time
 from typing import Any
 
@@ -53,6 +54,16 @@ def test_a_batch_is_completed_when_spark_asks_for_the_next_one(dsn: str, history
     assert consumer.latestOffset(two, ReadMaxRows(3)) == two
     status = history_queue.status()
     assert (status.leased, status.waiting) == (0, 0)
+    consumer.stop()
+
+
+def test_a_batch_has_the_headers_of_its_messages(dsn: str, queue: Queue) -> None:
+    queue.enqueue("a", 1, headers={"region": "eu", "name": 'Zoë "\n'})
+    queue.enqueue("a", 2)
+    consumer = make_consumer(dsn)
+    rows = read(consumer, FIRST, consumer.latestOffset(FIRST, ReadMaxRows(2)))
+    assert json.loads(rows[0]["headers"]) == {"region": "eu", "name": 'Zoë "\n'}
+    assert rows[1]["headers"] is None
     consumer.stop()
 
 

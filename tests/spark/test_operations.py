@@ -60,6 +60,7 @@ def test_a_frame_is_written_once_in_order_and_read_back(
         f.lit("acme").alias("channel"),
         f.struct("id").alias("content"),
         f.col("id").cast("string").alias("key"),
+        f.create_map(f.lit("id"), f.col("id").cast("string")).alias("headers"),
     )
 
     def write() -> None:
@@ -76,7 +77,9 @@ def test_a_frame_is_written_once_in_order_and_read_back(
         spark.read.format("lonnymq").options(dsn=secret_dsn, table="message", columns="key, content").load()
     )
     assert live.count() == 3000
-    assert [message.payload["id"] for message in history_queue.dequeue(500)] == list(range(500))
+    leased = history_queue.dequeue(500)
+    assert [message.payload["id"] for message in leased] == list(range(500))
+    assert [message.headers for message in leased] == [{"id": str(number)} for number in range(500)]
     connect().execute("update lease set unlock_at = 0")
     complete_due(history_queue)
     history = spark.read.format("lonnymq").options(dsn=secret_dsn, rows_per_partition=1000).load()
@@ -86,6 +89,7 @@ def test_a_frame_is_written_once_in_order_and_read_back(
     one = history.where("outcome = 'completed'").orderBy("message_id").first()
     assert one["created_at"] <= one["leased_at"] <= one["ended_at"]
     assert bytes(one["content"]) == b'{"id":0}'
+    assert one["headers"] == '{"id": "0"}'
     # Spark does not redact this password by itself. Check the plans of the read and of everything executed.
     ran = spark._jsparkSession.sharedState().statusStore().executionsList()
     plans = [ran.apply(place).physicalPlanDescription() for place in range(ran.size())]

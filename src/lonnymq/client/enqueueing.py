@@ -31,6 +31,8 @@ class Enqueueing:
     The first middleware is the outermost. `result` is to be set before the block ends.
     """
 
+    __slots__ = ("_middleware", "_started", "messages", "result")
+
     def __init__(self, middleware: Sequence[EnqueueMiddleware], messages: Iterable[NewMessage]) -> None:
         self._middleware = middleware
         self._started: list[tuple[str, Enclosing]] = []
@@ -38,6 +40,8 @@ class Enqueueing:
         self.result: Enqueued = ()
 
     def __enter__(self) -> Self:
+        if not self._middleware:
+            return self
         try:
             for middleware in self._middleware:
                 name = getattr(middleware, "__qualname__", type(middleware).__qualname__)
@@ -52,7 +56,8 @@ class Enqueueing:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._finish(error)
+        if self._started:
+            self._finish(error)
 
     def same_number(self, count: int) -> Sequence[NewMessage]:
         """Return the messages; raise unless there is one for each that the caller has given."""

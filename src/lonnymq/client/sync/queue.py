@@ -83,6 +83,8 @@ class Queue(Acknowledger):
         self.schema = schema
         self.codec = codec
         self.middleware = require_middleware(middleware)
+        outermost = () if instrumentation is None else (instrumentation.enqueue,)
+        self._all_middleware = (*outermost, *self.middleware)
         self.caller = Caller(Source(dsn, settings), schema, settings, instrumentation)
         self._receiver = Receiver(self.caller)
 
@@ -223,9 +225,7 @@ class Queue(Acknowledger):
         return published
 
     def _around_enqueue(self, messages: Iterable[NewMessage]) -> Enqueueing:
-        instrumentation = self.caller.instrumentation
-        outermost = () if instrumentation is None else (instrumentation.enqueue,)
-        return Enqueueing((*outermost, *self.middleware), messages)
+        return Enqueueing(self._all_middleware, messages)
 
     def stage_prune(self, *, older_than: timedelta = timedelta(days=1)) -> int:
         """Delete messages that bulk loads of any role staged and never published; return how many.
