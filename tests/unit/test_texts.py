@@ -187,8 +187,8 @@ class Hostile(codec.JsonCodec):
 
 
 def test_any_exception_of_a_codec_becomes_a_bounded_decode_error() -> None:
-    with pytest.raises(DecodeError, match=r"^the codec cannot decode it: ") as caught:
-        codec.decode_content(b"", Hostile(), "it")
+    with pytest.raises(DecodeError, match=r"^the codec cannot decode the state of message 7: ") as caught:
+        codec.decode_content(b"", Hostile(), "state", 7)
     assert len(str(caught.value)) < 400
 
 

@@ -53,9 +53,11 @@ def encode_payload(argument: str, payload: Any, codec: Codec) -> bytes:
     return content
 
 
-def decode_content(content: bytes, codec: Codec, described: str) -> Any:
+def decode_content(content: bytes, codec: Codec, part: str, message_id: int) -> Any:
+    """Decode a part of a message: its content or its state."""
     try:
         return codec.decode(content)
     except Exception as error:
         # A user's codec may raise anything.
-        raise DecodeError(f"the codec cannot decode {described}: {truncate(str(error), 300)}") from error
+        reason = truncate(str(error), 300)
+        raise DecodeError(f"the codec cannot decode the {part} of message {message_id}: {reason}") from error
