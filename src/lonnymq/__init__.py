@@ -11,9 +11,10 @@ from lonnymq.client.aio import (
     AsyncHistory,
     AsyncMessage,
     AsyncQueue,
+    AsyncTenant,
 )
 from lonnymq.client.enqueueing import EnqueueMiddleware
-from lonnymq.client.sync import Channel, Crons, DeadLetters, History, Message, Queue
+from lonnymq.client.sync import Channel, Crons, DeadLetters, History, Message, Queue, Tenant
 from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
 from lonnymq.connections.settings import ClientSettings
 from lonnymq.connections.sync.borrowed import BorrowedConnection
@@ -83,6 +84,11 @@ from lonnymq.model import (
     Reason,
     RedriveOutcome,
     RoleKind,
+    TenantAttempt,
+    TenantChannel,
+    TenantCreated,
+    TenantDeadLetter,
+    TenantMessage,
     Ticks,
 )
 from lonnymq.model import acknowledge as _acknowledge
@@ -119,6 +125,7 @@ __all__ = [
     "AsyncHistory",
     "AsyncMessage",
     "AsyncQueue",
+    "AsyncTenant",
     "Batch",
     "BorrowedConnection",
     "Bury",
@@ -201,6 +208,12 @@ __all__ = [
     "StreamRestarted",
     "Task",
     "TaskRegistry",
+    "Tenant",
+    "TenantAttempt",
+    "TenantChannel",
+    "TenantCreated",
+    "TenantDeadLetter",
+    "TenantMessage",
     "Ticks",
     "TimedOut",
     "TransactionAborted",

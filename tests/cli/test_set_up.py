@@ -87,6 +87,13 @@ def test_a_role_can_use_the_queue_while_it_is_granted(dsn: str, lonnymq: Run, co
         assert run("status").code == CommandExit.NOT_PERMITTED
         assert lonnymq("grant", "nobody of this name", "reader").code == CommandExit.USAGE
         assert lonnymq("grant", role, "king").code == CommandExit.USAGE
+        assert lonnymq("grant", role, "tenant").code == CommandExit.USAGE
+        options = ("--channel", "acme", "--channel", "b", "--prefix", "acme/", "--max-channels", "3")
+        assert lonnymq("grant", role, "tenant", *options).code == 0
+        granted = owner.execute("select name, max_channels from tenant order by name").fetchall()
+        assert granted == [("acme", None), ("acme/", 3), ("b", None)]
+        assert lonnymq("revoke", role).code == 0
+        assert lonnymq("grant", role, "reader", "--channel", "acme").code == CommandExit.USAGE
     finally:
         owner.execute(sql.SQL("drop owned by {} cascade").format(sql.Identifier(role)))
         owner.execute(sql.SQL("drop role {}").format(sql.Identifier(role)))

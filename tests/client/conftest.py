@@ -40,7 +40,11 @@ class BlockingProxy:
             return Batch(messages, result.outcome, result.wait_ms)
         is_ours = isinstance(
             result,
-            lonnymq.AsyncChannel | lonnymq.AsyncDeadLetters | lonnymq.AsyncHistory | psycopg.AsyncCursor,
+            lonnymq.AsyncChannel
+            | lonnymq.AsyncDeadLetters
+            | lonnymq.AsyncHistory
+            | lonnymq.AsyncTenant
+            | psycopg.AsyncCursor,
         )
         return BlockingProxy(result, self._runner) if is_ours else result
 

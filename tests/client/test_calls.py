@@ -52,6 +52,9 @@ INTERNAL = {
     ),
     *("turn_advance", "turn_release_at", "wake_total", "lease_count_uncapped", "message_next"),
     "message_late_and_next",
+    *("message_uuid", "message_uuid_mask", "message_of_uuid", "history_index"),
+    *("tenant_role", "tenant_covers", "tenant_require", "tenant_enter", "tenant_channel_add", "tenant_room"),
+    *("tenant_confine", "tenant_find", "tenant_prefix_end", "tenant_ranges"),
     *("caller_role", "kind_rights", "queue_seal", "relation_seal", "acknowledgements", "policy_fields"),
 }
 

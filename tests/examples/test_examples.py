@@ -199,14 +199,17 @@ def test_the_sql_blocks_run_in_order(connect: Callable[..., psycopg.Connection[A
 
 @pytest.fixture
 def public_functions(connect: Callable[..., psycopg.Connection[Any]]) -> set[str]:
-    """What an operator may call, and what only the owner may."""
+    """What an operator or a tenant may call, and what only the owner may."""
     connection = connect()
     with connection.transaction(force_rollback=True):
         connection.execute("create role lonnymq_documented")
+        connection.execute("create role lonnymq_documented_tenant")
         connection.execute("select queue_grant('lonnymq_documented', 'operator')")
+        connection.execute("select queue_grant('lonnymq_documented_tenant', 'tenant', '{acme}')")
         rows = connection.execute(
             "select distinct proname::text from pg_proc where pronamespace = 'lonnymq'::regnamespace"
-            " and has_function_privilege('lonnymq_documented', oid, 'execute')"
+            " and (has_function_privilege('lonnymq_documented', oid, 'execute')"
+            " or has_function_privilege('lonnymq_documented_tenant', oid, 'execute'))"
         ).fetchall()
     return {name for (name,) in rows} | {"queue_grant", "queue_revoke", "history_rebase", "ids_advance"}
 
@@ -262,6 +265,7 @@ def test_every_method_of_a_public_class_is_in_the_reference() -> None:
         lonnymq.DeadLetters,
         lonnymq.History,
         lonnymq.Crons,
+        lonnymq.Tenant,
     )
     missing = [
         f"{kind.__name__}.{name}"

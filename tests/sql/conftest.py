@@ -13,6 +13,7 @@ from tests.sql.session import Session
 
 Open = Callable[..., Session]
 Login = Callable[..., Session]
+Tenant = Callable[..., Session]
 
 PASSWORD = "a password"
 DENIED = psycopg.errors.InsufficientPrivilege
@@ -63,3 +64,36 @@ def login(dsn: str, connect: Connect) -> Iterator[Login]:
 def role_of(session: Session) -> str:
     name: str = session.ask("select current_user")
     return name
+
+
+def quoted(session: Session) -> str:
+    """Return the name of a session's role as an identifier."""
+    return sql.Identifier(role_of(session)).as_string(None)
+
+
+@pytest.fixture
+def tenant(login: Login, queue: Session) -> Tenant:
+    """A factory of sessions of new roles that are confined to some channels."""
+
+    def tenant(*channels: str, prefix: str | None = None, max_channels: int | None = None) -> Session:
+        session = login()
+        confine(queue, session, *channels, prefix=prefix, max_channels=max_channels)
+        return session
+
+    return tenant
+
+
+def confine(
+    queue: Session,
+    session: Session,
+    *channels: str,
+    prefix: str | None = None,
+    max_channels: int | None = None,
+) -> None:
+    queue.run(
+        "select queue_grant(%s, 'tenant', %s, %s, %s)",
+        role_of(session),
+        list(channels) or None,
+        prefix,
+        max_channels,
+    )

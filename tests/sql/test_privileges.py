@@ -25,6 +25,8 @@ TABLES = (
     "setting",
     "sleeper",
     "stream",
+    "tenant",
+    "tenant_channel",
     "turn",
     "wake",
     "worker",
@@ -58,6 +60,18 @@ CALLS = {
     "channel_busiest": "select channel_busiest()",
     "message_peek": "select message_peek()",
     "message_show": "select message_show('{}')",
+    "message_of_uuid": "select message_of_uuid(gen_random_uuid())",
+    "tenant_create": "select tenant_create('a', 'x')",
+    "tenant_create_many": "select tenant_create_many(array['a'], array['x'::bytea])",
+    "tenant_cancel": "select tenant_cancel('{}')",
+    "tenant_cancel_key": "select tenant_cancel_key('a', 'k')",
+    "tenant_show": "select tenant_show('{}')",
+    "tenant_peek": "select tenant_peek('a')",
+    "tenant_channels": "select tenant_channels()",
+    "tenant_dead_list": "select tenant_dead_list()",
+    "tenant_history_list": "select tenant_history_list('a')",
+    "tenant_redrive": "select tenant_redrive('{}')",
+    "tenant_redrive_channel": "select tenant_redrive_channel('a')",
     "dead_list": "select dead_list()",
     "dead_redrive": "select dead_redrive('{}')",
     "dead_redrive_channel": "select dead_redrive_channel('a')",
@@ -101,7 +115,8 @@ WORKER = {
     *("claim_backlog", "claim_take", "claim_messages", "claim_heartbeat", "claim_read", "claim_complete"),
 }
 READER = {"channel_explain", "channel_busiest", "queue_status", "queue_activity", "to_epoch", "cron_list"}
-ALLOWED = {"producer": PRODUCER, "worker": WORKER, "reader": READER, "operator": set(CALLS), None: set()}
+OPERATOR = {name for name in CALLS if not name.startswith("tenant_")}
+ALLOWED = {"producer": PRODUCER, "worker": WORKER, "reader": READER, "operator": OPERATOR, None: set()}
 
 
 def qualified(call: str) -> str:

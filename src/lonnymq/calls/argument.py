@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
+from uuid import UUID
 
 from lonnymq.errors import invalid
 from lonnymq.texts import abridge
@@ -67,6 +68,12 @@ def optional_whole(argument: str, value: Any, low: int, high: int) -> int | None
 
 def identifier(argument: str, value: Any) -> int:
     return whole(argument, value, -MAX_BIGINT - 1, MAX_BIGINT)
+
+
+def uuid(argument: str, value: Any) -> UUID:
+    if not isinstance(value, UUID):
+        raise invalid(argument, value, "a uuid.UUID")
+    return value
 
 
 def seconds(argument: str, value: Any) -> float:

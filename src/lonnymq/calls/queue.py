@@ -1,7 +1,7 @@
 """The queue as a whole: settings, figures, checks and grants."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -32,7 +32,14 @@ MAY_DEQUEUE = Statement(
     " where n.nspname = %t::text and p.proname = 'message_dequeue'",
     ("text",),
 )
-GRANT = function("queue_grant", p_role="text", p_kind="text")
+GRANT = function(
+    "queue_grant",
+    p_role="text",
+    p_kind="text",
+    p_channels="text[]",
+    p_prefix="text",
+    p_max_channels="integer",
+)
 REVOKE = function("queue_revoke", p_role="text")
 
 
@@ -76,8 +83,10 @@ def version_comment(schema: str) -> Call[str | None]:
     return call(VERSION_COMMENT, schema, decode=lambda rows: rows[0][0] if rows else None)
 
 
-def grant(role: str, kind: str) -> Call[None]:
-    return call(GRANT, role, kind, decode=nothing)
+def grant(
+    role: str, kind: str, channels: Sequence[str] | None, prefix: str | None, max_channels: int | None
+) -> Call[None]:
+    return call(GRANT, role, kind, channels, prefix, max_channels, decode=nothing)
 
 
 def revoke(role: str) -> Call[None]:

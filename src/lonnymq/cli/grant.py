@@ -1,4 +1,4 @@
-"""grant, revoke: which roles may use the queue."""
+"""grant, revoke: which roles may use the queue, and as a tenant, which channels of it."""
 
 from typing import Annotated
 
@@ -20,21 +20,37 @@ Kind = Annotated[
     str,
     typer.Argument(
         metavar="KIND",
-        help="producer, worker, operator or reader.",
+        help="producer, worker, operator, reader or tenant.",
         autocompletion=_complete_kind,
     ),
+]
+
+
+Channels = Annotated[
+    list[str] | None,
+    typer.Option("--channel", help="A channel of the tenant; repeat the option for more."),
+]
+Prefix = Annotated[
+    str | None,
+    typer.Option(help="All channels that begin with this are the tenant's. It ends with / or : or the like."),
+]
+MaxChannels = Annotated[
+    int | None, typer.Option(min=1, help="How many channels with the prefix the tenant can use. Default: 10.")
 ]
 
 
 def grant(
     role: Role,
     kind: Kind,
+    channels: Channels = None,
+    prefix: Prefix = None,
+    max_channels: MaxChannels = None,
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
 ) -> None:
-    """Allow a role to use the queue as producer, worker, operator or reader (owner only)."""
+    """Allow a role to use the queue as producer, worker, operator, reader or tenant (owner only)."""
     with open_queue(dsn, schema) as queue:
-        queue.grant(role, kind)
+        queue.grant(role, kind, channels=channels or None, prefix=prefix, max_channels=max_channels)
     print_text(f"{role} may use queue {schema!r} as {kind}")
 
 

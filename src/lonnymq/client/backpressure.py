@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from lonnymq.errors import ChannelFull
-from lonnymq.model import Created, CreateOutcome
+from lonnymq.model import Created, CreateOutcome, TenantCreated
 
 # The error names at most this many full channels.
 MAX_NAMED = 5
 
 
-def raise_for_dropped(channels: Sequence[str], created: Sequence[Created]) -> None:
+def raise_for_dropped(channels: Sequence[str], created: Sequence[Created | TenantCreated]) -> None:
     """Raise ChannelFull if messages were dropped; `channels` has the channel of each message."""
     dropped = [
         channel

@@ -32,6 +32,13 @@ from lonnymq.model.lease import Batch, Claim, Content, Dequeued, DequeueOutcome,
 from lonnymq.model.live import CancelOutcome, LiveMessage, MessageStatus
 from lonnymq.model.policy import POLICY_FIELDS, ChannelPolicy, PolicyChanges, PolicyField
 from lonnymq.model.queue import Horizon, Problem, QueueActivity, QueueSettings, QueueStatus, RoleKind
+from lonnymq.model.tenant import (
+    TenantAttempt,
+    TenantChannel,
+    TenantCreated,
+    TenantDeadLetter,
+    TenantMessage,
+)
 from lonnymq.model.worker import RegisterOutcome, Watched
 
 __all__ = [
@@ -83,6 +90,11 @@ __all__ = [
     "RedriveOutcome",
     "RegisterOutcome",
     "RoleKind",
+    "TenantAttempt",
+    "TenantChannel",
+    "TenantCreated",
+    "TenantDeadLetter",
+    "TenantMessage",
     "Ticks",
     "Watched",
 ]

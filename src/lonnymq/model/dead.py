@@ -7,10 +7,11 @@ from enum import StrEnum
 
 
 class RedriveOutcome(StrEnum):
-    """DUPLICATE: a live message has its key, so it remains a dead letter."""
+    """DUPLICATE: a live message has its key. DROPPED: the channel is full. It remains a dead letter."""
 
     REDRIVEN = "redriven"
     DUPLICATE = "duplicate"
+    DROPPED = "dropped"
     UNKNOWN = "unknown"
     BUSY = "busy"
 

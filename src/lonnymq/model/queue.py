@@ -12,6 +12,7 @@ class RoleKind(StrEnum):
     WORKER = "worker"
     OPERATOR = "operator"
     READER = "reader"
+    TENANT = "tenant"
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@
 \ir tables/setting.sql
 \ir tables/migration.sql
 \ir tables/channel.sql
+\ir tables/tenant.sql
 \ir tables/turn.sql
 \ir tables/creation_lock.sql
 \ir tables/message.sql
@@ -30,7 +31,10 @@
 \ir functions/bytes_as_json.sql
 \ir functions/caller_role.sql
 
--- What operators see.
+-- What a tenant may do, and see, in its own channels. Before the views, because its views call them.
+\ir functions/tenant_*.sql
+
+-- What operators see, and tenants.
 \ir views/*.sql
 
 -- Messages: created, chosen, leased, acknowledged, cancelled, shown.

@@ -14,6 +14,9 @@ declare
   -- Plan once per session, or at each call.
   c_generic constant text := ' set plan_cache_mode = force_generic_plan';
   c_custom constant text := ' set plan_cache_mode = force_custom_plan';
+  -- Also show the caller no message but errors. Otherwise debug_print_plan and other settings, which every role may
+  -- change, would send it the plans of the queue's statements with their values, such as ids.
+  c_quiet constant text := ' set client_min_messages = error';
   v_pin record;
 begin
   for v_pin in
@@ -27,6 +30,9 @@ begin
       (c_loop || c_unsorted, '{message_peek}'),
       (c_loop || c_generic, '{message_create_many}'),
       (c_loop || c_generic, acknowledgements()::text),
+      (c_loop || c_generic || c_quiet, '{tenant_create, tenant_create_many}'),
+      (c_loop || c_custom || c_quiet, '{message_of_uuid, tenant_cancel, tenant_cancel_key, tenant_channels,
+        tenant_dead_list, tenant_history_list, tenant_peek, tenant_redrive, tenant_redrive_channel, tenant_show}'),
       (c_loop || c_generic || c_unsorted || ' set enable_memoize = off', '{message_dequeue}')
     ) s(settings, names)
     cross join unnest(s.names::text[]) n(name)

@@ -6,5 +6,14 @@ from lonnymq.client.aio.dead import AsyncDeadLetters
 from lonnymq.client.aio.history import AsyncHistory
 from lonnymq.client.aio.message import AsyncMessage
 from lonnymq.client.aio.queue import AsyncQueue
+from lonnymq.client.aio.tenant import AsyncTenant
 
-__all__ = ["AsyncChannel", "AsyncCrons", "AsyncDeadLetters", "AsyncHistory", "AsyncMessage", "AsyncQueue"]
+__all__ = [
+    "AsyncChannel",
+    "AsyncCrons",
+    "AsyncDeadLetters",
+    "AsyncHistory",
+    "AsyncMessage",
+    "AsyncQueue",
+    "AsyncTenant",
+]

@@ -17,13 +17,14 @@ from lonnymq.calls.draft import draft, drafts
 from lonnymq.calls.statement import pick
 from lonnymq.client.aio import bulk
 from lonnymq.client.aio.acknowledger import AsyncAcknowledger
-from lonnymq.client.aio.caller import AsyncCaller
+from lonnymq.client.aio.caller import MAX_BATCH, AsyncCaller
 from lonnymq.client.aio.channel import AsyncChannel
 from lonnymq.client.aio.cron import AsyncCrons
 from lonnymq.client.aio.dead import AsyncDeadLetters
 from lonnymq.client.aio.history import AsyncHistory
 from lonnymq.client.aio.message import AsyncMessage
 from lonnymq.client.aio.receiver import AsyncReceiver
+from lonnymq.client.aio.tenant import AsyncTenant
 from lonnymq.client.backpressure import raise_for_dropped
 from lonnymq.client.enqueueing import Enqueueing, EnqueueMiddleware, require_middleware
 from lonnymq.client.instrumentation import Instrumentation
@@ -339,6 +340,11 @@ class AsyncQueue(AsyncAcknowledger):
         return AsyncDeadLetters(self.caller, channel)
 
     @property
+    def tenant(self) -> AsyncTenant:
+        """What a role that is confined to some channels may do."""
+        return AsyncTenant(self.caller, self.codec)
+
+    @property
     def cron(self) -> AsyncCrons:
         """Messages that are created on a schedule."""
         return AsyncCrons(self.caller, self.codec)
@@ -388,11 +394,26 @@ class AsyncQueue(AsyncAcknowledger):
         return await self.caller.perform(queue_calls.check(repair), connection)
 
     async def grant(
-        self, role: str, kind: RoleKind | str, *, connection: AsyncBorrowedConnection | None = None
+        self,
+        role: str,
+        kind: RoleKind | str,
+        *,
+        channels: Sequence[str] | None = None,
+        prefix: str | None = None,
+        max_channels: int | None = None,
+        connection: AsyncBorrowedConnection | None = None,
     ) -> None:
-        """Let a role use this queue as a producer, worker, operator or reader."""
+        """Let a role use this queue as a producer, worker, operator or reader, or as a tenant.
+
+        A tenant is confined to `channels`, and to those that begin with `prefix`, of which it can use
+        `max_channels` (10).
+        """
         call = queue_calls.grant(
-            argument.text("role", role, 1, 63), argument.enum_value("kind", kind, RoleKind)
+            argument.text("role", role, 1, 63),
+            argument.enum_value("kind", kind, RoleKind),
+            None if channels is None else [argument.channel(channel) for channel in channels],
+            argument.optional_text("prefix", prefix, 1, 255),
+            argument.optional_whole("max_channels", max_channels, 1, MAX_BATCH),
         )
         await self.caller.perform(call, connection)
 

@@ -8,5 +8,14 @@ from lonnymq.client.sync.dead import DeadLetters
 from lonnymq.client.sync.history import History
 from lonnymq.client.sync.message import Message
 from lonnymq.client.sync.queue import Queue
+from lonnymq.client.sync.tenant import Tenant
 
-__all__ = ["Channel", "Crons", "DeadLetters", "History", "Message", "Queue"]
+__all__ = [
+    "Channel",
+    "Crons",
+    "DeadLetters",
+    "History",
+    "Message",
+    "Queue",
+    "Tenant",
+]

@@ -22,13 +22,14 @@ from lonnymq.client.enqueueing import Enqueueing, EnqueueMiddleware, require_mid
 from lonnymq.client.instrumentation import Instrumentation
 from lonnymq.client.sync import bulk
 from lonnymq.client.sync.acknowledger import Acknowledger
-from lonnymq.client.sync.caller import Caller
+from lonnymq.client.sync.caller import MAX_BATCH, Caller
 from lonnymq.client.sync.channel import Channel
 from lonnymq.client.sync.cron import Crons
 from lonnymq.client.sync.dead import DeadLetters
 from lonnymq.client.sync.history import History
 from lonnymq.client.sync.message import Message
 from lonnymq.client.sync.receiver import Receiver
+from lonnymq.client.sync.tenant import Tenant
 from lonnymq.connections.settings import ClientSettings
 from lonnymq.connections.sync.borrowed import BorrowedConnection
 from lonnymq.connections.sync.source import Source, Target
@@ -337,6 +338,11 @@ class Queue(Acknowledger):
         return DeadLetters(self.caller, channel)
 
     @property
+    def tenant(self) -> Tenant:
+        """What a role that is confined to some channels may do."""
+        return Tenant(self.caller, self.codec)
+
+    @property
     def cron(self) -> Crons:
         """Messages that are created on a schedule."""
         return Crons(self.caller, self.codec)
@@ -383,10 +389,27 @@ class Queue(Acknowledger):
         """Check the queue's invariants; return the broken ones, repaired on request."""
         return self.caller.perform(queue_calls.check(repair), connection)
 
-    def grant(self, role: str, kind: RoleKind | str, *, connection: BorrowedConnection | None = None) -> None:
-        """Let a role use this queue as a producer, worker, operator or reader."""
+    def grant(
+        self,
+        role: str,
+        kind: RoleKind | str,
+        *,
+        channels: Sequence[str] | None = None,
+        prefix: str | None = None,
+        max_channels: int | None = None,
+        connection: BorrowedConnection | None = None,
+    ) -> None:
+        """Let a role use this queue as a producer, worker, operator or reader, or as a tenant.
+
+        A tenant is confined to `channels`, and to those that begin with `prefix`, of which it can use
+        `max_channels` (10).
+        """
         call = queue_calls.grant(
-            argument.text("role", role, 1, 63), argument.enum_value("kind", kind, RoleKind)
+            argument.text("role", role, 1, 63),
+            argument.enum_value("kind", kind, RoleKind),
+            None if channels is None else [argument.channel(channel) for channel in channels],
+            argument.optional_text("prefix", prefix, 1, 255),
+            argument.optional_whole("max_channels", max_channels, 1, MAX_BATCH),
         )
         self.caller.perform(call, connection)
 

@@ -2,7 +2,7 @@
 -- Returns 'deleted', 'not_empty', 'unknown', or 'busy' (ask again). A message that is created meanwhile creates the
 -- channel again.
 -- Locks:  creation_lock, the channel and its turn; does not wait.
--- Writes: channel, turn, wake (delete).
+-- Writes: channel, turn, wake, tenant_channel (delete).
 create or replace function channel_delete(p_channel text) returns text
 language plpgsql security definer
 set search_path from current
@@ -45,6 +45,13 @@ begin
     delete from turn t using empty_channel e where t.ctid = v_turn
   )
   delete from channel c where c.id = v_id and exists (select from empty_channel);
-  return case when found then 'deleted' else 'not_empty' end;
+  if not found then
+    return 'not_empty';
+  end if;
+  -- Under a tenant's prefix, another channel may take its place.
+  delete from tenant_channel u
+  where u.ctid = any(array(select u.ctid from tenant_channel u where u.name = p_channel for update skip locked))
+    and not exists (select from tenant t where t.is_prefix and t.name = p_channel);
+  return 'deleted';
 end
 $$;

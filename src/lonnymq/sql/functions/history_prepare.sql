@@ -41,6 +41,7 @@ begin
         v_schema, v_name, v_schema, v_from, v_until);
       perform relation_seal(format('%I.%I', v_schema, v_name)::regclass);
       execute format('create index on %I.%I (xid, id)', v_schema, v_name);
+      perform history_index(format('%I.%I', v_schema, v_name)::regclass) where exists (select from tenant);
       execute format('alter table %I.history attach partition %I.%I for values from (%s) to (%s)',
         v_schema, v_schema, v_name, v_from, v_until);
       v_created := v_created + 1;

@@ -1,6 +1,6 @@
 -- queue_revoke: revoke everything that queue_grant gave to a role.
--- Locks:  nothing.
--- Writes: privileges.
+-- Locks:  nothing that a tenant's call locks.
+-- Writes: privileges, tenant (delete).
 create or replace function queue_revoke(p_role text) returns void
 language plpgsql
 set search_path from current
@@ -12,6 +12,7 @@ begin
   if not exists (select from pg_roles r where r.rolname = p_role) then
     perform reject('role', quote_literal(p_role), 'the name of an existing role');
   end if;
+  delete from tenant t where t.role = (select r.oid from pg_roles r where r.rolname = p_role);
   execute format('revoke all on all functions in schema %I from %I', v_schema, p_role);
   execute format('revoke all on all tables in schema %I from %I', v_schema, p_role);
   execute format('revoke all on schema %I from %I', v_schema, p_role);

@@ -3,7 +3,8 @@
 -- another.
 create table channel (
   id bigint primary key,
-  name text not null,
+  -- Ordered by its bytes, so that the channels with a prefix are a range.
+  name text collate "C" not null,
   created_at timestamptz not null default now(),
   -- policy columns: written by tools/policy.py from model/policy.py. They are last because later ones are added last.
   max_concurrency integer check (max_concurrency >= 1),

@@ -1,7 +1,7 @@
 -- dead: a dead letter: a buried message with its last error, until it is redriven or purged.
 create table dead (
   message_id bigint primary key,
-  channel text not null,
+  channel text collate "C" not null,
   dequeue_at bigint not null,
   created_at bigint not null,
   buried_at bigint not null,

@@ -7,7 +7,7 @@ create table history (
   xid bigint not null default pg_current_xact_id()::text::bigint,
   message_id bigint not null,
   channel_id bigint not null,
-  channel text,
+  channel text collate "C",
   outcome text not null,
   attempt integer not null,
   created_at bigint not null,
