@@ -52,6 +52,7 @@ INTERNAL = {
     ),
     *("turn_advance", "turn_release_at", "wake_total", "lease_count_uncapped", "message_next"),
     "message_late_and_next",
+    *("sleepers_registered", "ids_advance"),
     *("message_uuid", "message_uuid_mask", "message_of_uuid", "history_index"),
     *("tenant_role", "tenant_covers", "tenant_require", "tenant_enter", "tenant_channel_add", "tenant_room"),
     *("tenant_confine", "tenant_find", "tenant_prefix_end", "tenant_ranges"),
