@@ -53,6 +53,7 @@ check: $(STAMP) docs ## lint, format, types, import rules, generated files, docu
 	$(BIN)/python tools/unasync.py --check
 	$(BIN)/python tools/policy.py --check
 	$(BIN)/python tools/freeze.py --check
+	$(BIN)/python tools/migrations.py
 
 # Always from the beginning: Sphinx repeats no warning about a page that it has read before.
 docs: $(STAMP) ## build the documentation as a site, in build/docs; a warning is an error

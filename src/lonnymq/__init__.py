@@ -93,7 +93,7 @@ from lonnymq.model import (
 )
 from lonnymq.model import acknowledge as _acknowledge
 from lonnymq.model.acknowledge import *  # noqa: F403 - one outcome for each acknowledgement
-from lonnymq.schema import SchemaState, SchemaStatus
+from lonnymq.schema import LockedTable, MigrationPhase, PhaseKind, SchemaState, SchemaStatus
 
 if TYPE_CHECKING:
     from lonnymq.embedded import EmbeddedServer, embedded
@@ -173,13 +173,16 @@ __all__ = [
     "Lease",
     "LeasedMessage",
     "LiveMessage",
+    "LockedTable",
     "LoginRefused",
     "LonnyError",
     "Message",
     "MessageStatus",
     "Middleware",
+    "MigrationPhase",
     "NewMessage",
     "NotPermitted",
+    "PhaseKind",
     "PreparedTask",
     "Problem",
     "PublicationIncomplete",

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lonnymq.schema import inspection, trust
+from lonnymq.schema.changes import set_search_path
 from lonnymq.schema.inspection import SchemaStatus
 from lonnymq.schema.step import Steps, query, with_safe_search_path
-from lonnymq.schema.steps import set_search_path
 from lonnymq.schema.trust import Trust
 
 # The first version that knows with which version of its collation a database was created.

@@ -56,7 +56,15 @@ INTERNAL = {
     *("message_uuid", "message_uuid_mask", "message_of_uuid", "history_index"),
     *("tenant_role", "tenant_covers", "tenant_require", "tenant_enter", "tenant_channel_add", "tenant_room"),
     *("tenant_confine", "tenant_find", "tenant_prefix_end", "tenant_ranges"),
-    *("caller_role", "kind_rights", "queue_seal", "relation_seal", "acknowledgements", "policy_fields"),
+    *(
+        "caller_role",
+        "kind_rights",
+        "kind_grant",
+        "queue_seal",
+        "relation_seal",
+        "acknowledgements",
+        "policy_fields",
+    ),
 }
 
 

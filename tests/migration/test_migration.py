@@ -21,7 +21,7 @@ from lonnymq import (
     SchemaTooNew,
     WrongIsolationLevel,
 )
-from lonnymq.schema import Step, Steps, files, steps
+from lonnymq.schema import Step, Steps, changes, files
 from lonnymq.schema.inspection import InstalledSchema
 from lonnymq.schema.step import quote_identifier
 from tests import schema
@@ -56,7 +56,8 @@ def open_(empty: str) -> Iterator[Open]:
 def build_from_migrations(name: str) -> Steps[None]:
     """Install version 1 and apply all migrations since."""
     yield Step(f"create schema {quote_identifier(name)}")
-    yield from steps.update(name, InstalledSchema(True))
+    yield from changes.update(name, InstalledSchema(True))
+    yield Step("select history_prepare()")
 
 
 def test_a_fresh_queue_equals_one_built_by_migrations(open_: Open) -> None:

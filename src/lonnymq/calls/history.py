@@ -3,7 +3,7 @@
 from lonnymq.calls.statement import Call, Rows, Statement, call, function, in_utc
 from lonnymq.model import HistoryBlocker, HistoryPartition, HistoryReader
 
-PREPARE = function("history_prepare", p_days="integer")
+PREPARE = function("history_prepare", p_days="integer", p_limit="bigint")
 PREPARE_IF_DUE = function("history_prepare_if_due", "wait_ms, created")
 RELEASE = function("history_release", p_partition="text")
 READERS = function("history_readers", "reader, done_xid, done_id, followed_at, behind, horizon")
@@ -25,7 +25,7 @@ PARTITIONS = Statement(
 
 
 def prepare(days: int) -> Call[int]:
-    return call(PREPARE, days, decode=lambda rows: int(rows[0][0]))
+    return call(PREPARE, days, None, decode=lambda rows: int(rows[0][0]))
 
 
 def prepare_if_due() -> Call[tuple[int, int]]:

@@ -1,9 +1,15 @@
 """install, migrate: create the queue's schema, or upgrade it."""
 
-from lonnymq import SchemaStatus
+from typing import Annotated
+
+import typer
+
+from lonnymq import MigrationPhase, PhaseKind, SchemaStatus
+from lonnymq.cli import formatting
 from lonnymq.cli.connect import open_queue
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
 from lonnymq.cli.output import print_json, print_text
+from lonnymq.schema import phases
 
 
 def install(dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_json: Json = False) -> None:
@@ -16,10 +22,27 @@ def install(dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_json: Json = Fals
     _report(before, after, as_json)
 
 
-def migrate(dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_json: Json = False) -> None:
-    """Upgrade an installed queue to this release; messages, leases and policies stay."""
+def migrate(
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what would be done and which locks it takes; change nothing.")
+    ] = False,
+    retry_for_s: Annotated[
+        float, typer.Option("--retry-for-s", min=0, help="How long to try again if a lock is not granted.")
+    ] = 60.0,
+    dsn: Dsn = "",
+    schema: Schema = DEFAULT_SCHEMA,
+    as_json: Json = False,
+) -> None:
+    """Upgrade an installed queue to this release while it is in use; messages, leases and policies stay.
+
+    A migration that is cut off leaves the old version working; run it again.
+    """
     with open_queue(dsn, schema) as queue:
-        before, after = queue.schema_status(), queue.migrate()
+        before = queue.schema_status()
+        if plan:
+            _report_plan(before, queue.plan_migration(), as_json)
+            return
+        after = queue.migrate(retry_for_s=retry_for_s)
     _report(before, after, as_json)
 
 
@@ -34,3 +57,37 @@ def _report(before: SchemaStatus, after: SchemaStatus, as_json: bool) -> None:
         print_text(f"queue {after.schema!r} now has the functions of this release, version {after.version}")
     else:
         print_text(f"queue {after.schema!r} upgraded from version {before.version} to {after.version}")
+
+
+def _report_plan(status: SchemaStatus, plan: tuple[MigrationPhase, ...], as_json: bool) -> None:
+    if as_json:
+        print_json({"status": status, "plan": plan})
+        return
+    print_text(
+        f"queue {status.schema!r} is at version {status.version}, {status.state};"
+        f" this client has {status.latest}"
+    )
+    if not plan:
+        print_text("nothing to do")
+    for number, phase in enumerate(plan, 1):
+        print_text(f"{number}. {_describe(phase)}")
+    if plan:
+        print_text(
+            f"Each is a transaction that waits at most {phases.LOCK_TIMEOUT_MS} ms for a lock, then lets"
+            " others go on and tries again. Calls continue meanwhile."
+        )
+
+
+def _describe(phase: MigrationPhase) -> str:
+    if phase.kind is PhaseKind.SWITCH:
+        return (
+            "replace all functions and views: no lock on tables; readers of the views wait until it commits,"
+            " in about a second"
+        )
+    locks = ", ".join(
+        f"{table.name} (about {formatting.quantity(table.rows, 'row')}, {formatting.byte_size(table.bytes)})"
+        for table in phase.tables
+    )
+    if not locks:
+        return f"{phase.migration}: no lock on tables that are in use"
+    return f"{phase.migration}: ACCESS EXCLUSIVE lock on {locks}, for milliseconds: no row is rewritten"

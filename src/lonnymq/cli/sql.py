@@ -29,7 +29,7 @@ def sql(
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
 ) -> None:
-    """Print the SQL that install or migrate would run, as one transaction.
+    """Print the SQL that install or migrate would run, as transactions; that of migrate can be run again.
 
     The script of install needs no database: lonnymq sql | psql mydb
     """

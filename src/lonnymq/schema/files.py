@@ -14,6 +14,10 @@ CREATED = re.compile(
     r"^create (?:or replace |unlogged )*(?P<kind>table|type|sequence|function|view) (?P<name>\w+)",
     re.MULTILINE,
 )
+# A migration that removes what no function uses any more. It runs after the functions are replaced.
+CONTRACT = re.compile(r"^-- contract$", re.MULTILINE)
+# The tables that a migration changes.
+CHANGED_TABLE = re.compile(r"^(?:alter|drop) table (?:if exists )?(?:only )?(\w+)", re.MULTILINE)
 BREAKS_BELOW = re.compile(r"^-- breaks_below: (\d+)$", re.MULTILINE)
 MIGRATION = re.compile(r"(?P<version>\d{4})_(?P<name>\w+)\.sql")
 
@@ -38,6 +42,14 @@ class Migration(File):
         """The lowest version whose clients can use the schema from here on; 0 if this breaks none."""
         found = BREAKS_BELOW.search(self.text)
         return int(found[1]) if found else 0
+
+    @property
+    def is_contract(self) -> bool:
+        return bool(CONTRACT.search(self.text))
+
+    @property
+    def changed_tables(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(CHANGED_TABLE.findall(self.text)))
 
 
 def read(path: str) -> File:

@@ -1,6 +1,6 @@
 """A step: SQL to execute. Its rows decide which step follows."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -54,6 +54,11 @@ def with_safe_search_path(schema: str, steps: Steps[Result]) -> Steps[Result]:
         rows[0],
     )
     return result
+
+
+def script_text(steps: Iterable[Step]) -> str:
+    parts = [f"-- {step.origin}\n{step.text}" if step.origin else step.text for step in steps]
+    return "\n".join(part.rstrip() + "\n" for part in parts)
 
 
 def quote_identifier(name: str) -> str:

@@ -3,17 +3,8 @@
 There is no I/O here: the client executes all steps in one transaction and sends back the rows of each.
 """
 
-from typing import Any
-
-from lonnymq.errors import (
-    SchemaMissing,
-    SchemaOccupied,
-    SchemaTooNew,
-    ServerTooOld,
-    WrongIsolationLevel,
-    invalid,
-)
-from lonnymq.schema import files, trust
+from lonnymq.errors import SchemaMissing, SchemaOccupied, invalid
+from lonnymq.schema import changes, files, phases, trust
 from lonnymq.schema.inspection import (
     CORE_TABLES,
     InstalledSchema,
@@ -22,7 +13,8 @@ from lonnymq.schema.inspection import (
     inspect,
     object_names,
 )
-from lonnymq.schema.step import Step, Steps, quote_identifier, script, with_safe_search_path
+from lonnymq.schema.requirements import lock, refuse_newer, require_schema, require_server
+from lonnymq.schema.step import Step, Steps, quote_identifier, script, script_text, with_safe_search_path
 
 
 def install(schema: str) -> Steps[SchemaStatus]:
@@ -32,7 +24,10 @@ def install(schema: str) -> Steps[SchemaStatus]:
 
 
 def migrate(schema: str) -> Steps[SchemaStatus]:
-    """Bring an installed queue up to date: apply pending migrations, then all functions and views again."""
+    """Bring an installed queue up to date in one transaction, which keeps all locks until its end.
+
+    See `phases` for a migration whose locks are short.
+    """
     require_schema(schema)
     return (yield from with_safe_search_path(schema, _migrate(schema)))
 
@@ -57,126 +52,66 @@ def sql_text(schema: str, version: int | None = None, *, within_transaction: boo
     """
     require_schema(schema)
     if version is None:
-        change = [Step(f"create schema {quote_identifier(schema)};"), *creation(schema)]
-    elif 1 <= version <= files.latest_version():
-        change = [*trust.guard(schema), *update(schema, InstalledSchema(True, version))]
-    else:
+        change = [Step(f"create schema {quote_identifier(schema)};"), *changes.creation(schema)]
+    elif not 1 <= version <= files.latest_version():
         raise invalid("version", version, f"None, or a version from 1 to {files.latest_version()}")
-    if within_transaction:
-        steps = [script("schema/save_settings.sql"), *change, script("schema/restore_settings.sql")]
+    elif within_transaction:
+        change = [*trust.guard(schema), *changes.update(schema, InstalledSchema(True, version))]
     else:
-        steps = [Step("begin;"), *change, Step("commit;")]
-    parts = [f"-- {step.origin}\n{step.text}" if step.origin else step.text for step in steps]
-    return "\n".join(part.rstrip() + "\n" for part in parts)
-
-
-def creation(schema: str) -> Steps[None]:
-    """Create a queue in an empty schema."""
-    yield set_search_path(schema)
-    for file in (*files.contents(), files.read("seed.sql")):
-        yield Step(file.text, origin=file.path)
-    yield from _finish("'{}'")
-
-
-def update(schema: str, installed: InstalledSchema) -> Steps[None]:
-    """Bring a queue from the installed version to the latest."""
-    if installed.version > files.latest_version():
-        # A newer version was installed and allows this client: its functions are newer than ours.
-        return
-    yield set_search_path(schema)
-    yield script("schema/existing_objects.sql")
-    for migration in files.migrations():
-        if migration.version > installed.version:
-            yield Step(migration.text, origin=migration.path)
-    for file in (*files.functions_and_views(), files.read("seed.sql")):
-        yield Step(file.text, origin=file.path)
-    yield from _finish("current_setting('lonnymq.existing_objects')::text[]")
-
-
-def set_search_path(schema: str) -> Step:
-    """Return the step that makes unqualified names the queue's until the transaction ends."""
-    # Functions keep this search_path. pg_temp is last, so that no temporary table can hide a table of ours.
-    # pg_catalog is searched first although it is not listed, but a better matching overload in the schema
-    # would still be called; trust.py prevents that.
-    return Step(
-        f"set local search_path to {quote_identifier(schema)}, pg_temp;\n"
-        "set local client_min_messages = warning;\n"
-        # A function may call functions of files that follow its own (see install.sql).
-        "set local check_function_bodies = off;"
-    )
-
-
-def require_schema(schema: Any) -> None:
-    """Refuse a name that cannot be a schema of the queue's own, before anything is executed."""
-    if not isinstance(schema, str) or not 1 <= len(schema.encode("utf-8", "replace")) <= 63 or "\0" in schema:
-        raise invalid("schema", schema, "a name of 1 to 63 bytes")
-    if schema.startswith("pg_") or schema in ("information_schema", "public"):
-        raise invalid(
-            "schema", schema, "the name of a schema for the queue alone, not 'public' or one of PostgreSQL's"
+        return script_text(phases.script(schema, version))
+    if within_transaction:
+        return script_text(
+            [script("schema/save_settings.sql"), *change, script("schema/restore_settings.sql")]
         )
+    return script_text([Step("begin;"), *change, Step("commit;")])
 
 
 def _install(schema: str) -> Steps[SchemaStatus]:
-    yield from _require_server()
+    yield from require_server()
     current = yield from _current_status_for_other_role(schema)
     if current is not None:
         return current
     locked = None
     while locked is None:
         yield script("schema/create.sql")
-        locked = yield from _lock(schema)
+        locked = yield from lock(schema)
     installed = yield from inspect(schema)
     refuse_newer(schema, installed.version, installed.breaks_below)
     if not installed.is_queue:
         trust.require_empty(schema, locked)
-        yield from creation(schema)
+        yield from changes.creation(schema)
     elif installed.state is SchemaState.OUTDATED:
-        yield from update(schema, installed)
+        yield from changes.update(schema, installed)
     return (yield from inspect(schema)).status(schema)
 
 
 def _migrate(schema: str) -> Steps[SchemaStatus]:
-    yield from _require_server()
-    locked = yield from _lock(schema)
+    yield from require_server()
+    locked = yield from lock(schema)
     installed = yield from inspect(schema)
     if locked is None or not installed.is_queue:
         raise SchemaMissing(f"there is no queue in schema {schema!r}: run install() or `lonnymq install`")
     refuse_newer(schema, installed.version, installed.breaks_below)
-    yield from update(schema, installed)
+    # The functions of a newer version, which allows this client, are newer than ours.
+    if installed.version <= files.latest_version():
+        yield from changes.update(schema, installed)
     return (yield from inspect(schema)).status(schema)
 
 
 def _uninstall(schema: str) -> Steps[None]:
-    yield from _require_server()
+    yield from require_server()
     if not (yield from object_names(schema)) >= CORE_TABLES:
         return
     yield script("schema/lock.sql")
     if not (yield from inspect(schema)).is_queue:
         return
-    foreign = sorted((yield from object_names(schema)) - _queue_names())
+    foreign = sorted((yield from object_names(schema)) - changes.queue_names())
     foreign = [name for name in foreign if not _is_created_at_run_time(name)]
     if foreign:
         raise SchemaOccupied(
             f"schema {schema!r} also contains {', '.join(foreign[:5])}: move or drop what is not the queue's"
         )
     yield Step(f"drop schema {quote_identifier(schema)} cascade")
-
-
-def _require_server() -> Steps[None]:
-    rows = yield Step(
-        "select current_setting('server_version_num')::integer, current_setting('transaction_isolation')"
-    )
-    version, isolation = rows[0]
-    if version < 140000:
-        raise ServerTooOld(
-            f"the queue needs PostgreSQL 14 or newer, but this server is version {version // 10000}:"
-            " upgrade the server"
-        )
-    if isolation != "read committed":
-        raise WrongIsolationLevel(
-            f"install() and migrate() must run in a READ COMMITTED transaction, got {isolation.upper()}:"
-            " begin the transaction with ISOLATION LEVEL READ COMMITTED"
-        )
 
 
 def _current_status_for_other_role(schema: str) -> Steps[SchemaStatus | None]:
@@ -190,54 +125,6 @@ def _current_status_for_other_role(schema: str) -> Steps[SchemaStatus | None]:
     installed = yield from inspect(schema)
     refuse_newer(schema, installed.version, installed.breaks_below)
     return installed.status(schema) if installed.state in (SchemaState.CURRENT, SchemaState.NEWER) else None
-
-
-def _lock(schema: str) -> Steps[trust.Trust | None]:
-    """Lock the schema until the transaction ends, and make sure that only its owner's code can run in it.
-
-    Returns None if there is no such schema, or if the transaction that had it locked has dropped it.
-    """
-    assessed = yield from trust.assess(schema)
-    if assessed is None:
-        return None
-    trust.require_owner(schema, assessed)
-    yield script("schema/lock.sql")
-    assessed = yield from trust.assess(schema)
-    if assessed is not None:
-        trust.require_owner(schema, assessed)
-        trust.require_closed(schema, assessed)
-    return assessed
-
-
-def refuse_newer(schema: str, version: int, breaks_below: int) -> None:
-    """Raise if the installed version requires a newer client."""
-    if breaks_below > files.latest_version():
-        raise SchemaTooNew(
-            f"the queue in schema {schema!r} has version {version}, which needs a client of version"
-            f" {breaks_below} or newer, but this client has {files.latest_version()}: upgrade lonnymq"
-        )
-
-
-def _finish(existing_objects: str) -> Steps[None]:
-    """Record migrations and version, create partitions, and revoke what queue_grant did not give."""
-    record = files.read("schema/record_migration.sql")
-    for migration in files.migrations():
-        yield Step(
-            record.text.replace("{version}", str(migration.version))
-            .replace("{name}", migration.name)
-            .replace("{breaks_below}", str(migration.breaks_below)),
-            origin=record.path,
-        )
-    yield Step("select history_prepare();")
-    names = ", ".join(f"'{name}'" for name in sorted(_queue_names()))
-    yield Step(f"select queue_seal(array[{names}], {existing_objects});")
-    comment = files.read("schema/version_comment.sql")
-    yield Step(comment.text.replace("{fingerprint}", files.fingerprint()), origin=comment.path)
-
-
-def _queue_names() -> set[str]:
-    kinds = ("table", "type", "sequence", "function", "view")
-    return {name for kind in kinds for name in files.created(kind)}
 
 
 def _is_created_at_run_time(name: str) -> bool:

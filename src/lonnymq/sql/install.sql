@@ -72,7 +72,7 @@
 
 -- The queue as a whole: settings, figures, checks, privileges.
 \ir functions/queue_*.sql
-\ir functions/kind_rights.sql
+\ir functions/kind_*.sql
 
 -- The plans of the statements above.
 \ir plans.sql

@@ -177,7 +177,7 @@ class AsyncCaller:
             )
             found = schemas.parse_version_comment(mark)
             if found is not None:
-                schemas.steps.refuse_newer(self.schema, found.version, found.breaks_below)
+                schemas.refuse_newer(self.schema, found.version, found.breaks_below)
         except ConnectionLost as error:
             if not error.may_have_happened:
                 raise

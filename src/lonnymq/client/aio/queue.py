@@ -15,7 +15,7 @@ from lonnymq.calls import stage as stage_calls
 from lonnymq.calls.codec import JSON, Codec
 from lonnymq.calls.draft import draft, drafts
 from lonnymq.calls.statement import pick
-from lonnymq.client.aio import bulk
+from lonnymq.client.aio import bulk, migration
 from lonnymq.client.aio.acknowledger import AsyncAcknowledger
 from lonnymq.client.aio.caller import MAX_BATCH, AsyncCaller
 from lonnymq.client.aio.channel import AsyncChannel
@@ -107,11 +107,25 @@ class AsyncQueue(AsyncAcknowledger):
 
     async def install(self, *, connection: AsyncBorrowedConnection | None = None) -> schemas.SchemaStatus:
         """Install the queue, or bring it up to date; several processes may do so at once."""
+        if connection is None and (await self.schema_status()).state is schemas.SchemaState.OUTDATED:
+            return await self.migrate()
         return await self.caller.run(schemas.steps.install(self.schema), connection)
 
-    async def migrate(self, *, connection: AsyncBorrowedConnection | None = None) -> schemas.SchemaStatus:
-        """Bring an installed queue up to date."""
-        return await self.caller.run(schemas.steps.migrate(self.schema), connection)
+    async def migrate(
+        self, *, connection: AsyncBorrowedConnection | None = None, retry_for_s: float = 60.0
+    ) -> schemas.SchemaStatus:
+        """Bring an installed queue up to date while it is in use, in several short transactions.
+
+        A phase gives up a lock after a moment and tries again; raises Busy after `retry_for_s`. On a
+        borrowed connection, everything is one transaction, and its locks are kept until the caller ends it.
+        """
+        if connection is not None:
+            return await self.caller.run(schemas.steps.migrate(self.schema), connection)
+        return await migration.migrate(self.caller, argument.seconds("retry_for_s", retry_for_s))
+
+    async def plan_migration(self) -> tuple[schemas.MigrationPhase, ...]:
+        """Return what `migrate()` would do. Changes nothing."""
+        return await migration.plan_migration(self.caller)
 
     async def schema_status(
         self, *, connection: AsyncBorrowedConnection | None = None

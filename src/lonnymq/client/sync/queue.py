@@ -20,7 +20,7 @@ from lonnymq.calls.statement import pick
 from lonnymq.client.backpressure import raise_for_dropped
 from lonnymq.client.enqueueing import Enqueueing, EnqueueMiddleware, require_middleware
 from lonnymq.client.instrumentation import Instrumentation
-from lonnymq.client.sync import bulk
+from lonnymq.client.sync import bulk, migration
 from lonnymq.client.sync.acknowledger import Acknowledger
 from lonnymq.client.sync.caller import MAX_BATCH, Caller
 from lonnymq.client.sync.channel import Channel
@@ -109,11 +109,25 @@ class Queue(Acknowledger):
 
     def install(self, *, connection: BorrowedConnection | None = None) -> schemas.SchemaStatus:
         """Install the queue, or bring it up to date; several processes may do so at once."""
+        if connection is None and self.schema_status().state is schemas.SchemaState.OUTDATED:
+            return self.migrate()
         return self.caller.run(schemas.steps.install(self.schema), connection)
 
-    def migrate(self, *, connection: BorrowedConnection | None = None) -> schemas.SchemaStatus:
-        """Bring an installed queue up to date."""
-        return self.caller.run(schemas.steps.migrate(self.schema), connection)
+    def migrate(
+        self, *, connection: BorrowedConnection | None = None, retry_for_s: float = 60.0
+    ) -> schemas.SchemaStatus:
+        """Bring an installed queue up to date while it is in use, in several short transactions.
+
+        A phase gives up a lock after a moment and tries again; raises Busy after `retry_for_s`. On a
+        borrowed connection, everything is one transaction, and its locks are kept until the caller ends it.
+        """
+        if connection is not None:
+            return self.caller.run(schemas.steps.migrate(self.schema), connection)
+        return migration.migrate(self.caller, argument.seconds("retry_for_s", retry_for_s))
+
+    def plan_migration(self) -> tuple[schemas.MigrationPhase, ...]:
+        """Return what `migrate()` would do. Changes nothing."""
+        return migration.plan_migration(self.caller)
 
     def schema_status(self, *, connection: BorrowedConnection | None = None) -> schemas.SchemaStatus:
         """Return which version of the schema is installed."""

@@ -12,9 +12,7 @@ language plpgsql
 set search_path from current
 as $$
 declare
-  v_schema constant oid := (select c.relnamespace from pg_class c where c.oid = 'turn'::regclass);
   v_role constant oid := (select r.oid from pg_roles r where r.rolname = p_role);
-  v_grant text;
 begin
   if v_role is null then
     perform reject('role', quote_literal(p_role), 'the name of an existing role');
@@ -28,20 +26,6 @@ begin
     perform reject('kind', quote_literal(p_kind),
       '''tenant'', because the role is confined to channels; queue_revoke ends that');
   end if;
-  execute format('grant usage on schema %s to %I', v_schema::regnamespace, p_role);
-  for v_grant in
-    select format('grant execute on function %s to %I', p.oid::regprocedure, p_role)
-    from kind_rights() k
-    join pg_proc p on p.pronamespace = v_schema and p.proname = any(k.names)
-    where k.kind = p_kind and k.privilege = 'EXECUTE'
-    union all
-    select format('grant %s %s on %s to %I', k.privilege,
-      '(' || (select string_agg(quote_ident(u), ', ') from unnest(k.columns) u) || ')', c.oid::regclass, p_role)
-    from kind_rights() k
-    join pg_class c on c.relnamespace = v_schema and c.relname = any(k.names)
-    where k.kind = p_kind and k.privilege <> 'EXECUTE'
-  loop
-    execute v_grant;
-  end loop;
+  perform kind_grant(p_role, p_kind);
 end
 $$;

@@ -1,0 +1,52 @@
+"""Migrates in phases: short transactions that give up a lock soon, and try again."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from lonnymq.connections.backoff import Backoff
+from lonnymq.errors import Busy
+from lonnymq.schema import MigrationPhase, SchemaStatus, phases, steps
+
+if TYPE_CHECKING:
+    from lonnymq.client.aio.caller import AsyncCaller
+
+# Between attempts, calls that waited behind a phase go on.
+FIRST_PAUSE_S, MAX_PAUSE_S = 0.2, 2.0
+# A lock was not granted in time, or a statement held one for too long.
+TOO_LONG = (
+    psycopg.errors.LockNotAvailable,
+    psycopg.errors.QueryCanceled,
+    psycopg.errors.DeadlockDetected,
+)
+
+
+async def plan_migration(caller: "AsyncCaller") -> tuple[MigrationPhase, ...]:
+    return await caller.run(phases.plan(caller.schema))
+
+
+async def migrate(caller: "AsyncCaller", retry_for_s: float) -> SchemaStatus:
+    """Do all phases. If this is cut off, the installed version still works, and the next call continues."""
+    for phase in await plan_migration(caller):
+        await _run(caller, phase, retry_for_s)
+    return await caller.run(steps.status(caller.schema))
+
+
+async def _run(caller: "AsyncCaller", phase: MigrationPhase, retry_for_s: float) -> None:
+    for pause_s in Backoff(first_s=FIRST_PAUSE_S, max_s=MAX_PAUSE_S).pauses(for_s=retry_for_s):
+        try:
+            await caller.run(phases.run(caller.schema, phase))
+        except TOO_LONG as error:
+            failed = error
+        else:
+            return
+        await asyncio.sleep(pause_s)
+    found = await caller.run(phases.blocker(caller.schema))
+    names = ", ".join(table.name for table in phase.tables) or "the views"
+    raise Busy(
+        f"{phase.migration or 'replacing functions and views'} did not get a lock on {names} within"
+        f" {phases.LOCK_TIMEOUT_MS} ms, in attempts over {retry_for_s:g} s;"
+        f" the oldest transaction that uses the queue: {found or 'none now'}. What was migrated so far"
+        " stays, and the installed version works: end that transaction, then run migrate() again"
+    ) from failed
