@@ -102,6 +102,10 @@ class Proxy:
         """End refuse_connections()."""
         self._is_refusing = False
 
+    def forward_to(self, dsn: str) -> None:
+        """Forward new connections to the server of another DSN."""
+        self._parameters = conninfo.conninfo_to_dict(dsn)
+
     def _forget_connections(self) -> set[tuple[socket.socket, socket.socket]]:
         with self._lock:
             connections, self._connections = self._connections, set()

@@ -37,6 +37,8 @@ class Entry:
     # The action that the payload asks of the handler.
     do: str = ""
     attempt: int = 0
+    # The queue's own identity of the message.
+    message: str = ""
     pid: int = 0
     error: str = ""
 

@@ -33,7 +33,12 @@ class ChaosHandler:
 
     async def __call__(self, message: AsyncMessage) -> None:
         asked = message.payload
-        facts = {"channel": message.channel, "attempt": message.attempt, "do": asked["do"]}
+        facts = {
+            "channel": message.channel,
+            "attempt": message.attempt,
+            "do": asked["do"],
+            "message": message.uid,
+        }
         self.ledger.write(Event.STARTED, [asked["uid"]], **facts)
         match asked["do"]:
             case "fail" if message.attempt <= FAILURES:

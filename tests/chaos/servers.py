@@ -67,22 +67,11 @@ class Pair:
 
 def start_pair(run: Run, *, is_synchronous: bool) -> Pair:
     """Start a primary and a standby that follows it, synchronously or not."""
-    program = binaries.find("auto").program("pg_basebackup")
-    if not os.access(program, os.X_OK):
-        raise Skip(f"needs pg_basebackup, which is missing at {program}")
     home = run.directory / "primary"
     primary = start(run, data_dir=home / "data", fsync=True, settings={"wal_keep_size": "256MB"})
     run.cleanup.callback(shutil.rmtree, home, ignore_errors=True)
     replication = run.cleanup.enter_context(Proxy(primary.dsn))
-    copy = run.directory / "standby" / "data"
-    copy.parent.mkdir(mode=0o755)
-    run.cleanup.callback(shutil.rmtree, copy.parent, ignore_errors=True)
-    subprocess.run(
-        [program, "-d", primary.dsn, "-D", str(copy), "-X", "stream", "-c", "fast"],
-        check=True,
-        capture_output=True,
-        timeout=BASEBACKUP_S,
-    )
+    copy = back_up(run, primary, "standby")
     (copy / "standby.signal").touch()
     change_owner(copy, like=primary.data_dir)
     primary_conninfo = conninfo.make_conninfo(replication.dsn, application_name="standby")
@@ -95,6 +84,29 @@ def start_pair(run: Run, *, is_synchronous: bool) -> Pair:
         following = "select pid from pg_stat_replication where state = 'streaming' and sync_state = %s"
         wait_for(lambda: connection.execute(following, [sync_state]).fetchone(), 30, "the standby to follow")
     return Pair(primary, standby, replication)
+
+
+def back_up(run: Run, server: EmbeddedServer, name: str) -> Path:
+    """Return a physical copy of the server, taken while it runs."""
+    copy = run.directory / name / "data"
+    copy.parent.mkdir(mode=0o755)
+    run.cleanup.callback(shutil.rmtree, copy.parent, ignore_errors=True)
+    subprocess.run(
+        [require_program("pg_basebackup"), "-d", server.dsn, "-D", str(copy), "-X", "stream", "-c", "fast"],
+        check=True,
+        capture_output=True,
+        timeout=BASEBACKUP_S,
+    )
+    change_owner(copy, like=server.data_dir)
+    return copy
+
+
+def require_program(name: str) -> Path:
+    """Return the path of one of PostgreSQL's programs; skip the scenario if it is missing."""
+    program = Path(binaries.find("auto").program(name))
+    if not os.access(program, os.X_OK):
+        raise Skip(f"needs {name}, which is missing at {program}")
+    return program
 
 
 def change_owner(directory: Path, *, like: Path) -> None:

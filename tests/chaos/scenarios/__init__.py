@@ -8,15 +8,19 @@ from tests.chaos.scenarios import (
     failover,
     hostile_settings,
     links,
+    logical_copy,
     outage,
     pgbouncer,
     poison,
+    restore,
     soak,
     terminate,
 )
 
 SCENARIOS = [
     *failover.SCENARIOS,
+    restore.SCENARIO,
+    logical_copy.SCENARIO,
     outage.SCENARIO,
     *disk_full.SCENARIOS,
     terminate.SCENARIO,

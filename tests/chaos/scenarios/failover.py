@@ -8,6 +8,7 @@ import time
 from functools import partial
 
 from tests.chaos.account import Account
+from tests.chaos.aftermath import examine, require_unique_uids
 from tests.chaos.harness import Harness
 from tests.chaos.run import Run, Scenario
 from tests.chaos.servers import start_pair
@@ -15,6 +16,7 @@ from tests.chaos.servers import start_pair
 STALL_S = 1.0
 # The standby may lag this far behind before replication stalls.
 LAG_S = 1.0
+NOTE_S = 0.2
 
 
 def execute(run: Run, *, is_synchronous: bool) -> Account:
@@ -27,9 +29,11 @@ def execute(run: Run, *, is_synchronous: bool) -> Account:
         pair.replication.stall()
         harness.pause(STALL_S)
     pair.primary.kill()
-    tail = (tail_start, time.monotonic())
+    # A producer may note the last answer of the primary a little later; no promotion is that fast.
+    tail = (tail_start, time.monotonic() + NOTE_S)
     run.say("the primary was killed")
     promoted_at = pair.promote()
+    examine(run, pair.standby.dsn)
     harness.require_recovery(promoted_at, "the promotion")
     harness.pause(run.seconds / 2)
     account = harness.finish(harness.rules if is_synchronous else harness.rules_with(tail=tail))
@@ -37,6 +41,7 @@ def execute(run: Run, *, is_synchronous: bool) -> Account:
         account.problems.append(
             "nothing was lost with the tail, so this run did not test an asynchronous failover"
         )
+    require_unique_uids(harness, account)
     return account
 
 
