@@ -1,7 +1,8 @@
 """A client whose role is confined to some channels."""
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -119,6 +120,22 @@ def test_set_role_on_a_borrowed_connection_chooses_the_tenant(
     connection.rollback()
     with pytest.raises(NotPermitted):
         queue.tenant.enqueue("acme", 1, connection=connection)
+
+
+def test_middleware_of_the_queue_runs_around_a_tenants_enqueue(
+    queue: Any, open_queue: OpenQueue, role: str, dsn: str
+) -> None:
+    results: list[Any] = []
+
+    def add_region(messages: Iterable[NewMessage]) -> Generator[Iterable[NewMessage], Any]:
+        results.append((yield [replace(one, headers={"region": "eu"}) for one in messages]))
+
+    queue.grant(role, "tenant", channels=["acme"])
+    theirs = open_queue(conninfo.make_conninfo(dsn, user=role, password="secret"), middleware=[add_region])
+    created = [theirs.tenant.enqueue("acme", 1)]
+    created += theirs.tenant.enqueue_many([NewMessage(channel="acme", payload=2)])
+    assert [message.headers for _ in range(2) for message in queue.dequeue()] == [{"region": "eu"}] * 2
+    assert results == [created[:1], created[1:]]
 
 
 def test_a_grant_without_clear_bounds_is_refused(queue: Any, role: str) -> None:

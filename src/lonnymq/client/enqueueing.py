@@ -6,9 +6,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from lonnymq.errors import LonnyError, invalid
-from lonnymq.model import Created, NewMessage, Published
+from lonnymq.model import Created, NewMessage, Published, TenantCreated
 
-Enqueued = Sequence[Created] | Published
+Enqueued = Sequence[Created | TenantCreated] | Published
 # Takes the messages, yields those to enqueue in their place, and is sent the result. An error is raised at
 # the yield.
 Enclosing = Generator[Iterable[NewMessage], Enqueued, None]

@@ -14,7 +14,7 @@ except ImportError as error:
     raise ImportError(f"tracing needs OpenTelemetry: {install_advice('otel')}") from error
 from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, StatusCode
 
-from lonnymq.model import Created, NewMessage, Published
+from lonnymq.model import Created, NewMessage, Published, TenantCreated
 from lonnymq.telemetry import otel_names as names
 from lonnymq.telemetry.propagation import extract, inject, producers
 from lonnymq.worker.handler import Defer
@@ -174,10 +174,11 @@ def _describe_result(span: Span, result: "Enqueued") -> int:
         count = result.created + result.duplicates
         span.set_attribute(names.BATCH_MESSAGE_COUNT, count)
         return count
-    if len(result) == 1 and isinstance(created := result[0], Created):
+    if len(result) == 1 and isinstance(created := result[0], Created | TenantCreated):
         span.set_attribute(names.OUTCOME, created.outcome)
-        if created.id is not None:
-            span.set_attribute(names.MESSAGE_ID, str(created.id))
+        identity = created.id if isinstance(created, Created) else created.uuid
+        if identity is not None:
+            span.set_attribute(names.MESSAGE_ID, str(identity))
     return len(result)
 
 

@@ -356,7 +356,7 @@ class AsyncQueue(AsyncAcknowledger):
     @property
     def tenant(self) -> AsyncTenant:
         """What a role that is confined to some channels may do."""
-        return AsyncTenant(self.caller, self.codec)
+        return AsyncTenant(self.caller, self.codec, self._all_middleware)
 
     @property
     def cron(self) -> AsyncCrons:

@@ -354,7 +354,7 @@ class Queue(Acknowledger):
     @property
     def tenant(self) -> Tenant:
         """What a role that is confined to some channels may do."""
-        return Tenant(self.caller, self.codec)
+        return Tenant(self.caller, self.codec, self._all_middleware)
 
     @property
     def cron(self) -> Crons:

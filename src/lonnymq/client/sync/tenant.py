@@ -13,6 +13,7 @@ from lonnymq.calls.codec import Codec
 from lonnymq.calls.draft import draft, drafts
 from lonnymq.calls.statement import pick
 from lonnymq.client.backpressure import raise_for_dropped
+from lonnymq.client.enqueueing import Enqueueing, EnqueueMiddleware
 from lonnymq.client.sync.caller import MAX_BATCH, Caller
 from lonnymq.connections.sync.borrowed import BorrowedConnection
 from lonnymq.errors import invalid
@@ -36,9 +37,10 @@ class Tenant:
     On a `connection` that has executed SET ROLE, that role is the tenant; otherwise the one that logged in.
     """
 
-    def __init__(self, caller: Caller, codec: Codec) -> None:
+    def __init__(self, caller: Caller, codec: Codec, middleware: Sequence[EnqueueMiddleware]) -> None:
         self._caller = caller
         self._codec = codec
+        self._middleware = middleware
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} by {self._caller!r}>"
@@ -68,9 +70,12 @@ class Tenant:
             max_attempts=max_attempts,
             headers=headers,
         )
-        created = self._caller.perform(calls.create(draft(message, self._codec)), connection)
+        with Enqueueing(self._middleware, [message]) as enqueueing:
+            (message,) = enqueueing.same_number(1)
+            created = self._caller.perform(calls.create(draft(message, self._codec)), connection)
+            enqueueing.result = [created]
         if raise_if_dropped:
-            raise_for_dropped([channel], [created])
+            raise_for_dropped([message.channel], [created])
         return created
 
     def enqueue_many(
@@ -81,12 +86,15 @@ class Tenant:
         connection: BorrowedConnection | None = None,
     ) -> list[TenantCreated]:
         """Put many messages into channels of this tenant, all or none; see `Queue.enqueue_many`."""
-        made = list(drafts(messages, self._codec))
-        if len(made) > MAX_CREATE:
-            raise invalid("messages", f"{len(made)} messages", f"at most {MAX_CREATE}")
-        if not made:
+        given = list(messages)
+        if len(given) > MAX_CREATE:
+            raise invalid("messages", f"{len(given)} messages", f"at most {MAX_CREATE}")
+        if not given:
             return []
-        created = self._caller.perform(calls.create_many(made), connection)
+        with Enqueueing(self._middleware, given) as enqueueing:
+            made = list(drafts(enqueueing.same_number(len(given)), self._codec))
+            created = self._caller.perform(calls.create_many(made), connection)
+            enqueueing.result = created
         if raise_if_dropped:
             raise_for_dropped([message.channel for message in made], created)
         return created
