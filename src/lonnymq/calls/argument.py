@@ -37,10 +37,10 @@ def text(argument: str, value: Any, low: int = 0, high: int | None = None) -> st
     return value
 
 
-def channel(value: Any) -> str:
-    name = text("channel", value, 1, 255)
+def channel(value: Any, argument: str = "channel") -> str:
+    name = text(argument, value, 1, 255)
     if not name.isprintable() and any(unicodedata.category(character) == "Cc" for character in name):
-        raise invalid("channel", value, "1 to 255 characters without control characters")
+        raise invalid(argument, value, "1 to 255 characters without control characters")
     return name
 
 

@@ -11,6 +11,10 @@ from lonnymq.texts import short_repr
 
 MAX_BYTES = 8192
 MAX_NAME_CHARACTERS = 255
+# When its message is buried, a notice is created in the channel that this header names: see dead_insert.sql.
+ON_BURIED = "lonnymq-on-buried"
+# The header of a notice that has the id of the message that was buried.
+BURIED_ID = "lonnymq-buried-id"
 
 
 def encode_headers(headers: Any) -> str | None:
@@ -29,6 +33,8 @@ def encode_headers(headers: Any) -> str | None:
         # Not more of them is looked at than may be too large.
         if size > MAX_BYTES:
             raise invalid("headers", f"more than {MAX_BYTES} bytes", f"at most {MAX_BYTES} bytes as JSON")
+    if ON_BURIED in headers:
+        argument.channel(headers[ON_BURIED], f"header {ON_BURIED}")
     # PostgreSQL prints jsonb with the same spaces and escapes, so the size is the same, too.
     text = json.dumps(dict(headers), ensure_ascii=False)
     size = len(text.encode("utf-8"))

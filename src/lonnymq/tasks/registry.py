@@ -63,6 +63,7 @@ class TaskRegistry:
         max_attempts: int | Default | None = Default.DEFAULT,
         timeout: timedelta | float | None = None,
         retry: Retry | None = None,
+        on_buried: Callable[[Any], object] | None = None,
     ) -> Callable[[Callable[P, Returned]], Task[P, Returned]]: ...
     def task(
         self,
@@ -73,11 +74,13 @@ class TaskRegistry:
         max_attempts: int | Default | None = Default.DEFAULT,
         timeout: timedelta | float | None = None,
         retry: Retry | None = None,
+        on_buried: Callable[[Any], object] | None = None,
     ) -> Any:
         """Turn a function into a task; messages refer to it by `name`, by default the function's name.
 
         After `max_attempts` a message is buried. Default: the channel's limit, otherwise 25; None: the
-        channel's limit, otherwise unlimited.
+        channel's limit, otherwise unlimited. Then a worker calls `on_buried`, a function that takes a
+        message, which has the same payload and the reason in its headers; also if the attempt was lost.
         """
 
         def decorate(function: Callable[P, Returned]) -> Task[P, Returned]:
@@ -94,6 +97,7 @@ class TaskRegistry:
                 max_attempts=max_attempts,
                 timeout=timeout,
                 retry=Retry() if retry is None else retry,
+                on_buried=on_buried,
             )
             self._add({task.name: task}, {})
             return task

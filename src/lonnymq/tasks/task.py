@@ -9,11 +9,12 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, TypeVar, cast
 
+from lonnymq.calls.headers import BURIED_ID, ON_BURIED
 from lonnymq.errors import DecodeError, InvalidArgument
 from lonnymq.model import Created, NewMessage
 from lonnymq.tasks.arguments import Arguments
-from lonnymq.texts import short_repr
-from lonnymq.worker.handler import Bury, Handler
+from lonnymq.texts import short_repr, truncate
+from lonnymq.worker.handler import Bury, Handler, require_handler_function
 from lonnymq.worker.retry import Retry
 from lonnymq.worker.thread_pool import awaitable_error
 
@@ -76,6 +77,7 @@ class Task(Generic[P, Returned]):
         max_attempts: "int | Default | None",
         timeout: timedelta | float | None,
         retry: Retry,
+        on_buried: Callable[[Any], object] | None = None,
     ) -> None:
         self._registry = registry
         self.function = function
@@ -89,6 +91,12 @@ class Task(Generic[P, Returned]):
         )
         limit = DEFAULT_MAX_ATTEMPTS if isinstance(max_attempts, Default) else max_attempts
         self._handler = replace(self._handler_without_limit, max_attempts=limit)
+        self._notice_handler: Handler | None = None
+        if on_buried is not None:
+            require_handler_function("on_buried", on_buried)
+            self._notice_handler = Handler(
+                call=on_buried, name=truncate(f"{name} on_buried", 255), max_attempts=DEFAULT_MAX_ATTEMPTS
+            )
         functools.update_wrapper(self, function)
 
     @property
@@ -153,6 +161,12 @@ class Task(Generic[P, Returned]):
             ),
         )
 
+    def headers(self, channel: str, given: Mapping[str, str] | None) -> Mapping[str, str] | None:
+        """Return the headers of a message of this task, from those given in its options."""
+        if self._notice_handler is None or not isinstance(given, Mapping | None):
+            return given
+        return {ON_BURIED: channel, **(given or {})}
+
     def payload(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> Payload:
         """Return the payload of a message for this call."""
         try:
@@ -161,7 +175,11 @@ class Task(Generic[P, Returned]):
             raise self._add_hint(error, options) from None
 
     def handler(self, message: "AsyncMessage") -> Handler:
-        """Return the handler of a message of this task."""
+        """Return the handler of a message of this task, or of the notice that one of them was buried."""
+        if message.headers_json is not None and BURIED_ID in message.headers:
+            if self._notice_handler is None:
+                raise Bury(f"a message of task {self.name!r} was buried, but the task has no on_buried")
+            return self._notice_handler
         return self._handler if message.max_attempts is None else self._handler_without_limit
 
     def _add_hint(self, error: InvalidArgument, given: dict[str, Any]) -> InvalidArgument:
@@ -222,7 +240,7 @@ class PreparedTask(Generic[P, Returned]):
         """Have a worker call the function with these arguments."""
         payload = self.task.payload(arguments, options)
         queue = self.task.app.clients.blocking_queue(self.task.function_name)
-        return queue.enqueue(channel, payload, **vars(self.options))
+        return queue.enqueue(channel, payload, **self._options_for(channel))
 
     def enqueue_async(
         self, channel: str, /, *arguments: P.args, **options: P.kwargs
@@ -231,13 +249,18 @@ class PreparedTask(Generic[P, Returned]):
         # Not an "async def": mistakes raise here, not only when the result is awaited.
         payload = self.task.payload(arguments, options)
         queue = self.task.app.clients.async_queue(self.task.function_name)
-        return queue.enqueue(channel, payload, **vars(self.options))
+        return queue.enqueue(channel, payload, **self._options_for(channel))
 
     def message(self, channel: str, /, *arguments: P.args, **options: P.kwargs) -> NewMessage:
         """Return the message for `queue.enqueue_many()` or `queue.copy_in()`."""
         call_options = ("connection", "raise_if_dropped")
-        given = {name: value for name, value in vars(self.options).items() if name not in call_options}
+        given = self._options_for(channel)
+        for name in call_options:
+            del given[name]
         return NewMessage(channel=channel, payload=self.task.payload(arguments, options), **given)
+
+    def _options_for(self, channel: str) -> dict[str, Any]:
+        return {**vars(self.options), "headers": self.task.headers(channel, self.options.headers)}
 
 
 def _format_option(value: object) -> str:

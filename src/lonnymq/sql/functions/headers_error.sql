@@ -17,7 +17,12 @@ begin
   where jsonb_typeof(h.value) <> 'string' or length(h.key) not between 1 and 255 or h.key ~ '[[:cntrl:]]'
   limit 1;
   return case
-    when not found then null
+    when not found then case
+      when length(p_headers ->> 'lonnymq-on-buried') not between 1 and 255
+        or p_headers ->> 'lonnymq-on-buried' ~ '[[:cntrl:]]' then
+        format('header lonnymq-on-buried must be a channel, 1 to 255 characters without control characters, got %L',
+          left(p_headers ->> 'lonnymq-on-buried', 100))
+    end
     when length(v_name) not between 1 and 255 or v_name ~ '[[:cntrl:]]' then
       format('headers must be named by 1 to 255 characters without control characters, got %L', left(v_name, 100))
     else
