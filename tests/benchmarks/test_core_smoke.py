@@ -30,6 +30,8 @@ MEASURED_CASES = [
     "bulk-create",
     "held-snapshot-capped",
     "open-transaction",
+    "idle-tenant",
+    "new-name-flood",
     "wake-up",
     "worker-memory",
     "worker-drain",
