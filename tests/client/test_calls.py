@@ -28,7 +28,7 @@ INTERNAL = {
     *("require_headers", "headers_error"),
     *("worker_sessions", "server_pids"),
     *("from_epoch", "bytes_as_json", "channel_id", "channel_waiting", "creation_lock", "channel_insert"),
-    *("channel_keep_name", "message_late", "message_settle_one"),
+    *("channel_keep_name", "message_late", "turn_allocate"),
     *("sleepers_notify", "history_rows", "history_record", "dead_insert", "lease_expire", "lease_lock"),
     *("lease_end", "lease_end_cancelled"),
     *("history_origin", "history_require", "history_require_past"),

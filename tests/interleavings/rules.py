@@ -9,7 +9,7 @@ SKIP = "for update skip locked"
 SKIP_DUE = f"        {SKIP}\n      ) s;\n      v_hints.min_next_at"
 SKIP_RETURNING = f"limit (v_left + 1) / 2 {SKIP}"
 NOTIFY = "  perform sleepers_notify();\n"
-SETTLE_ONE = "select * into v_channel from channel c where c.id = v_turn.channel_id;\n"
+READ_POLICY = "select * into v_channel from channel c where c.id = v_turn.channel_id;\n"
 READ_CAPPED_AGAIN = (
     "      select array_agg(l.channel_id) filter (where l.is_capped) into v_capped"
     " from lease l where l.ctid = any(v_leases);\n"
@@ -60,15 +60,15 @@ RULES: dict[str, tuple[str, dict[str, list[Change]], str]] = {
         "create+dequeue,alone",
         {
             "turn_lock_woken": [(" into turns, min_next_at", WAITING_IN_THE_SNAPSHOT_OF_THE_LOCK)],
-            "message_settle_one": [
+            "turn_allocate": [
                 (
-                    "waiting = t.waiting + v_wakes.waiting - v_given,",
-                    "waiting = t.waiting - v_given + coalesce("
+                    "v_turn.waiting + v_wakes.waiting,",
+                    "v_turn.waiting + coalesce("
                     "nullif(current_setting('mutant.waiting', true), '')::bigint, v_wakes.waiting),",
                 ),
                 (
-                    "  if v_given = 0 then",
-                    "  perform set_config('mutant.waiting', '', false);\n  if v_given = 0 then",
+                    "  return v_allocation;",
+                    "  perform set_config('mutant.waiting', '', false);\n  return v_allocation;",
                 ),
             ],
         },
@@ -88,7 +88,10 @@ RULES: dict[str, tuple[str, dict[str, list[Change]], str]] = {
     ),
     "due-turns-are-not-busy": (
         "dequeue+dequeue,due",
-        {"queue_next_due": [("is_busy := exists (", "is_busy := false and exists (")]},
+        {
+            "message_dequeue": [("v_is_busy or v_first_next_at is not null", "v_is_busy")],
+            "queue_next_due": [("is_busy := exists (", "is_busy := false and exists (")],
+        },
         "",
     ),
     "hints-are-believed-for-long": (
@@ -103,7 +106,7 @@ RULES: dict[str, tuple[str, dict[str, list[Change]], str]] = {
     # Settle folds wakes.
     "settle-deletes-all-wakes": (
         "create+dequeue,alone",
-        {"message_settle_one": [("w.ctid = any(v_wakes.wakes)", "w.channel_id = v_turn.channel_id")]},
+        {"turn_allocate": [("w.ctid = any(v_wakes.wakes)", "w.channel_id = v_turn.channel_id")]},
         "",
     ),
     "settle-deletes-all-wakes-of-many-turns": (
@@ -114,7 +117,7 @@ RULES: dict[str, tuple[str, dict[str, list[Change]], str]] = {
     "settle-folds-above-the-last-wake": (
         "create+create+dequeue_many,alone",
         {
-            "message_settle_one": [
+            "turn_allocate": [
                 ("and w.id >= least(v_turn.wake_id - 64, p_wake_id)", "and w.id > v_turn.wake_id"),
                 (
                     "wake_total(v_turn, least(v_turn.wake_id - 64, p_wake_id)",
@@ -143,16 +146,16 @@ RULES: dict[str, tuple[str, dict[str, list[Change]], str]] = {
     "settle-reads-the-policy-before-the-wakes": (
         "pause+dequeue,plain resume+dequeue,paused",
         {
-            "message_settle_one": [
-                (f"  {SETTLE_ONE}", ""),
-                ("  -- Usually there are no wakes,", f"  {SETTLE_ONE}  -- Usually there are no wakes,"),
+            "turn_allocate": [
+                (f"  {READ_POLICY}", ""),
+                ("  -- If the caller has found none,", f"  {READ_POLICY}  -- If the caller has found none,"),
             ]
         },
         "",
     ),
     "settle-ignores-leases-without-a-cap": (
         "channel_set-1+dequeue+dequeue,alone",
-        {"message_settle_one": [("v_uncapped := lease_count_uncapped(v_turn.channel_id);", "null;")]},
+        {"turn_allocate": [("v_uncapped := lease_count_uncapped(v_turn.channel_id);", "null;")]},
         "",
     ),
     # A message is cancelled while it is being leased (rule 7).
@@ -227,7 +230,7 @@ RULES: dict[str, tuple[str, dict[str, list[Change]], str]] = {
     "channel-name-is-not-kept": (
         "dequeue+channel_set,new-waiting",
         {
-            "message_settle_one": [("perform channel_keep_name(", "perform channel_insert(")],
+            "turn_allocate": [("perform channel_keep_name(", "perform channel_insert(")],
             "message_settle": [("perform channel_keep_name(", "perform channel_insert(")],
         },
         "",

@@ -96,10 +96,10 @@ def stop_clock(owner: Session, name: str) -> None:
         owner.execute(CLOCK.format(start=START_US))
         for file in files.functions_and_views():
             text = file.text
-            if name == "rules" and file.path.endswith("/message_settle_one.sql"):
+            if name == "rules" and file.path.endswith("/turn_allocate.sql"):
                 text = text.replace(
-                    "  if v_is_plain then\n    v_share",
-                    "  v_is_plain := false;\n  if v_is_plain then\n    v_share",
+                    "  if v_is_plain then\n    v_allocation",
+                    "  v_is_plain := false;\n  if v_is_plain then\n    v_allocation",
                 )
                 assert text != file.text
             owner.execute(text.encode())

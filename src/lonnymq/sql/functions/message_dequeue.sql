@@ -57,9 +57,13 @@ declare
   v_more_turns tid[];
   v_has_returning boolean;           -- some of the locked turns return from idleness
   v_returns_first boolean;           -- single replies alternate between returning channels and the rotation
+  v_min_next_at bigint;              -- where the round begins to look for due turns
   v_first_next_at bigint;
   v_woken_next_at bigint;            -- no turn that woke will have a lower next_at
   v_wake_id bigint;                  -- the lowest wake found
+  v_turn turn_allocation;            -- the only locked turn
+  v_settled_at bigint;
+  v_unlock_at bigint;
   v_settlement settlement;
   v_count integer;
 begin
@@ -92,6 +96,7 @@ begin
       end if;
     end if;
     v_quantum := least(v_hints.quantum, greatest(c_limit / 8, 1));
+    v_min_next_at := v_hints.min_next_at;
     v_returns_first := c_limit = 1 and v_hints.skipped_rotation is not true;
 
     -- 2. Find and lock the turns of channels that woke: in the first round, and while nothing has been leased.
@@ -156,39 +161,93 @@ begin
         else (extract(epoch from clock_timestamp()) * 1000000)::bigint - v_scan.scan_started_at end;
     end if;
 
-    -- 5. Settle the locked turns, in new statements, which see what the locks protect. Then lease the messages they
-    -- chose.
-    if v_turns is not null then
-      v_settlement := case when v_turns[1] = all (v_turns)
-        then message_settle_one(v_turns[1], v_left, v_row_bytes, v_wake_id, v_quantum)
-        else message_settle(v_turns, v_left, v_row_bytes, v_wake_id, v_quantum, v_returns_first) end;
+    -- 5. Settle the locked turns, in new statements, which see what the locks protect, and lease messages. A single
+    -- turn is the common case: one statement chooses and leases its messages and writes the turn.
+    v_turn := null;
+    if v_turns[1] = all (v_turns) then
+      v_settled_at := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
+      v_unlock_at := v_settled_at + p_lease_ms * 1000;
+      v_turn := turn_allocate(v_turns[1], v_left, v_row_bytes, v_wake_id, v_quantum, v_settled_at);
+    end if;
+    if v_turn.tid is not null then
+      return query
+      with next as materialized (
+        -- One message more than the share, to know what comes after it. The columns that are read most often are first.
+        select octet_length(m.content) + coalesce(octet_length(m.state), 0) + coalesce(octet_length(m.key), 0)
+            + coalesce(octet_length(m.headers::text), 0) as bytes,
+          -- No token is issued twice: it is a random number combined with the current microsecond.
+          m.dequeue_at, m.id, (random() * 4611686018427387904)::bigint # v_settled_at as token,
+          m.attempts + 1 as attempt, m.created_at, m.suspicion, m.max_attempts, m.channel_name, m.key, m.content,
+          m.state, m.headers
+        from message m
+        where m.channel_id = v_turn.channel_id and (m.dequeue_at, m.id + 0) > (v_turn.mark_at, v_turn.mark_id)
+        order by m.channel_id, m.dequeue_at, m.id + 0
+        limit case when v_turn.share > 0 then v_turn.share + 1 else 0 end
+      ),
+      advanced as (
+        update turn t set version = t.version + 1, next_at = a.next_at, last_at = a.last_at, release_at = a.release_at,
+          mark_at = a.mark_at, mark_id = a.mark_id, in_flight = a.in_flight, waiting = a.waiting,
+          has_uncapped = a.has_uncapped, wake_id = a.wake_id, taken = a.taken, return_at = a.return_at
+        from (
+          select (turn_advance(v_turn, n.ids, n.ats, 0, n.given, v_settled_at)).*
+          from (
+            select array_agg(n.id) as ids, array_agg(n.dequeue_at) as ats,
+              least(count(*) filter (where n.dequeue_at * 1000 <= v_settled_at), v_turn.share)::integer as given
+            from next n
+            offset 0
+          ) n
+        ) a
+        where t.ctid = v_turn.tid
+      ),
+      inserted as (
+        insert into lease (message_id, channel_id, token, attempt, is_capped, is_shared, leased_at, unlock_at, worker)
+        select n.id, v_turn.channel_id, n.token, n.attempt, v_turn.cap_left is not null, p_is_shared is true,
+          v_settled_at, v_unlock_at, p_worker
+        from next n where n.dequeue_at * 1000 <= v_settled_at limit v_turn.share
+      )
+      select 'leased', null::bigint, l.id, coalesce(l.channel_name, v_turn.name), l.token, l.attempt,
+        coalesce(l.max_attempts, v_turn.max_attempts), l.suspicion, l.dequeue_at, l.created_at, v_settled_at,
+        v_unlock_at, case when l.fits then l.key end, case when l.fits then null else l.bytes end,
+        case when l.fits then l.content end, case when l.fits then l.state end, case when l.fits then l.headers end
+      from (
+        -- If the contents are too large together, only those that take no more than an equal share of the reply fit.
+        select n.*, n.bytes <= (
+          select case when sum(g.bytes) <= v_content_bytes then v_content_bytes else v_content_bytes / count(*) end
+          from (select n.bytes from next n where n.dequeue_at * 1000 <= v_settled_at limit v_turn.share) g
+        ) as fits
+        from next n where n.dequeue_at * 1000 <= v_settled_at limit v_turn.share
+      ) l;
+      get diagnostics v_count = row_count;
+      v_left := v_left - v_count;
+      exit when v_count > 0;  -- no other turn was due
+    elsif v_turns is not null then
+      v_settlement := message_settle(v_turns, v_left, v_row_bytes, v_wake_id, v_quantum, v_returns_first);
       v_hints.min_return_at := least(v_hints.min_return_at, v_settlement.min_return_at);
       if v_settlement.messages is not null then
         return query
         with leased as materialized (
-          select m.*, u.turn_ordinal,
-            -- No token is issued twice: it is a random number combined with the current microsecond.
-            (random() * 4611686018427387904)::bigint # v_settlement.settled_at as token,
-            octet_length(m.content) + coalesce(octet_length(m.state), 0) + coalesce(octet_length(m.key), 0)
-              + coalesce(octet_length(m.headers::text), 0) as bytes
+          select octet_length(m.content) + coalesce(octet_length(m.state), 0) + coalesce(octet_length(m.key), 0)
+              + coalesce(octet_length(m.headers::text), 0) as bytes,
+            m.id, m.channel_id, (random() * 4611686018427387904)::bigint # v_settlement.settled_at as token,
+            m.attempts + 1 as attempt, u.turn_ordinal, m.dequeue_at, m.created_at, m.suspicion, m.max_attempts,
+            m.channel_name, m.key, m.content, m.state, m.headers
           from unnest(v_settlement.messages, v_settlement.ids, v_settlement.turn_ordinals) u(tid, id, turn_ordinal)
           -- Not "=": while the planner believes that the table is empty, it would join by id and read the whole index.
           join message m on m.ctid = u.tid and m.id is not distinct from u.id
         ),
         inserted as (
           insert into lease (message_id, channel_id, token, attempt, is_capped, is_shared, leased_at, unlock_at, worker)
-          select l.id, l.channel_id, l.token, l.attempts + 1, v_settlement.are_capped[l.turn_ordinal],
+          select l.id, l.channel_id, l.token, l.attempt, v_settlement.are_capped[l.turn_ordinal],
             p_is_shared is true, v_settlement.settled_at, v_settlement.settled_at + p_lease_ms * 1000, p_worker
           from leased l
         )
         select 'leased', null::bigint, l.id, coalesce(l.channel_name, v_settlement.names[l.turn_ordinal]), l.token,
-          l.attempts + 1, coalesce(l.max_attempts, v_settlement.max_attempts[l.turn_ordinal]), l.suspicion,
+          l.attempt, coalesce(l.max_attempts, v_settlement.max_attempts[l.turn_ordinal]), l.suspicion,
           l.dequeue_at, l.created_at, v_settlement.settled_at, v_settlement.settled_at + p_lease_ms * 1000,
           case when l.fits then l.key end,
           case when l.fits then null else l.bytes end, case when l.fits then l.content end,
           case when l.fits then l.state end, case when l.fits then l.headers end
         from (
-          -- If the contents are too large together, only those that take no more than an equal share of the reply fit.
           select l.*, l.bytes <= (
             select case when sum(l.bytes) <= v_content_bytes then v_content_bytes else v_content_bytes / count(*) end
             from leased l
@@ -215,13 +274,16 @@ begin
     v_is_full_scan := false;
     if v_turns is null
         and (v_left < c_limit or (v_hints.soon).lowest_id is null and (v_hints.bulk).lowest_id is null) then
-      exit when v_left < c_limit or v_has_scanned;
-      -- The hints led to nothing. If other calls hold what is due, reply 'busy'. Otherwise make a full scan before the
-      -- reply 'empty', unless an expensive scan has just run.
-      v_is_busy := v_is_busy or exists (
-        select from turn t where t.next_at <= v_now and t.next_at >= v_hints.min_next_at order by t.next_at limit 1
+      exit when v_left < c_limit;
+      -- Nothing was found. If other calls hold what is due, reply 'busy', and begin with that next time. Otherwise make
+      -- a full scan before the reply 'empty', unless an expensive scan has just run.
+      v_first_next_at := (
+        select t.next_at from turn t where t.next_at <= v_now and t.next_at >= v_min_next_at order by t.next_at limit 1
       );
-      exit when v_is_busy or v_hints.full_scan_us > 10000 and v_now - v_hints.full_scan_at < 2 * v_hints.full_scan_us;
+      v_is_busy := v_is_busy or v_first_next_at is not null;
+      v_hints.min_next_at := least(v_hints.min_next_at, v_first_next_at);
+      exit when v_is_busy or v_has_scanned
+        or v_hints.full_scan_us > 10000 and v_now - v_hints.full_scan_at < 2 * v_hints.full_scan_us;
       v_is_full_scan := true;
       v_has_scanned := true;
     end if;
