@@ -4,6 +4,6 @@ import pytest
 
 pytest.register_assert_rewrite("tests.plans.work")
 
-from tests.sql.conftest import queue, session  # noqa: E402
+from tests.sql.conftest import login, queue, session  # noqa: E402
 
-__all__ = ["queue", "session"]
+__all__ = ["login", "queue", "session"]

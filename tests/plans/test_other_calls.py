@@ -3,7 +3,7 @@
 import pytest
 
 from tests.plans.plan import flush_statistics
-from tests.sql.conftest import Open
+from tests.sql.conftest import Login, Open, role_of
 from tests.sql.session import Session
 
 pytestmark = pytest.mark.plan
@@ -96,3 +96,60 @@ def test_pages_of_the_table_turn_are_filled_completely(queue: Session) -> None:
     )
     assert updates == [(True, 0)]
     assert "fillfactor" not in queue.ask("select reloptions::text from pg_class where oid = 'turn'::regclass")
+
+
+@pytest.mark.parametrize("is_analysed", [False, True], ids=["never analysed", "analysed"])
+@pytest.mark.broken_on_purpose
+def test_a_tenants_calls_do_not_read_the_rows_of_others(
+    login: Login, queue: Session, is_analysed: bool
+) -> None:
+    """Otherwise their statistics and their duration would tell how many rows there are."""
+    queue.run('select queue_set(\'{"history": "metadata"}\')')
+    tenant = login()
+    queue.run("select queue_grant(%s, 'tenant', '{acme}', 'acme/')", role_of(tenant))
+    for channel in ("acme", "acme/a"):
+        queue.set(channel, max_size=100)
+    queue.fill("other", MANY)
+    queue.run("insert into channel (id, name) select n, 'other ' || n from generate_series(1, %s) n", MANY)
+    queue.run(
+        "insert into dead (message_id, channel, dequeue_at, created_at, buried_at, attempts, content)"
+        " select 1000000 + n, 'other', 1, 1, 1, 1, 'x' from generate_series(1, %s) n",
+        MANY,
+    )
+    queue.run(
+        "insert into history"
+        " (message_id, channel_id, channel, outcome, attempt, created_at, dequeue_at, ended_at)"
+        " select n, 1, 'other', 'completed', 1, 1, 1, to_epoch(now() + interval '2 days') + n"
+        " from generate_series(1, %s) n",
+        MANY,
+    )
+    queue.run(
+        "insert into tenant select 'pg_monitor'::regrole, 'other ' || n, false from generate_series(1, %s) n",
+        MANY,
+    )
+    if is_analysed:
+        queue.run("vacuum analyze")
+    tenant.run("select outcome from tenant_create('acme', 'x', p_key => 'k')")
+    own = tenant.ask("select message_uuid from tenant_create('acme/a', 'x')")
+    costs = {}
+    for call in (
+        "tenant_create('acme', 'x')",
+        "tenant_create('acme/a', 'x', p_key => 'l')",
+        "tenant_create_many('{acme,acme/a}', '{x,x}')",
+        f"tenant_show('{{{own}}}')",
+        "tenant_peek('acme')",
+        "tenant_channels()",
+        "tenant_dead_list()",
+        "tenant_dead_list('acme')",
+        "tenant_history_list('acme')",
+        "tenant_redrive_channel('acme')",
+        f"tenant_redrive('{{{own}}}')",
+        f"tenant_cancel('{{{own}}}')",
+        "tenant_cancel_key('acme', 'k')",
+        *("tenant_status", "tenant_dead_letter", "tenant_history"),
+    ):
+        before = entries_read(queue)
+        tenant.run(f"select * from {call}")
+        flush_statistics(tenant)
+        costs[call] = entries_read(queue) - before
+    assert {call: read for call, read in costs.items() if read >= FEW} == {}

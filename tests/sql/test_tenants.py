@@ -146,9 +146,10 @@ def test_history_of_later_days_is_indexed_only_for_tenants(tenant: Tenant, queue
 
 def test_max_size_is_exact_however_many_sessions_create(tenant: Tenant, queue: Session, login: Login) -> None:
     """Otherwise each open transaction could create max_size messages."""
-    queue.set("acme", max_size=3)
+    queue.set("acme", max_size=4)
     first, second = tenant("acme"), login()
     confine(queue, second, "acme")
+    create(first, "acme")
     first.run("begin")
     assert [outcome_of(first, "acme") for _ in range(2)] == ["created"] * 2
     second.run("set lock_timeout = '50ms'")

@@ -29,7 +29,10 @@ begin
   select message_uuid(f.message_id), f.channel, f.key, f.attempts, f.error, f.created_at, f.buried_at, f.content
   from (
     select d.* from tenant_ranges(p_channel) r
-    join dead d on d.channel >= r.low collate "C" and d.channel < r.high collate "C"
+    cross join lateral (
+      -- Planned by itself, it reads the index by channel; otherwise it would read those of all channels, by id.
+      select * from dead d where d.channel >= r.low collate "C" and d.channel < r.high collate "C" offset 0
+    ) d
     where v_after is null or d.message_id > v_after
     order by d.message_id limit p_limit
   ) f;

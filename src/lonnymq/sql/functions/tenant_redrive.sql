@@ -16,7 +16,7 @@ begin
   perform require_read_committed('tenant_redrive');
   for v_channel, v_ids in
     select f.channel collate "C", array_agg(distinct f.message_id) from tenant_find(p_uuids) f
-    where exists (select from dead d where d.message_id = f.message_id)
+    where (select true from dead d where d.message_id = f.message_id)
     group by f.channel collate "C" order by f.channel collate "C"
   loop
     v_allowed := v_allowed || v_ids[:coalesce(tenant_room(v_channel), cardinality(v_ids))];
@@ -29,7 +29,7 @@ begin
     select r.message_id, r.outcome from dead_redrive(v_allowed) r
   )
   select f.message_uuid, coalesce(r.outcome,
-    case when exists (select from dead d where d.message_id = f.message_id) then 'dropped' else 'unknown' end)
+    case when (select true from dead d where d.message_id = f.message_id) then 'dropped' else 'unknown' end)
   from found f
   left join redriven r on r.message_id = f.message_id
   order by f.ordinal;
