@@ -62,15 +62,17 @@ def test_a_version_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[
 def test_the_table_shows_what_failed_and_what_could_not_be_had(tmp_path: Path) -> None:
     results = [report.read("14.23", "3.11.7", JUNIT, 1), report.Result("18", "3.12", problem="no compiler")]
     assert not any(result.is_passed for result in results)
+    results[0] = results[0].after_repetition(report.Result("14.23", "3.11.7", passed=2, failed=1))
+    assert not results[0].is_passed
     page = tmp_path / "versions.md"
     page.write_text(f"before\n{report.BEGIN}old\n{report.END}after\n")
     report.write(results, ["tests/sql"], datetime.date(2026, 11, 19), page)
     assert page.read_text() == (
         f"before\n{report.BEGIN}Run on 2026-11-19, with `tests/sql`:\n\n"
-        "| PostgreSQL | Python | passed | failed | skipped |\n"
-        "| --- | --- | --- | --- | --- |\n"
-        "| 14.23 | 3.11.7 | 5 | 3 | 1 |\n"
-        f"| 18 | 3.12 | no compiler |  |  |\n\n{report.END}after\n"
+        "| PostgreSQL | Python | passed | of these, repeated | failed | skipped |\n"
+        "| --- | --- | --- | --- | --- | --- |\n"
+        "| 14.23 | 3.11.7 | 7 | 2 | 1 | 1 |\n"
+        f"| 18 | 3.12 | no compiler |  |  |  |\n\n{report.END}after\n"
     )
 
 

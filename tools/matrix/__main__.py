@@ -55,27 +55,26 @@ def _test(pg: str, version: str, tests: list[str], processes: int) -> report.Res
         server, python = servers.install(pg), pythons.install(version)
     except NotAvailable as error:
         return report.Result(pg, version, problem=str(error))
+    names = servers.version_of(server), pythons.version_of(python)
+    environment = os.environ | {"LONNYMQ_TEST_BINARIES": str(server)}
+    environment.pop("LONNYMQ_TEST_DSN", None)
     with tempfile.TemporaryDirectory() as folder:
         counts = Path(folder) / "results.xml"
-        command: list[str | Path] = [
-            python,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            f"--junitxml={counts}",
-            *tests,
-        ]
-        if processes > 1:
-            command += ["-n", str(processes), "--dist", "loadgroup"]
-        environment = os.environ | {"LONNYMQ_TEST_BINARIES": str(server)}
-        environment.pop("LONNYMQ_TEST_DSN", None)
-        code = subprocess.run(command, cwd=ROOT, env=environment).returncode
-        names = servers.version_of(server), pythons.version_of(python)
-        if not counts.exists():
-            return report.Result(*names, problem=f"pytest ended with {code}")
-        return report.read(*names, counts.read_bytes(), code)
+        command: list[str | Path] = [python, "-m", "pytest", "-q", "-o", f"cache_dir={folder}/cache"]
+        command += [f"--junitxml={counts}", *tests]
+
+        def run(*options: str) -> report.Result:
+            counts.unlink(missing_ok=True)
+            code = subprocess.run([*command, *options], cwd=ROOT, env=environment).returncode
+            if not counts.exists():
+                return report.Result(*names, problem=f"pytest ended with {code}")
+            return report.read(*names, counts.read_bytes(), code)
+
+        result = run("-n", str(processes), "--dist", "loadgroup") if processes > 1 else run()
+        if not result.failed or result.problem:
+            return result
+        print("once more, one after the other:", flush=True)
+        return result.after_repetition(run("--last-failed"))
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:

@@ -3,7 +3,7 @@
 import datetime
 import re
 import xml.etree.ElementTree as ElementTree
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "versions.md"
@@ -20,10 +20,23 @@ class Result:
     failed: int = 0
     skipped: int = 0
     problem: str = ""
+    # Tests that failed at first, and passed when they were repeated.
+    repeated: int = 0
 
     @property
     def is_passed(self) -> bool:
         return not self.problem and not self.failed and self.passed > 0
+
+    def after_repetition(self, again: "Result") -> "Result":
+        """Return this result with that of another run of the tests that have failed."""
+        repeated = self.failed - again.failed
+        return replace(
+            self,
+            passed=self.passed + repeated,
+            failed=again.failed,
+            problem=again.problem,
+            repeated=repeated,
+        )
 
 
 def read(pg: str, python: str, junit: bytes, code: int) -> Result:
@@ -40,10 +53,14 @@ def read(pg: str, python: str, junit: bytes, code: int) -> Result:
 
 def table(results: list[Result]) -> list[str]:
     """Return the lines of a Markdown table."""
-    rows: list[tuple[str, ...]] = [("PostgreSQL", "Python", "passed", "failed", "skipped"), ("---",) * 5]
+    rows: list[tuple[str, ...]] = [
+        ("PostgreSQL", "Python", "passed", "of these, repeated", "failed", "skipped"),
+        ("---",) * 6,
+    ]
     for result in results:
-        counts = (str(result.passed), str(result.failed), str(result.skipped))
-        rows.append((result.pg, result.python, *((result.problem, "", "") if result.problem else counts)))
+        counts = (result.passed, result.repeated, result.failed, result.skipped)
+        cells = (result.problem, "", "", "") if result.problem else tuple(map(str, counts))
+        rows.append((result.pg, result.python, *cells))
     return [f"| {' | '.join(row)} |" for row in rows]
 
 
