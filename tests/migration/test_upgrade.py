@@ -61,6 +61,11 @@ def test_a_fleet_is_upgraded_and_rolled_back_under_load(
     with psycopg.connect(dsn) as holder:
         holder.execute("select lonnymq.message_create(p_channel => 'held', p_content => '1')")
         migration = fleet.start(new, "migrate")
+        waiting = (
+            "select from pg_locks where relation = 'message'::regclass and mode = 'AccessExclusiveLock'"
+            " and not granted"
+        )
+        eventually(lambda: connection.execute(waiting).fetchone() is not None, "it waits for the table")
         # It cannot change the table, and keeps nobody from using it.
         fleet.wait_for_progress(producer, worker, by=100)
         assert migration.poll() is None
