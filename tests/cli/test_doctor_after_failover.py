@@ -41,8 +41,8 @@ def test_sequences_that_were_not_copied_are_found_and_advanced(
     for name in ("message", "wake", "history"):
         assert f"the sequence of {name} is at its start, behind id" in shown.out
     assert 'select "lonnymq".ids_advance()' in shown.out
-    [(first,)] = owner.execute("select ids_advance(1000)").fetchall()
-    assert first > 1005
+    [(first,)] = owner.execute("select ids_advance(10000)").fetchall()
+    assert first > 10005
     assert "the sequence of" not in lonnymq("doctor", "--after-failover").out
     created = queue.enqueue("acme", "new")
     assert (created.outcome, created.id) == (CreateOutcome.CREATED, first)

@@ -185,6 +185,7 @@ CALLS: dict[str, list[tuple[str, str]]] = {
     "stage_prune": variants(
         "stage_prune({})", "older_than", ["'-1 day'", "'0'", "'59 minutes'", "'101 years'", "'-100000 years'"]
     ),
+    "ids_advance": variants("ids_advance({})", "by", ["null", "0", "-1", "9999", "9223372036854775807"]),
     "history readers": [
         *variants("history_follow({}, null, null, null, false, 1, null)", "reader", ["null", "''", LONG]),
         *variants("history_slices({}, null, 1, 1, 2, 2, 1)", "reader", ["''", LONG]),

@@ -1,6 +1,6 @@
 -- ids_advance: after a failover, a restore or a logical copy: let the next ids be higher than all that this database
--- contains, and those of messages higher by p_by more, because the lost server may have issued ids that are unknown
--- here.
+-- contains: those of messages by p_by more, because the lost server may have issued ids that are unknown here, and the
+-- others by c_gap. Without a gap, an id that another session gets at the same moment would be issued again.
 -- Logical replication does not copy sequences; without this, creates would fail, and wakes would never be read.
 -- May be called while the queue is in use, and again. Only the owner may call it.
 -- Returns the lowest id that the next message can have.
@@ -12,15 +12,16 @@ language plpgsql security definer
 set search_path from current
 as $$
 declare
+  c_gap constant bigint := 1000000;
   v_message constant text := pg_get_serial_sequence('message', 'id');
   v_wake constant text := pg_get_serial_sequence('wake', 'id');
   v_next bigint;
   v_history bigint;
 begin
-  if p_by is null or p_by not between 0 and 1000000000000 then
-    perform reject('by', p_by::text, 'between 0 and 1000000000000');
+  if p_by is null or p_by not between 10000 and 1000000000000 then
+    perform reject('by', p_by::text, 'between 10000 and 1000000000000');
   end if;
-  perform setval(v_wake,
+  perform setval(v_wake, c_gap +
     greatest((select max(w.id) from wake w), (select max(t.wake_id) from turn t), nextval(v_wake)));
   select max(h.id), max(h.message_id) into v_history, v_next
   from (
@@ -28,7 +29,7 @@ begin
     union all
     select o.id, o.message_id from history_overflow o
   ) h;
-  perform setval('history_id_seq', greatest(v_history, nextval('history_id_seq')));
+  perform setval('history_id_seq', c_gap + greatest(v_history, nextval('history_id_seq')));
   -- Last, so that the ids issued meanwhile are counted.
   v_next := p_by + greatest(v_next, (select max(m.id) from message m), (select max(l.message_id) from lease l),
     (select max(d.message_id) from dead d), nextval(v_message));
