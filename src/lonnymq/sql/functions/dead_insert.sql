@@ -1,8 +1,8 @@
 -- dead_insert: make dead letters of messages that this transaction has locked. p_errors, p_states and p_attempts have
 -- one element per message; without p_attempts each has had one attempt more than its row says.
--- For each message with the header "lonnymq-on-buried", a notice is created in the channel that it names: a message with
--- the same content, and headers that say which message was buried, in which channel, and why (the end of its error). It
--- has no key and no limit of attempts, and max_size does not apply.
+-- For each message with the header "lonnymq-on-buried", a notice is created in the channel that it names: a message
+-- with the same content, and headers that say which message was buried, in which channel, and why (the end of its
+-- error). It has no key and no limit of attempts, and max_size does not apply.
 -- Locks:  nothing more.
 -- Writes: message (delete; insert of notices), dead, wake (insert, for notices).
 create or replace function dead_insert(
