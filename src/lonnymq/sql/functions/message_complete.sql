@@ -31,7 +31,7 @@ begin
   select array_agg(l.ctid), array_agg(m.ctid), array_agg(l.channel_id) filter (where l.is_capped),
     (select s.history <> 'off' from setting s where s.is_only)
   into v_leases, v_messages, v_capped, v_has_history
-  from unnest(p_ids, p_tokens) u(id, token)
+  from (select unnest(p_ids) as id, unnest(p_tokens) as token) u
   cross join lateral (
     select l.ctid, l.channel_id, l.is_capped from lease l where l.message_id = u.id and l.token = u.token offset 0
   ) l
@@ -74,7 +74,11 @@ begin
     insert into wake (channel_id, done) select u.id, count(*) from unnest(v_capped) u(id) group by u.id;
     perform sleepers_notify();
   end if;
-  return query
-  select u.id, coalesce(v_outcomes[u.ordinal], 'completed') from unnest(p_ids) with ordinality u(id, ordinal);
+  if v_outcomes is null then
+    return query select unnest(p_ids), 'completed';
+  else
+    return query
+    select u.id, coalesce(v_outcomes[u.ordinal], 'completed') from unnest(p_ids) with ordinality u(id, ordinal);
+  end if;
 end
 $$;
