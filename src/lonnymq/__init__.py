@@ -29,9 +29,14 @@ from lonnymq.errors import (
     InvalidArgument,
     LoginRefused,
     LonnyError,
+    MessageBuried,
+    MessageCancelled,
+    NotFinished,
     NotPermitted,
     PublicationIncomplete,
     ReadOnlyTransaction,
+    ResultError,
+    ResultUnknown,
     SchemaError,
     SchemaMissing,
     SchemaOccupied,
@@ -72,6 +77,7 @@ from lonnymq.model import (
     Lease,
     LeasedMessage,
     LiveMessage,
+    MessageReport,
     MessageStatus,
     NewMessage,
     Problem,
@@ -97,7 +103,7 @@ from lonnymq.schema import LockedTable, MigrationPhase, PhaseKind, SchemaState, 
 
 if TYPE_CHECKING:
     from lonnymq.embedded import EmbeddedServer, embedded
-    from lonnymq.tasks import App, PreparedTask, Task, TaskRegistry, tick_of
+    from lonnymq.tasks import App, AsyncEnqueued, Enqueued, PreparedTask, Task, TaskRegistry, tick_of
     from lonnymq.worker import (
         Bury,
         Defer,
@@ -122,6 +128,7 @@ __all__ = [
     "AsyncChannel",
     "AsyncCrons",
     "AsyncDeadLetters",
+    "AsyncEnqueued",
     "AsyncHistory",
     "AsyncMessage",
     "AsyncQueue",
@@ -158,6 +165,7 @@ __all__ = [
     "DueCrons",
     "EmbeddedServer",
     "EnqueueMiddleware",
+    "Enqueued",
     "ExitCode",
     "Explanation",
     "Handler",
@@ -177,10 +185,14 @@ __all__ = [
     "LoginRefused",
     "LonnyError",
     "Message",
+    "MessageBuried",
+    "MessageCancelled",
+    "MessageReport",
     "MessageStatus",
     "Middleware",
     "MigrationPhase",
     "NewMessage",
+    "NotFinished",
     "NotPermitted",
     "PhaseKind",
     "PreparedTask",
@@ -196,6 +208,8 @@ __all__ = [
     "ReadOnlyTransaction",
     "Reason",
     "RedriveOutcome",
+    "ResultError",
+    "ResultUnknown",
     "Retry",
     "RoleKind",
     "SchemaError",
@@ -233,7 +247,10 @@ __all__ = [
 ]
 __all__ += _acknowledge.__all__
 
-# Loaded only when they are used, because producers need none of them.
+# Loaded only when they are used, because not every program needs them.
+TASK_NAMES = frozenset(
+    {"App", "AsyncEnqueued", "Enqueued", "PreparedTask", "Task", "TaskRegistry", "tick_of"}
+)
 WORKER_NAMES = frozenset(
     {
         "Bury",
@@ -258,7 +275,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("lonnymq.embedded")
     if name == "EmbeddedServer":
         return importlib.import_module("lonnymq.embedded").EmbeddedServer
-    if name in ("App", "PreparedTask", "Task", "TaskRegistry", "tick_of"):
+    if name in TASK_NAMES:
         return getattr(importlib.import_module("lonnymq.tasks"), name)
     if name in WORKER_NAMES:
         return getattr(importlib.import_module("lonnymq.worker"), name)

@@ -144,6 +144,30 @@ class ChannelFull(LonnyError):
         self.created = tuple(created)
 
 
+class ResultError(LonnyError):
+    """There is no result of this message; the kinds of this error say why."""
+
+
+class NotFinished(ResultError, TimeoutError):
+    """The message had not ended when the time to wait for it was over."""
+
+
+class MessageBuried(ResultError):
+    """The message failed and is a dead letter; `error` is its last error."""
+
+    def __init__(self, message: str, error: str | None = None) -> None:
+        super().__init__(message)
+        self.error = error
+
+
+class MessageCancelled(ResultError):
+    """The message was cancelled."""
+
+
+class ResultUnknown(ResultError):
+    """The message never existed, or it has ended and its result was not kept or has expired."""
+
+
 class DecodeError(LonnyError, ValueError):
     """The codec cannot decode the content or the state; `content` and `state_content` have the bytes."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from lonnymq.calls.argument import delay_ms, error_text
 from lonnymq.calls.codec import Codec, encode_payload
+from lonnymq.calls.result import encode_result
 from lonnymq.calls.statement import Call, Rows, Statement, array, call, function
 from lonnymq.model.acknowledge import ACTIONS, Action, HeartbeatOutcome, Outcome
 
@@ -29,6 +30,12 @@ DETAILS = {
         lambda value, codec: None if value is None else encode_payload("state", value, codec),
     ),
     "error": Detail("error", "p_errors", "text[]"),
+    "result": Detail(
+        "result",
+        "p_results",
+        "bytea[]",
+        lambda value, codec: None if value is None else encode_result(value, codec),
+    ),
 }
 
 
@@ -48,6 +55,8 @@ STATEMENTS = {
     )
     for action in ACTIONS
 }
+# For messages without details, which are most.
+STATEMENTS_WITHOUT_DETAILS = {action.name: _statement(action.name, action.done) for action in ACTIONS}
 HEARTBEAT = _statement(
     "heartbeat", "extended", p_lease_ms="bigint", p_is_alone="boolean", p_is_durable="boolean"
 )
@@ -61,8 +70,11 @@ def acknowledge(
         array(map(error_text, values) if DETAILS[name].type == "text[]" else values)
         for name, values in zip(action.details, details, strict=True)
     ]
+    statements = STATEMENTS
+    if not any(value is not None for values in details for value in values):
+        statements, columns = STATEMENTS_WITHOUT_DETAILS, []
     return call(
-        STATEMENTS[action.name],
+        statements[action.name],
         ids,
         tokens,
         *columns,

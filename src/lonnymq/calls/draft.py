@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from lonnymq.calls import argument
 from lonnymq.calls.codec import Codec, encode_payload
 from lonnymq.calls.headers import encode_headers
+from lonnymq.calls.result import with_keep_header
 from lonnymq.errors import InvalidArgument, invalid
 from lonnymq.model import NewMessage
 
@@ -32,7 +33,7 @@ def draft(message: NewMessage, codec: Codec) -> Draft:
         argument.delay_ms("delay", message.delay),
         argument.optional_text("key", message.key, 1, 255),
         argument.optional_whole("max_attempts", message.max_attempts, 1, argument.MAX_INTEGER),
-        encode_headers(message.headers),
+        encode_headers(with_keep_header(message.headers, message.keep_result)),
     )
 
 

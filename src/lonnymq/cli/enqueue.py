@@ -1,6 +1,7 @@
 """enqueue: put one message into a channel."""
 
 import sys
+from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -39,6 +40,15 @@ def enqueue(
         list[str] | None,
         typer.Option("--header", metavar="NAME=VALUE", help="A header of the message; may be repeated."),
     ] = None,
+    keep_result: Annotated[
+        timedelta | None,
+        typer.Option(
+            "--keep-result",
+            metavar="DURATION",
+            parser=parse.duration,
+            help="Keep its result this long after it has ended, at most 7d.",
+        ),
+    ] = None,
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
     as_json: Json = False,
@@ -58,6 +68,7 @@ def enqueue(
             key=key,
             max_attempts=max_attempts,
             headers=parse.headers(header or []),
+            keep_result=keep_result,
         )
     if as_json:
         print_json(created)

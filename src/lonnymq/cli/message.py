@@ -1,12 +1,12 @@
-"""message: show or cancel single messages."""
+"""message: show or cancel single messages, and read their results."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
 
-from lonnymq import CancelOutcome
-from lonnymq.cli import formatting
+from lonnymq import CancelOutcome, MessageStatus, ResultError
+from lonnymq.cli import formatting, parse
 from lonnymq.cli.completion import complete_channel
 from lonnymq.cli.confirm import require_confirmation
 from lonnymq.cli.connect import open_queue
@@ -16,7 +16,7 @@ from lonnymq.cli.outcomes import report_outcomes
 from lonnymq.cli.output import print_error, print_json, print_record
 from lonnymq.cli.peek import timing
 
-app = typer.Typer(help="Show or cancel single messages.", no_args_is_help=True)
+app = typer.Typer(help="Show or cancel single messages, and read their results.", no_args_is_help=True)
 
 
 @app.command()
@@ -57,6 +57,59 @@ def show(
             "content": formatting.content_with_size(found.content, found.content_bytes),
         }
     )
+
+
+@app.command()
+def status(
+    message_id: Annotated[int, typer.Argument(help="The message's id.")],
+    dsn: Dsn = "",
+    schema: Schema = DEFAULT_SCHEMA,
+    as_json: Json = False,
+) -> None:
+    """Say what has become of a message, whether it is live or has ended."""
+    with open_queue(dsn, schema) as queue:
+        report = queue.status_of(message_id)
+    if as_json:
+        print_json(report)
+    else:
+        attempt = None if report.attempt is None else str(report.attempt)
+        print_record(
+            {
+                "message": str(report.id),
+                "status": report.status,
+                "at": formatting.timestamp_with_age(report.at, datetime.now(UTC)),
+                "attempt": attempt,
+                "worker": report.worker,
+                "last error": report.error,
+            }
+        )
+    if report.status is MessageStatus.UNKNOWN:
+        raise typer.Exit(CommandExit.NO)
+
+
+@app.command()
+def result(
+    message_id: Annotated[int, typer.Argument(help="The message's id.")],
+    wait: Annotated[
+        timedelta | None,
+        typer.Option(
+            "--wait", metavar="DURATION", parser=parse.duration, help="Wait until the message has ended."
+        ),
+    ] = None,
+    dsn: Dsn = "",
+    schema: Schema = DEFAULT_SCHEMA,
+) -> None:
+    """Print the result of a message that was enqueued with --keep-result, as JSON.
+
+    The exit code is 1 if there is none, and the reason is on stderr.
+    """
+    with open_queue(dsn, schema) as queue:
+        try:
+            found = queue.result(message_id, wait=wait)
+        except ResultError as error:
+            print_error(str(error), f"`lonnymq message status {message_id}` says what has become of it")
+            raise typer.Exit(CommandExit.NO) from error
+    print_json(found)
 
 
 @app.command()

@@ -21,6 +21,8 @@ class AttemptState:
     outcome: str | None = None
     # It did so on a borrowed connection, whose transaction may still be rolled back.
     is_borrowed = False
+    # What its task returned, encoded, if the producer asked for it.
+    result: bytes | None = None
 
     @property
     def is_acknowledged(self) -> bool:

@@ -29,7 +29,7 @@ from lonnymq.model.history import (
     HistorySlice,
 )
 from lonnymq.model.lease import Batch, Claim, Content, Dequeued, DequeueOutcome, Lease, LeasedMessage
-from lonnymq.model.live import CancelOutcome, LiveMessage, MessageStatus
+from lonnymq.model.live import CancelOutcome, LiveMessage, MessageReport, MessageStatus
 from lonnymq.model.policy import POLICY_FIELDS, ChannelPolicy, PolicyChanges, PolicyField
 from lonnymq.model.queue import Horizon, Problem, QueueActivity, QueueSettings, QueueStatus, RoleKind
 from lonnymq.model.tenant import (
@@ -75,6 +75,7 @@ __all__ = [
     "Lease",
     "LeasedMessage",
     "LiveMessage",
+    "MessageReport",
     "MessageStatus",
     "NewMessage",
     "PolicyChanges",

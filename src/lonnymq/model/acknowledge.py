@@ -67,7 +67,7 @@ class Action(Generic[Outcome]):
     details: tuple[str, ...] = ()
 
 
-COMPLETE = Action("complete", CompleteOutcome.COMPLETED, Effect.END)
+COMPLETE = Action("complete", CompleteOutcome.COMPLETED, Effect.END, ("result",))
 GIVE_BACK = Action("give_back", GiveBackOutcome.GIVEN_BACK, Effect.RETURN)
 DEFER = Action("defer", DeferOutcome.DEFERRED, Effect.RETRY, ("delay_ms", "state", "error"))
 BURY = Action("bury", BuryOutcome.BURIED, Effect.BURY, ("error",))

@@ -22,7 +22,8 @@ class PublishOutcome(StrEnum):
 class NewMessage:
     """A message to create, with at most one of `at`, `delay` (or seconds) and `priority` (highest first).
 
-    `headers` are texts that travel with the payload: at most 8192 bytes as JSON.
+    `headers` are texts that travel with the payload: at most 8192 bytes as JSON. `keep_result` is how long
+    the result is kept after the message has ended, at most 7 days.
     """
 
     channel: str
@@ -33,6 +34,7 @@ class NewMessage:
     key: str | None = None
     max_attempts: int | None = None
     headers: Mapping[str, str] | None = None
+    keep_result: timedelta | float | None = None
 
 
 @dataclass(frozen=True)

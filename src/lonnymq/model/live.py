@@ -7,11 +7,22 @@ from enum import StrEnum
 
 
 class MessageStatus(StrEnum):
-    """SCHEDULED: the message waits and is not due yet."""
+    """A live message is waiting, scheduled (it is not due yet) or leased; the others have ended.
+
+    UNKNOWN: it never existed, or it has ended and nothing of it was kept.
+    """
 
     WAITING = "waiting"
     SCHEDULED = "scheduled"
     LEASED = "leased"
+    COMPLETED = "completed"
+    BURIED = "buried"
+    CANCELLED = "cancelled"
+    UNKNOWN = "unknown"
+
+    @property
+    def is_live(self) -> bool:
+        return self in (MessageStatus.WAITING, MessageStatus.SCHEDULED, MessageStatus.LEASED)
 
 
 class CancelOutcome(StrEnum):
@@ -44,3 +55,20 @@ class LiveMessage:
     content: bytes
     state_content: bytes | None
     headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageReport:
+    """What has become of a message.
+
+    `at` is when it is due, when it was leased, or when it ended; None if that is out of range, as for a
+    priority. `attempt` and `worker` are those of the current or the last lease, as far as they are known.
+    """
+
+    id: int
+    status: MessageStatus
+    attempt: int | None
+    worker: str | None
+    at: datetime | None
+    error: str | None
+    result_content: bytes | None = field(repr=False)

@@ -14,6 +14,7 @@
 \ir tables/lease.sql
 \ir tables/wake.sql
 \ir tables/dead.sql
+\ir tables/result.sql
 \ir tables/history.sql
 \ir tables/stage.sql
 \ir tables/sleeper.sql
@@ -42,6 +43,7 @@
 \ir functions/acknowledgements.sql
 \ir functions/lease_*.sql
 \ir functions/dead_*.sql
+\ir functions/result_*.sql
 
 -- Turns, and the parts of dequeue.
 \ir functions/turn_*.sql

@@ -28,7 +28,7 @@ begin
       (c_index || c_unsorted, '{history_follow, history_require_past, history_slices}'),
       (c_loop, '{claim_read, dead_redrive, message_cancel, message_read, message_show}'),
       (c_loop || c_unsorted, '{message_peek}'),
-      (c_loop || c_generic, '{message_create_many}'),
+      (c_loop || c_generic, '{message_create_many, message_status_of}'),
       (c_loop || c_generic, acknowledgements()::text),
       (c_loop || c_generic || c_quiet, '{tenant_create, tenant_create_many}'),
       (c_loop || c_custom || c_quiet, '{message_of_uuid, tenant_cancel, tenant_cancel_key, tenant_channels,

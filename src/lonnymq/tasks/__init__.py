@@ -2,8 +2,18 @@
 
 from lonnymq.cron import schedule
 from lonnymq.tasks.app import App
+from lonnymq.tasks.enqueued import AsyncEnqueued, Enqueued
 from lonnymq.tasks.registry import TaskRegistry
 from lonnymq.tasks.task import PreparedTask, Task
 from lonnymq.tasks.ticker import tick_of
 
-__all__ = ["App", "PreparedTask", "Task", "TaskRegistry", "schedule", "tick_of"]
+__all__ = [
+    "App",
+    "AsyncEnqueued",
+    "Enqueued",
+    "PreparedTask",
+    "Task",
+    "TaskRegistry",
+    "schedule",
+    "tick_of",
+]

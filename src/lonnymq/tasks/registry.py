@@ -64,6 +64,7 @@ class TaskRegistry:
         timeout: timedelta | float | None = None,
         retry: Retry | None = None,
         on_buried: Callable[[Any], object] | None = None,
+        keep_result: timedelta | float | None = None,
     ) -> Callable[[Callable[P, Returned]], Task[P, Returned]]: ...
     def task(
         self,
@@ -75,12 +76,14 @@ class TaskRegistry:
         timeout: timedelta | float | None = None,
         retry: Retry | None = None,
         on_buried: Callable[[Any], object] | None = None,
+        keep_result: timedelta | float | None = None,
     ) -> Any:
         """Turn a function into a task; messages refer to it by `name`, by default the function's name.
 
         After `max_attempts` a message is buried. Default: the channel's limit, otherwise 25; None: the
         channel's limit, otherwise unlimited. Then a worker calls `on_buried`, a function that takes a
         message, which has the same payload and the reason in its headers; also if the attempt was lost.
+        With `keep_result`, what the function returns is kept for that time, at most 7 days.
         """
 
         def decorate(function: Callable[P, Returned]) -> Task[P, Returned]:
@@ -98,6 +101,7 @@ class TaskRegistry:
                 timeout=timeout,
                 retry=Retry() if retry is None else retry,
                 on_buried=on_buried,
+                keep_result=keep_result,
             )
             self._add({task.name: task}, {})
             return task

@@ -7,12 +7,15 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, TypeVar, cast, overload
 
 from lonnymq.calls.headers import BURIED_ID, ON_BURIED
+from lonnymq.calls.result import encode_result, is_wanted, keep_header
 from lonnymq.errors import DecodeError, InvalidArgument
-from lonnymq.model import Created, NewMessage
+from lonnymq.model import NewMessage
 from lonnymq.tasks.arguments import Arguments
+from lonnymq.tasks.enqueued import AsyncEnqueued, Enqueued
+from lonnymq.tasks.returned import ReturnValue
 from lonnymq.texts import short_repr, truncate
 from lonnymq.worker.handler import Bury, Handler, require_handler_function
 from lonnymq.worker.retry import Retry
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 Returned = TypeVar("Returned")
+Result = TypeVar("Result")
 
 
 class Payload(TypedDict):
@@ -47,6 +51,7 @@ class EnqueueOptions:
     key: str | None = None
     max_attempts: int | None = None
     headers: Mapping[str, str] | None = None
+    keep_result: timedelta | float | None = None
     raise_if_dropped: bool = False
     connection: "BorrowedConnection | AsyncBorrowedConnection | None" = None
 
@@ -78,6 +83,7 @@ class Task(Generic[P, Returned]):
         timeout: timedelta | float | None,
         retry: Retry,
         on_buried: Callable[[Any], object] | None = None,
+        keep_result: timedelta | float | None = None,
     ) -> None:
         self._registry = registry
         self.function = function
@@ -85,6 +91,9 @@ class Task(Generic[P, Returned]):
         # Sent with each message. The default is not, so that it does not override the limit of a channel.
         self.max_attempts = None if isinstance(max_attempts, Default) else max_attempts
         self.arguments = Arguments(function, self.name)
+        self.returned = ReturnValue(function, self.name)
+        keep_header(keep_result)
+        self.keep_result = keep_result
         # The task's limit is only for messages without a limit of their own or of their channel.
         self._handler_without_limit = Handler(
             call=self._create_call(), name=name, timeout=timeout, retry=retry
@@ -120,15 +129,49 @@ class Task(Generic[P, Returned]):
     def __repr__(self) -> str:
         return f"<Task {self.name!r}>"
 
-    def enqueue(self, channel: str, /, *arguments: P.args, **options: P.kwargs) -> Created:
+    @overload
+    def enqueue(
+        self: "Task[P, Coroutine[Any, Any, Result]]",
+        channel: str,
+        /,
+        *arguments: P.args,
+        **options: P.kwargs,
+    ) -> Enqueued[Result]: ...
+    @overload
+    def enqueue(
+        self: "Task[P, Result]",
+        channel: str,
+        /,
+        *arguments: P.args,
+        **options: P.kwargs,
+    ) -> Enqueued[Result]: ...
+    def enqueue(self, channel: str, /, *arguments: Any, **options: Any) -> Enqueued[Any]:
         """Have a worker call the function with these arguments."""
-        return self.options().enqueue(channel, *arguments, **options)
+        prepared: PreparedTask[..., Any] = self.options()
+        return prepared.enqueue(channel, *arguments, **options)
 
+    @overload
     def enqueue_async(
-        self, channel: str, /, *arguments: P.args, **options: P.kwargs
-    ) -> Coroutine[Any, Any, Created]:
+        self: "Task[P, Coroutine[Any, Any, Result]]",
+        channel: str,
+        /,
+        *arguments: P.args,
+        **options: P.kwargs,
+    ) -> Coroutine[Any, Any, AsyncEnqueued[Result]]: ...
+    @overload
+    def enqueue_async(
+        self: "Task[P, Result]",
+        channel: str,
+        /,
+        *arguments: P.args,
+        **options: P.kwargs,
+    ) -> Coroutine[Any, Any, AsyncEnqueued[Result]]: ...
+    def enqueue_async(
+        self, channel: str, /, *arguments: Any, **options: Any
+    ) -> Coroutine[Any, Any, AsyncEnqueued[Any]]:
         """Have a worker call the function with these arguments; awaited in async code."""
-        return self.options().enqueue_async(channel, *arguments, **options)
+        prepared: PreparedTask[..., Any] = self.options()
+        return prepared.enqueue_async(channel, *arguments, **options)
 
     def message(self, channel: str, /, *arguments: P.args, **options: P.kwargs) -> NewMessage:
         """Return the message for `queue.enqueue_many()` or `queue.copy_in()`."""
@@ -143,6 +186,7 @@ class Task(Generic[P, Returned]):
         key: str | None = None,
         max_attempts: int | None = None,
         headers: Mapping[str, str] | None = None,
+        keep_result: timedelta | float | None = None,
         raise_if_dropped: bool = False,
         connection: "BorrowedConnection | AsyncBorrowedConnection | None" = None,
     ) -> "PreparedTask[P, Returned]":
@@ -156,6 +200,7 @@ class Task(Generic[P, Returned]):
                 key=key,
                 max_attempts=self.max_attempts if max_attempts is None else max_attempts,
                 headers=headers,
+                keep_result=self.keep_result if keep_result is None else keep_result,
                 raise_if_dropped=raise_if_dropped,
                 connection=connection,
             ),
@@ -202,16 +247,34 @@ class Task(Generic[P, Returned]):
                     bound = self._bind(message)
                 else:
                     bound = await asyncio.to_thread(self._bind, message)
-                await function(*bound.args, **bound.kwargs)
+                self._keep_result(message, await function(*bound.args, **bound.kwargs))
 
             return call
 
         def call_in_thread(message: "Message") -> object:
             bound = self._bind(message)
+            returned = function(*bound.args, **bound.kwargs)
+            if not inspect.isawaitable(returned):
+                self._keep_result(message, returned)
+                return None
+
             # An async function inside a decorator returns a coroutine, which the worker awaits.
-            return function(*bound.args, **bound.kwargs)
+            async def wait() -> None:
+                self._keep_result(message, await returned)
+
+            return wait()
 
         return call_in_thread
+
+    def _keep_result(self, message: "AsyncMessage | Message", returned: Any) -> None:
+        """Have the worker send what the function returned, if the producer asked for it."""
+        if message.attempt_state is None or not is_wanted(message):
+            return
+        try:
+            message.attempt_state.result = encode_result(self.returned.to_json(returned), message.queue.codec)
+        except InvalidArgument as error:
+            # The function has done its work: a retry would do it again, and fail in the same way.
+            raise Bury(f"the task has run, but its result cannot be kept: {error}") from error
 
     def _bind(self, message: "AsyncMessage | Message") -> inspect.BoundArguments:
         try:
@@ -236,20 +299,58 @@ class PreparedTask(Generic[P, Returned]):
         """Why a worker must not call a method of this with a message."""
         return self.task.not_a_handler
 
-    def enqueue(self, channel: str, /, *arguments: P.args, **options: P.kwargs) -> Created:
+    @overload
+    def enqueue(
+        self: "PreparedTask[P, Coroutine[Any, Any, Result]]",
+        channel: str,
+        /,
+        *arguments: P.args,
+        **options: P.kwargs,
+    ) -> Enqueued[Result]: ...
+    @overload
+    def enqueue(
+        self: "PreparedTask[P, Result]",
+        channel: str,
+        /,
+        *arguments: P.args,
+        **options: P.kwargs,
+    ) -> Enqueued[Result]: ...
+    def enqueue(self, channel: str, /, *arguments: Any, **options: Any) -> Enqueued[Any]:
         """Have a worker call the function with these arguments."""
         payload = self.task.payload(arguments, options)
         queue = self.task.app.clients.blocking_queue(self.task.function_name)
-        return queue.enqueue(channel, payload, **self._options_for(channel))
+        created = queue.enqueue(channel, payload, **self._options_for(channel))
+        return Enqueued(created.outcome, created.id, queue, self.task.returned.from_json)
 
+    @overload
     def enqueue_async(
-        self, channel: str, /, *arguments: P.args, **options: P.kwargs
-    ) -> Coroutine[Any, Any, Created]:
+        self: "PreparedTask[P, Coroutine[Any, Any, Result]]",
+        channel: str,
+        /,
+        *arguments: P.args,
+        **options: P.kwargs,
+    ) -> Coroutine[Any, Any, AsyncEnqueued[Result]]: ...
+    @overload
+    def enqueue_async(
+        self: "PreparedTask[P, Result]",
+        channel: str,
+        /,
+        *arguments: P.args,
+        **options: P.kwargs,
+    ) -> Coroutine[Any, Any, AsyncEnqueued[Result]]: ...
+    def enqueue_async(
+        self, channel: str, /, *arguments: Any, **options: Any
+    ) -> Coroutine[Any, Any, AsyncEnqueued[Any]]:
         """Have a worker call the function with these arguments; awaited in async code."""
         # Not an "async def": mistakes raise here, not only when the result is awaited.
         payload = self.task.payload(arguments, options)
         queue = self.task.app.clients.async_queue(self.task.function_name)
-        return queue.enqueue(channel, payload, **self._options_for(channel))
+
+        async def enqueue() -> AsyncEnqueued[Any]:
+            created = await queue.enqueue(channel, payload, **self._options_for(channel))
+            return AsyncEnqueued(created.outcome, created.id, queue, self.task.returned.from_json)
+
+        return enqueue()
 
     def message(self, channel: str, /, *arguments: P.args, **options: P.kwargs) -> NewMessage:
         """Return the message for `queue.enqueue_many()` or `queue.copy_in()`."""

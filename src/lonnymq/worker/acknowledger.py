@@ -80,8 +80,8 @@ class Acknowledger:
         elif verdict.action is None or (attempt.state.is_lost and verdict.action is not GIVE_BACK):
             self._finish(attempt, verdict, "lease_lost")
         else:
-            if verdict.state is not None:
-                self._inventory.memory.reserve(attempt, len(verdict.state))
+            if kept := len(verdict.state or b"") + len(verdict.result or b""):
+                self._inventory.memory.reserve(attempt, kept)
             self._enqueue(attempt, verdict)
 
     async def run(self) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lonnymq.model.acknowledge import COMPLETE
 from lonnymq.worker.handler import Handler
-from lonnymq.worker.verdict import COMPLETED, GIVEN_BACK, NO_ACTION, Interruption, Judge, Verdict
+from lonnymq.worker.verdict import GIVEN_BACK, NO_ACTION, Interruption, Judge, Verdict, completion
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -209,7 +209,7 @@ class Slot:
             attempt.slot, attempt.ended_at = None, now
             why = attempt.interruption or self._interruption
             if error is None and why is None:
-                self._acknowledge(attempt, COMPLETED)
+                self._acknowledge(attempt, completion(attempt.message, attempt.state.result))
                 continue
             verdict = self._judge.verdict(handler, attempt.message.attempt, error, why)
             self._acknowledge(attempt, verdict)

@@ -9,6 +9,7 @@ from typing import Any
 
 from lonnymq.calls import argument
 from lonnymq.calls.codec import Codec, encode_payload
+from lonnymq.calls.result import is_wanted
 from lonnymq.errors import InvalidArgument
 from lonnymq.model.acknowledge import BURY, COMPLETE, DEFER, GIVE_BACK, Action
 from lonnymq.worker.handler import Bury, Defer, Handler
@@ -34,20 +35,32 @@ class Verdict:
     delay_ms: int | None = None
     state: bytes | None = None
     error: str | None = None
+    result: bytes | None = None
     # The bytes that it adds to a call.
     size: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", len(self.state or b"") + len(self.error or ""))
+        object.__setattr__(
+            self, "size", len(self.state or b"") + len(self.error or "") + len(self.result or b"")
+        )
 
 
 COMPLETED = Verdict(COMPLETE)
+# The producer asked for the result, but the handler has none: the queue keeps that it has completed.
+COMPLETED_WITHOUT_RESULT = Verdict(COMPLETE, result=b"")
 GIVEN_BACK = Verdict(GIVE_BACK)
 NO_ACTION = Verdict(None)
 
 
 class TimedOut(Exception):
     """The handler took longer than its `timeout`."""
+
+
+def completion(message: object, result: bytes | None) -> Verdict:
+    """Return the verdict on an attempt that succeeded."""
+    if not is_wanted(message):
+        return COMPLETED
+    return COMPLETED_WITHOUT_RESULT if result is None else Verdict(COMPLETE, result=result)
 
 
 @dataclass(frozen=True)

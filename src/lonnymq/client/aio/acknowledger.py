@@ -8,6 +8,7 @@ from typing import Any
 from lonnymq.calls import acknowledge as calls
 from lonnymq.calls import argument
 from lonnymq.calls.codec import Codec
+from lonnymq.calls.result import encode_result, is_wanted
 from lonnymq.calls.statement import Call, pick
 from lonnymq.client.aio.caller import AsyncCaller
 from lonnymq.client.attempt_state import observe
@@ -39,10 +40,24 @@ class AsyncAcknowledger:
     codec: Codec
 
     async def complete(
-        self, messages: Sequence[Lease], *, connection: AsyncBorrowedConnection | None = None
+        self,
+        messages: Sequence[Lease],
+        *,
+        result: Any = None,
+        results: Sequence[Any] | None = None,
+        connection: AsyncBorrowedConnection | None = None,
     ) -> list[CompleteOutcome]:
-        """Remove messages whose work is done."""
-        return await self._acknowledge(COMPLETE, messages, connection)
+        """Remove messages whose work is done.
+
+        `result` is for all, `results` has one for each; kept if the producer asked for it (`keep_result`).
+        """
+        messages = _require_leases(messages)
+        values = argument.spread("result", result, results, len(messages))
+        kept = [
+            encode_result(value, self.codec) if is_wanted(message) else None
+            for message, value in zip(messages, values, strict=True)
+        ]
+        return await self._acknowledge(COMPLETE, messages, connection, (None, kept))
 
     async def defer(
         self,
@@ -122,9 +137,11 @@ class AsyncMessageActions:
     id: int
     token: int
 
-    async def complete(self, *, connection: AsyncBorrowedConnection | None = None) -> CompleteOutcome:
-        """Remove the message: its work is done."""
-        return (await self.queue.complete([self], connection=connection))[0]
+    async def complete(
+        self, *, result: Any = None, connection: AsyncBorrowedConnection | None = None
+    ) -> CompleteOutcome:
+        """Remove the message: its work is done. The result is kept if the producer asked for it."""
+        return (await self.queue.complete([self], result=result, connection=connection))[0]
 
     async def defer(
         self,

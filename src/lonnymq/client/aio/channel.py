@@ -78,6 +78,7 @@ class AsyncChannel:
         key: str | None = None,
         max_attempts: int | None = None,
         headers: Mapping[str, str] | None = None,
+        keep_result: timedelta | float | None = None,
         raise_if_dropped: bool = False,
         connection: AsyncBorrowedConnection | None = None,
     ) -> Created:
@@ -91,6 +92,7 @@ class AsyncChannel:
             key=key,
             max_attempts=max_attempts,
             headers=headers,
+            keep_result=keep_result,
             raise_if_dropped=raise_if_dropped,
             connection=connection,
         )

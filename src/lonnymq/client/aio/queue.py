@@ -11,6 +11,7 @@ from lonnymq.calls import channel as channel_calls
 from lonnymq.calls import message as calls
 from lonnymq.calls import peek as peek_calls
 from lonnymq.calls import queue as queue_calls
+from lonnymq.calls import result as result_calls
 from lonnymq.calls import stage as stage_calls
 from lonnymq.calls.codec import JSON, Codec
 from lonnymq.calls.draft import draft, drafts
@@ -24,6 +25,7 @@ from lonnymq.client.aio.dead import AsyncDeadLetters
 from lonnymq.client.aio.history import AsyncHistory
 from lonnymq.client.aio.message import AsyncMessage
 from lonnymq.client.aio.receiver import AsyncReceiver
+from lonnymq.client.aio.result_waiter import AsyncResultWaiter
 from lonnymq.client.aio.tenant import AsyncTenant
 from lonnymq.client.backpressure import raise_for_dropped
 from lonnymq.client.enqueueing import Enqueueing, EnqueueMiddleware, require_middleware
@@ -40,6 +42,7 @@ from lonnymq.model import (
     Created,
     HistoryMode,
     LiveMessage,
+    MessageReport,
     NewMessage,
     Problem,
     Published,
@@ -86,6 +89,7 @@ class AsyncQueue(AsyncAcknowledger):
         self._all_middleware = (*outermost, *self.middleware)
         self.caller = AsyncCaller(AsyncSource(dsn, settings), schema, settings, instrumentation)
         self._receiver = AsyncReceiver(self.caller)
+        self._result_waiter = AsyncResultWaiter(self.caller)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} schema={self.schema!r} {describe_target(self.caller.source.target)}>"
@@ -167,6 +171,7 @@ class AsyncQueue(AsyncAcknowledger):
         key: str | None = None,
         max_attempts: int | None = None,
         headers: Mapping[str, str] | None = None,
+        keep_result: timedelta | float | None = None,
         raise_if_dropped: bool = False,
         connection: AsyncBorrowedConnection | None = None,
     ) -> Created:
@@ -174,6 +179,7 @@ class AsyncQueue(AsyncAcknowledger):
 
         While a message with this `key` is live in the channel, the outcome is `duplicate`, with its id.
         `headers` are texts that travel with the payload, such as a trace context.
+        `keep_result` is how long its result is kept after it has ended, at most 7 days.
         A channel at its `max_size` drops the message: the outcome is `dropped`, or ChannelFull is raised.
         If the connection is lost, the call is repeated only for a message with a key: others might be
         created twice.
@@ -187,6 +193,7 @@ class AsyncQueue(AsyncAcknowledger):
             key=key,
             max_attempts=max_attempts,
             headers=headers,
+            keep_result=keep_result,
         )
         with self._around_enqueue([message]) as enqueueing:
             (message,) = enqueueing.same_number(1)
@@ -328,6 +335,22 @@ class AsyncQueue(AsyncAcknowledger):
         """Return one message; None if it is not live: finished, a dead letter, or never created."""
         call = peek_calls.show(argument.identifier("message_id", message_id))
         return await self.caller.perform(call, connection)
+
+    async def status_of(
+        self, message_id: int, *, connection: AsyncBorrowedConnection | None = None
+    ) -> MessageReport:
+        """Return what has become of a message, whether it is live or has ended."""
+        call = result_calls.status_of([argument.identifier("message_id", message_id)])
+        return (await self.caller.perform(call, connection))[0]
+
+    async def result(self, message_id: int, *, wait: timedelta | float | None = None) -> Any:
+        """Return the result of a message that was enqueued with `keep_result`; wait for it up to `wait`.
+
+        Raises NotFinished, MessageBuried, MessageCancelled or ResultUnknown if there is none.
+        """
+        id_ = argument.identifier("message_id", message_id)
+        wait_s = 0.0 if wait is None else argument.seconds("wait", wait)
+        return result_calls.require_result(await self._result_waiter.wait(id_, wait_s), self.codec)
 
     def channel(self, name: str) -> AsyncChannel:
         """Return a tenant's channel; makes no round trip."""

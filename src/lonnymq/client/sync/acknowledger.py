@@ -10,6 +10,7 @@ from typing import Any
 from lonnymq.calls import acknowledge as calls
 from lonnymq.calls import argument
 from lonnymq.calls.codec import Codec
+from lonnymq.calls.result import encode_result, is_wanted
 from lonnymq.calls.statement import Call, pick
 from lonnymq.client.attempt_state import observe
 from lonnymq.client.sync.caller import Caller
@@ -41,10 +42,24 @@ class Acknowledger:
     codec: Codec
 
     def complete(
-        self, messages: Sequence[Lease], *, connection: BorrowedConnection | None = None
+        self,
+        messages: Sequence[Lease],
+        *,
+        result: Any = None,
+        results: Sequence[Any] | None = None,
+        connection: BorrowedConnection | None = None,
     ) -> list[CompleteOutcome]:
-        """Remove messages whose work is done."""
-        return self._acknowledge(COMPLETE, messages, connection)
+        """Remove messages whose work is done.
+
+        `result` is for all, `results` has one for each; kept if the producer asked for it (`keep_result`).
+        """
+        messages = _require_leases(messages)
+        values = argument.spread("result", result, results, len(messages))
+        kept = [
+            encode_result(value, self.codec) if is_wanted(message) else None
+            for message, value in zip(messages, values, strict=True)
+        ]
+        return self._acknowledge(COMPLETE, messages, connection, (None, kept))
 
     def defer(
         self,
@@ -124,9 +139,11 @@ class MessageActions:
     id: int
     token: int
 
-    def complete(self, *, connection: BorrowedConnection | None = None) -> CompleteOutcome:
-        """Remove the message: its work is done."""
-        return self.queue.complete([self], connection=connection)[0]
+    def complete(
+        self, *, result: Any = None, connection: BorrowedConnection | None = None
+    ) -> CompleteOutcome:
+        """Remove the message: its work is done. The result is kept if the producer asked for it."""
+        return self.queue.complete([self], result=result, connection=connection)[0]
 
     def defer(
         self,

@@ -76,6 +76,7 @@ class Channel:
         key: str | None = None,
         max_attempts: int | None = None,
         headers: Mapping[str, str] | None = None,
+        keep_result: timedelta | float | None = None,
         raise_if_dropped: bool = False,
         connection: BorrowedConnection | None = None,
     ) -> Created:
@@ -89,6 +90,7 @@ class Channel:
             key=key,
             max_attempts=max_attempts,
             headers=headers,
+            keep_result=keep_result,
             raise_if_dropped=raise_if_dropped,
             connection=connection,
         )

@@ -13,6 +13,7 @@ from lonnymq.calls import channel as channel_calls
 from lonnymq.calls import message as calls
 from lonnymq.calls import peek as peek_calls
 from lonnymq.calls import queue as queue_calls
+from lonnymq.calls import result as result_calls
 from lonnymq.calls import stage as stage_calls
 from lonnymq.calls.codec import JSON, Codec
 from lonnymq.calls.draft import draft, drafts
@@ -29,6 +30,7 @@ from lonnymq.client.sync.dead import DeadLetters
 from lonnymq.client.sync.history import History
 from lonnymq.client.sync.message import Message
 from lonnymq.client.sync.receiver import Receiver
+from lonnymq.client.sync.result_waiter import ResultWaiter
 from lonnymq.client.sync.tenant import Tenant
 from lonnymq.connections.settings import ClientSettings
 from lonnymq.connections.sync.borrowed import BorrowedConnection
@@ -42,6 +44,7 @@ from lonnymq.model import (
     Created,
     HistoryMode,
     LiveMessage,
+    MessageReport,
     NewMessage,
     Problem,
     Published,
@@ -88,6 +91,7 @@ class Queue(Acknowledger):
         self._all_middleware = (*outermost, *self.middleware)
         self.caller = Caller(Source(dsn, settings), schema, settings, instrumentation)
         self._receiver = Receiver(self.caller)
+        self._result_waiter = ResultWaiter(self.caller)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} schema={self.schema!r} {describe_target(self.caller.source.target)}>"
@@ -167,6 +171,7 @@ class Queue(Acknowledger):
         key: str | None = None,
         max_attempts: int | None = None,
         headers: Mapping[str, str] | None = None,
+        keep_result: timedelta | float | None = None,
         raise_if_dropped: bool = False,
         connection: BorrowedConnection | None = None,
     ) -> Created:
@@ -174,6 +179,7 @@ class Queue(Acknowledger):
 
         While a message with this `key` is live in the channel, the outcome is `duplicate`, with its id.
         `headers` are texts that travel with the payload, such as a trace context.
+        `keep_result` is how long its result is kept after it has ended, at most 7 days.
         A channel at its `max_size` drops the message: the outcome is `dropped`, or ChannelFull is raised.
         If the connection is lost, the call is repeated only for a message with a key: others might be
         created twice.
@@ -187,6 +193,7 @@ class Queue(Acknowledger):
             key=key,
             max_attempts=max_attempts,
             headers=headers,
+            keep_result=keep_result,
         )
         with self._around_enqueue([message]) as enqueueing:
             (message,) = enqueueing.same_number(1)
@@ -326,6 +333,20 @@ class Queue(Acknowledger):
         """Return one message; None if it is not live: finished, a dead letter, or never created."""
         call = peek_calls.show(argument.identifier("message_id", message_id))
         return self.caller.perform(call, connection)
+
+    def status_of(self, message_id: int, *, connection: BorrowedConnection | None = None) -> MessageReport:
+        """Return what has become of a message, whether it is live or has ended."""
+        call = result_calls.status_of([argument.identifier("message_id", message_id)])
+        return self.caller.perform(call, connection)[0]
+
+    def result(self, message_id: int, *, wait: timedelta | float | None = None) -> Any:
+        """Return the result of a message that was enqueued with `keep_result`; wait for it up to `wait`.
+
+        Raises NotFinished, MessageBuried, MessageCancelled or ResultUnknown if there is none.
+        """
+        id_ = argument.identifier("message_id", message_id)
+        wait_s = 0.0 if wait is None else argument.seconds("wait", wait)
+        return result_calls.require_result(self._result_waiter.wait(id_, wait_s), self.codec)
 
     def channel(self, name: str) -> Channel:
         """Return a tenant's channel; makes no round trip."""

@@ -3,6 +3,7 @@
 -- For each message with the header "lonnymq-on-buried", a notice is created in the channel that it names: a message
 -- with the same content, and headers that say which message was buried, in which channel, and why (the end of its
 -- error). It has no key and no limit of attempts, and max_size does not apply.
+-- Those that wait for the result of one of the messages are notified.
 -- Locks:  nothing more.
 -- Writes: message (delete; insert of notices), dead, wake (insert, for notices).
 create or replace function dead_insert(
@@ -12,6 +13,9 @@ language plpgsql
 as $$
 declare
   v_now constant bigint := floor(extract(epoch from clock_timestamp()) * 1000)::bigint;
+  v_is_awaited constant boolean := exists (
+    select from message m where m.ctid = any(p_messages) and result_keep_ms(m.headers) is not null
+  );
 begin
   with gone as (
     delete from message m using unnest(p_messages, p_errors, p_states, p_attempts) u(tid, error, state, attempts)
@@ -34,8 +38,10 @@ begin
     insert into message (channel_id, channel_name, dequeue_at, created_at, content, headers)
     select o.id, case when (select c.name from channel c where c.id = o.id) = o.channel then null else o.channel end,
       v_now, v_now, b.content,
-      (b.headers - 'lonnymq-on-buried') || jsonb_build_object('lonnymq-buried-id', b.message_id::text,
-        'lonnymq-buried-channel', b.channel, 'lonnymq-buried-error', right(coalesce(b.error, ''), 1000))
+      (b.headers - '{lonnymq-on-buried, lonnymq-keep-result-ms}'::text[]) || jsonb_build_object(
+        'lonnymq-buried-id', b.message_id::text, 'lonnymq-buried-channel', b.channel,
+        'lonnymq-buried-error', right(coalesce(b.error, ''), 1000)
+      )
     from buried b
     cross join setting s
     cross join lateral (
@@ -51,6 +57,9 @@ begin
   from noticed n;
   if found then
     perform sleepers_notify();
+  end if;
+  if v_is_awaited then
+    perform pg_notify(result_event(), '');
   end if;
 end
 $$;

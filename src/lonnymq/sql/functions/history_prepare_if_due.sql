@@ -2,9 +2,10 @@
 -- if attempts are in history_overflow. Every worker calls it, and there is no leader: the first that finds a partition
 -- missing creates it, about once a day, and the others find that nothing is due. Moves at most 10,000 attempts out of
 -- the overflow, so that the transaction stays short.
+-- It also empties what has only expired results (see result_prune).
 -- Returns in how many milliseconds this caller should call again, and how many partitions were created.
 -- Locks:  if due, history in SHARE UPDATE EXCLUSIVE mode, without waiting; readers and writers are not blocked.
--- Writes: as history_prepare.
+-- Writes: as history_prepare and result_prune.
 create or replace function history_prepare_if_due(out wait_ms bigint, out created integer)
 language plpgsql security definer
 set search_path from current
@@ -20,6 +21,7 @@ begin
   -- An hour, give or take 10%, so that the workers of a deployment do not call at the same time for ever.
   wait_ms := 3600000 * (0.9 + 0.2 * random());
   created := 0;
+  perform result_prune();
   select count(*) into v_days
   from pg_inherits i
   join pg_class c on c.oid = i.inhrelid

@@ -8,8 +8,8 @@ set search_path from current
 as $$
   values
     ('producer', 'EXECUTE', array['to_epoch', 'message_create', 'message_create_many', 'message_publish',
-      'message_cancel', 'message_cancel_key', 'cron_set', 'cron_delete', 'stage_discard',
-      'stream_publish'], null::text[]),
+      'message_cancel', 'message_cancel_key', 'message_status_of', 'result_event', 'cron_set', 'cron_delete',
+      'stage_discard', 'stream_publish'], null::text[]),
     ('worker', 'EXECUTE', acknowledgements() || array['to_epoch', 'message_dequeue', 'message_read', 'queue_event',
       'queue_horizon', 'sleeper_register', 'sleeper_clear', 'worker_register', 'worker_watch', 'worker_leave',
       'history_prepare', 'history_prepare_if_due', 'stage_prune', 'cron_due', 'cron_tick', 'claim_backlog',
@@ -22,7 +22,8 @@ as $$
       'worker_watch', 'worker_leave', 'history_prepare', 'history_prepare_if_due', 'stage_prune', 'channel_set',
       'channel_pause', 'channel_resume', 'channel_delete', 'channel_explain', 'dead_list', 'dead_redrive',
       'dead_redrive_channel', 'dead_purge', 'dead_purge_channel', 'message_peek', 'message_show', 'message_of_uuid',
-      'channel_busiest', 'queue_set', 'queue_status', 'queue_activity', 'queue_check', 'bytes_as_json', 'cron_set',
+      'message_status_of', 'result_event', 'channel_busiest', 'queue_set', 'queue_status', 'queue_activity',
+      'queue_check', 'bytes_as_json', 'cron_set',
       'cron_due', 'cron_tick', 'cron_pause', 'cron_resume', 'cron_delete', 'cron_list', 'stage_discard',
       'stream_publish', 'claim_backlog', 'claim_take', 'claim_messages', 'claim_heartbeat', 'claim_read',
       'claim_complete',

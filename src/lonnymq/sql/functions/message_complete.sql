@@ -1,11 +1,13 @@
 -- message_complete: delete messages whose work is done, and their leases.
 -- Returns per message, in the order given: 'completed', or 'lease_lost' (the lease has ended or belongs to another
 -- attempt), 'cancelled' (the message was cancelled), 'busy' (another transaction has it locked: ask again).
--- It first tries to delete all of them at once, and waits up to 2 ms for a lock, which is enough for a heartbeat of the
--- same worker to commit. If that fails, or a row has changed since it was read, it starts over and skips locked rows.
+-- p_results has a result per message, which is kept if the producer asked for it (see result_keep_ms). A null is
+-- kept, too: then only the outcome is known. It first tries to delete all of them at once, and waits up to 2 ms for
+-- a lock, which is enough for a heartbeat of the same worker to commit. If that fails, or a row has changed since it
+-- was read, it starts over and skips locked rows.
 -- Locks:  its own leases and messages.
--- Writes: lease, message (delete), wake, history (insert).
-create or replace function message_complete(p_ids bigint[], p_tokens bigint[])
+-- Writes: lease, message (delete), wake, history, result (insert).
+create or replace function message_complete(p_ids bigint[], p_tokens bigint[], p_results bytea[] default null)
 returns table (message_id bigint, outcome text)
 language plpgsql security definer
 set search_path from current
@@ -23,10 +25,17 @@ declare
   v_removed bigint;
   v_setting text;
   v_is_locked boolean := false;
+  v_keep_ms bigint[];
 begin
   if p_ids is null or p_tokens is null or v_count <> cardinality(p_tokens) or v_count > 10000
       or current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
     perform lease_lock(p_ids, p_tokens, false);
+  end if;
+  if p_results is not null then
+    perform require_results(p_results, v_count);
+    select array_agg(result_keep_ms(m.headers) order by u.ordinal) into v_keep_ms
+    from unnest(p_ids) with ordinality u(id, ordinal)
+    left join lateral (select m.headers from message m where m.id = u.id offset 0) m on true;
   end if;
   select array_agg(l.ctid), array_agg(m.ctid), array_agg(l.channel_id) filter (where l.is_capped),
     (select s.history <> 'off' from setting s where s.is_only)
@@ -73,6 +82,12 @@ begin
   if v_capped is not null then
     insert into wake (channel_id, done) select u.id, count(*) from unnest(v_capped) u(id) group by u.id;
     perform sleepers_notify();
+  end if;
+  if v_keep_ms is not null then
+    perform result_insert(
+      array(select case when v_outcomes[o] is null then p_ids[o] end from generate_series(1, v_count) o),
+      v_keep_ms, 'completed', p_results
+    );
   end if;
   if v_outcomes is null then
     return query select unnest(p_ids), 'completed';

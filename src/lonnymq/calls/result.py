@@ -1,0 +1,105 @@
+"""What has become of messages, and their results."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from lonnymq.calls import argument
+from lonnymq.calls.codec import Codec, decode_content, encode_payload
+from lonnymq.calls.statement import Call, call, function
+from lonnymq.errors import MessageBuried, MessageCancelled, NotFinished, ResultUnknown, invalid
+from lonnymq.model import LeasedMessage, MessageReport, MessageStatus
+from lonnymq.texts import truncate
+
+# The header by which a producer asks for a result (see sql/functions/result_keep_ms.sql).
+KEEP_HEADER = "lonnymq-keep-result-ms"
+MAX_KEEP = timedelta(days=7)
+MAX_RESULT_BYTES = 1024 * 1024
+
+STATUS_OF = function(
+    "message_status_of", "message_id, status, attempt, worker, at, error, content", p_ids="bigint[]"
+)
+EVENT = function("result_event", "result_event")
+
+
+def status_of(ids: Sequence[int]) -> Call[list[MessageReport]]:
+    return call(STATUS_OF, list(ids), decode=lambda rows: [_report(row) for row in rows])
+
+
+def event() -> Call[str]:
+    """Return the notification channel on which results are announced."""
+    return call(EVENT, decode=lambda rows: str(rows[0][0]))
+
+
+def keep_header(keep_result: timedelta | float | None) -> dict[str, str]:
+    """Return the header that asks for a result; none if nobody asks."""
+    if keep_result is None:
+        return {}
+    milliseconds = argument.delay_ms("keep_result", keep_result)
+    if not milliseconds or not 1 <= milliseconds <= MAX_KEEP // argument.MILLISECOND:
+        raise invalid("keep_result", keep_result, f"more than 0 and at most {MAX_KEEP.days} days")
+    return {KEEP_HEADER: str(milliseconds)}
+
+
+def is_wanted(message: object) -> bool:
+    """Whether the producer of a leased message may have asked for its result; a bare lease does not tell."""
+    return not isinstance(message, LeasedMessage) or KEEP_HEADER in (message.headers_json or "")
+
+
+def encode_result(value: Any, codec: Codec) -> bytes:
+    content = encode_payload("result", value, codec)
+    if len(content) > MAX_RESULT_BYTES:
+        raise invalid(
+            "result", f"{len(content)} bytes", f"at most {MAX_RESULT_BYTES} bytes; keep it in a table"
+        )
+    return content
+
+
+def with_keep_header(
+    headers: Mapping[str, str] | None, keep_result: timedelta | float | None
+) -> Mapping[str, str] | None:
+    """Return the headers of a message, with the one that asks for its result."""
+    return headers if keep_result is None else {**(headers or {}), **keep_header(keep_result)}
+
+
+def require_result(report: MessageReport, codec: Codec) -> Any:
+    """Return the result of a message that has completed; raise if there is none."""
+    described = f"message {report.id}"
+    if report.status.is_live:
+        raise NotFinished(f"{described} has not ended: it is {report.status}")
+    if report.status is MessageStatus.BURIED:
+        raise MessageBuried(
+            f"{described} was buried: {truncate(report.error or 'no error', 2000)}", report.error
+        )
+    if report.status is MessageStatus.CANCELLED:
+        raise MessageCancelled(f"{described} was cancelled")
+    if report.status is MessageStatus.UNKNOWN:
+        raise ResultUnknown(
+            f"{described} never existed, or it has ended and its result was not kept or has expired"
+            " (enqueue it with keep_result=)"
+        )
+    if report.result_content is None:
+        return None
+    return decode_content(report.result_content, codec, f"the result of {described}")
+
+
+def _report(row: tuple[Any, ...]) -> MessageReport:
+    id_, status, attempt, worker, at, error, content = row
+    return MessageReport(
+        id=id_,
+        status=MessageStatus(status),
+        attempt=attempt,
+        worker=worker,
+        at=_instant(at),
+        error=error,
+        result_content=content,
+    )
+
+
+def _instant(milliseconds: int | None) -> datetime | None:
+    if milliseconds is None or milliseconds < 0:
+        return None
+    try:
+        return argument.instant(milliseconds)
+    except OverflowError:
+        return None
