@@ -25,7 +25,8 @@ STATEMENTS = {
 INTERNAL = {
     *("reject", "require_read_committed", "require_channel", "require_length", "require_batch", "to_epoch"),
     *("require_cron", "require_cron_instant", "require_dequeue", "require_worker"),
-    *("require_headers", "headers_error"),
+    *("require_headers", "headers_error", "require_results"),
+    *("result_keep_ms", "result_insert", "result_prune"),
     *("worker_sessions", "server_pids"),
     *("from_epoch", "bytes_as_json", "channel_id", "channel_waiting", "creation_lock", "channel_insert"),
     *("channel_keep_name", "message_late", "turn_allocate"),

@@ -74,7 +74,7 @@ def test_a_worker_runs_a_task_with_its_arguments(queue: Queue) -> None:
 
     when = datetime(2026, 1, 2, tzinfo=UTC)
     created = add.enqueue("acme", 1, when, Decimal("1.5"), note="x")
-    assert created == Created(CreateOutcome.CREATED, created.id)
+    assert created.outcome is CreateOutcome.CREATED
     work(app, is_empty(queue))
     assert seen == [(1, when, (Decimal("1.5"),), "x", "acme")]
     assert queue.dead().list() == []

@@ -19,7 +19,7 @@ MAX_RESULT_BYTES = 1024 * 1024
 STATUS_OF = function(
     "message_status_of", "message_id, status, attempt, worker, at, error, content", p_ids="bigint[]"
 )
-EVENT = function("result_event", "result_event")
+EVENT = function("result_event", "*")
 
 
 def status_of(ids: Sequence[int]) -> Call[list[MessageReport]]:
@@ -80,7 +80,7 @@ def require_result(report: MessageReport, codec: Codec) -> Any:
         )
     if report.result_content is None:
         return None
-    return decode_content(report.result_content, codec, f"the result of {described}")
+    return decode_content(report.result_content, codec, "result", report.id)
 
 
 def _report(row: tuple[Any, ...]) -> MessageReport:

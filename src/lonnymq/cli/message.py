@@ -13,7 +13,7 @@ from lonnymq.cli.connect import open_queue
 from lonnymq.cli.exit_codes import CommandExit
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema, Yes
 from lonnymq.cli.outcomes import report_outcomes
-from lonnymq.cli.output import print_error, print_json, print_record
+from lonnymq.cli.output import print_error, print_json, print_record, print_text
 from lonnymq.cli.peek import timing
 
 app = typer.Typer(help="Show or cancel single messages, and read their results.", no_args_is_help=True)
@@ -98,8 +98,9 @@ def result(
     ] = None,
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
+    as_json: Json = False,
 ) -> None:
-    """Print the result of a message that was enqueued with --keep-result, as JSON.
+    """Print the result of a message that was enqueued with --keep-result, as JSON unless it is a text.
 
     The exit code is 1 if there is none, and the reason is on stderr.
     """
@@ -109,7 +110,10 @@ def result(
         except ResultError as error:
             print_error(str(error), f"`lonnymq message status {message_id}` says what has become of it")
             raise typer.Exit(CommandExit.NO) from error
-    print_json(found)
+    if isinstance(found, str) and not as_json:
+        print_text(found)
+    else:
+        print_json(found)
 
 
 @app.command()
