@@ -56,7 +56,7 @@ INTERNAL = {
     *("sleepers_registered", "ids_advance"),
     *("message_uuid", "message_uuid_mask", "message_of_uuid", "history_index"),
     *("tenant_role", "tenant_covers", "tenant_require", "tenant_enter", "tenant_channel_add", "tenant_room"),
-    *("tenant_confine", "tenant_find", "tenant_prefix_end", "tenant_ranges"),
+    *("tenant_confine", "tenant_find", "tenant_prefix_end", "tenant_ranges", "tenant_require_headers"),
     *(
         "caller_role",
         "kind_rights",

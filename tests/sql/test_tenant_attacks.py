@@ -248,6 +248,23 @@ def test_uuids_tell_nothing_about_order_or_number(tenant: Tenant, queue: Session
             assert abs(share - 0.5) < 6 * 0.5 / len(values) ** 0.5
 
 
+@pytest.mark.parametrize("name", ["lonnymq-on-buried", "lonnymq-buried-id"])
+def test_headers_reach_no_channel_of_another_tenant(tenant: Tenant, queue: Session, name: str) -> None:
+    """A notice of a burial would be a message in the channel that the header names."""
+    acme = tenant("acme")
+    headers = json.dumps({name: "victim"})
+    for call in (
+        "tenant_create('acme', 'x', p_headers => %s)",
+        "tenant_create_many('{acme,acme}', '{x,y}', p_headers => array[null, %s::jsonb])",
+    ):
+        with pytest.raises(psycopg.Error, match=f"header {name} must be") as raised:
+            acme.run(f"select {call}", headers)
+        assert raised.value.sqlstate == "LQ001"
+    acme.run("select tenant_create('acme', 'x', p_headers => '{\"lonnymq-on-buried\": \"acme\"}')")
+    queue.bury([queue.lease()])
+    assert [one.channel for one in queue.take(9)] == ["acme"]
+
+
 def test_a_uuid_cannot_be_forged(tenant: Tenant, queue: Session) -> None:
     acme = tenant("acme")
     made = acme.ask("select message_uuid from tenant_create('acme', 'x')")

@@ -14,6 +14,7 @@ as $$
 declare
   v_id bigint;
 begin
+  perform tenant_require_headers(p_channel, p_headers);
   perform tenant_enter(p_channel, p_max_attempts);
   select c.outcome, c.message_id into outcome, v_id
   from message_create(p_channel collate "default", p_content, p_dequeue_at, p_delay_ms, p_key collate "default",

@@ -23,6 +23,10 @@ begin
   loop
     perform tenant_enter(v_channel, v_max_attempts);
   end loop;
+  if p_headers is not null then
+    perform tenant_require_headers(u.channel, u.headers) from unnest(p_channels, p_headers) u(channel, headers)
+    where u.headers is not null;
+  end if;
   return query
   select c.ordinal, c.outcome, message_uuid(c.message_id)
   from message_create_many(p_channels collate "default", p_contents, p_dequeue_ats, p_delays_ms,
