@@ -54,6 +54,16 @@ def percentile(values: list[int], part: float) -> int | None:
     return sorted(values)[max(math.ceil(part * len(values)) - 1, 0)] if values else None
 
 
+def histogram(values: list[int]) -> list[tuple[int, int]]:
+    """How many values each bucket has, by its middle; its values have the same seven first bits."""
+    found: dict[int, int] = {}
+    for value in values:
+        width = 1 << max(value.bit_length() - 7, 0)
+        middle = value // width * width + width // 2
+        found[middle] = found.get(middle, 0) + 1
+    return sorted(found.items())
+
+
 def messages_of(attempts: list[Attempt]) -> list[list[Attempt]]:
     """The attempts of each message, in their order."""
     found: dict[Any, list[Attempt]] = {}
@@ -149,9 +159,11 @@ def compute_row(
         **{f"wait_p{p}_ms": percentile(waits, p / 100) for p in (50, 95, 99)},
         "wait_max_ms": max(waits, default=None),
         "wait_total_ms": sum(waits),
+        "wait_histogram": histogram(waits),
         **{f"run_p{p}_ms": percentile(runs, p / 100) for p in (50, 95, 99)},
         "run_max_ms": max(runs, default=None),
         "run_total_ms": sum(runs),
+        "run_histogram": histogram(runs),
         "backlog_low": min(backlog),
         "backlog_peak": max(backlog),
         "backlog_end": sum(is_waiting(one, end - 1) for one in messages),

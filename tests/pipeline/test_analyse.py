@@ -1,20 +1,24 @@
 """The analysis: incremental runs, synthetic histories, and the forecast."""
 
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lonnymq.errors import InvalidArgument
+from tests.pipeline import reference_windows
 from tests.pipeline.frames import policies_frame
-from tests.pipeline.reference_windows import ReferencePolicy
+from tests.pipeline.reference_windows import Attempt, ReferencePolicy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lonnymq.pipeline.lake import Lake
+    from lonnymq.pipeline.report.summary import Summary
 
+REASONS = ("own_cap_ms", "own_rate_limit_ms", "own_burst_ms", "noisy_neighbour_ms", "busy_workers_ms")
 START = datetime(2030, 1, 1, tzinfo=UTC)
 
 
@@ -32,10 +36,12 @@ def is_same(found: "DataFrame", expected: "DataFrame") -> bool:
 
 
 @pytest.mark.timeout(1800)
-def test_an_incremental_analysis_equals_a_full_one(spark: "SparkSession", tmp_path: Path) -> None:
+def test_an_incremental_analysis_equals_a_full_one(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from pyspark.sql import functions as f
 
-    from lonnymq.pipeline.analyse import analyse
+    from lonnymq.pipeline.analyse import _stale_days, analyse
     from lonnymq.pipeline.lake import Batch, Lake
     from lonnymq.pipeline.synthetic import SyntheticHistory, generate, policies
 
@@ -67,12 +73,104 @@ def test_an_incremental_analysis_equals_a_full_one(spark: "SparkSession", tmp_pa
     assert analyse(spark, lake, window_s=3600).days == ()
     full.policies.append(first_policies.unionByName(later_policies), Batch("w", 0))
     full.attempts.append(history, Batch("w", 0))
+    analyse(spark, full, window_s=60)
     analyse(spark, full, window_s=3600)
+    # A version that computes figures differently computes all days again.
+    stale = partial(_stale_days, lambda _: set(), lake, lake.windows(3600), is_full=False)
+    assert stale() == []
+    monkeypatch.setattr("lonnymq.pipeline.analyse.FIGURES_VERSION", 99)
+    assert stale() == lake.windows(3600).days()
+    monkeypatch.undo()
     assert lake.windows(3600).read(spark).count() > 100
     assert is_same(lake.windows(3600).read(spark), full.windows(3600).read(spark))
     assert is_same(lake.fairness(3600).read(spark), full.fairness(3600).read(spark))
     assert is_same(lake.forecast.read(spark), full.forecast.read(spark))
+    # Why messages waited does not depend on the length of the windows for which it was computed.
+    assert is_same(lake.reasons.read(spark), full.reasons.read(spark))
+    shown = {window_s: summary_of(spark, full, window_s) for window_s in (60, 3600)}
+    by_minute, by_hour = (
+        {one.channel: (one.reasons, one.wait_p50_ms, one.wait_p95_ms) for one in shown[window_s].tenants}
+        for window_s in (60, 3600)
+    )
+    assert by_minute == by_hour
+    assert len({one.main_reason for one in shown[60].tenants}) > 2
+    # A percentile over many windows is at most 1/128 away from the exact one.
+    waits = exact_waits(history)
+    for channel, (_, median, p95) in by_hour.items():
+        for found, part in ((median, 0.5), (p95, 0.95)):
+            exact = reference_windows.percentile(waits[channel], part)
+            assert found == pytest.approx(exact, rel=1 / 128, abs=0), channel
     history.unpersist()
+
+
+def summary_of(spark: "SparkSession", lake: "Lake", window_s: int) -> "Summary":
+    from lonnymq.pipeline.report import summarise
+
+    tables = (lake.windows(window_s), lake.fairness(window_s), lake.reasons, lake.forecast)
+    return summarise(*(table.read(spark) for table in tables))
+
+
+def exact_waits(history: "DataFrame") -> dict[str, list[int]]:
+    """How long each attempt of each channel had waited, computed in plain Python."""
+    times = ("created_at", "dequeue_at", "leased_at", "ended_at")
+    by_channel: dict[str, list[Attempt]] = {}
+    for row in history.orderBy("id").collect():
+        created, dequeue, leased, ended = (round(row[name].timestamp() * 1000) for name in times)
+        one = Attempt(row.channel, created, dequeue, leased, ended, row.outcome, row.attempt, row.message_id)
+        by_channel.setdefault(row.channel, []).append(one)
+    return {
+        channel: [
+            reference_windows.waited(message, place)
+            for message in reference_windows.messages_of(attempts)
+            for place in range(len(message))
+        ]
+        for channel, attempts in by_channel.items()
+    }
+
+
+def test_a_reason_is_the_first_one_that_applies_in_a_minute(spark: "SparkSession") -> None:
+    from lonnymq.pipeline import reasons, schemas
+
+    quiet: dict[str, Any] = {
+        **dict.fromkeys(schemas.WINDOWS.names, None),
+        "window_s": 60,
+        "weight": 1,
+        "day": START.date(),
+        "backlog_low": 0,
+        "backlog_peak": 1,
+        "entitled_share": 0.2,
+        "excess_share": 0.0,
+        "share": 0.1,
+        "blame_ms": 0.0,
+        "releases": 10,
+        "concurrency_peak": 2,
+        "wait_total_ms": 1_000,
+    }
+    noisy = {"share": 0.6, "excess_share": 0.4, "backlog_low": 3, "blame_ms": 500.0}
+    rows: list[tuple[str, int, dict[str, Any]]] = [
+        ("capped", 0, {**noisy, "max_concurrency": 2, "gap_min_ms": 5, "release_interval_ms": 9}),
+        ("limited", 0, {"gap_min_ms": 17, "release_interval_ms": 9, "max_concurrency": 3}),
+        ("noisy", 0, noisy),
+        ("victim", 0, {}),
+        ("victim", 59, {"wait_total_ms": 7}),
+        ("victim", 60, {"wait_total_ms": 70}),
+    ]
+    minutes = spark.createDataFrame(
+        [
+            {**quiet, "channel": channel, "window_start": START + timedelta(minutes=minute), **more}
+            for channel, minute, more in rows
+        ],
+        schemas.WINDOWS,
+    )
+    found = {(row.channel, row.hour): [row[name] for name in REASONS] for row in reasons(minutes).collect()}
+    later = START + timedelta(hours=1)
+    assert {(name, time.astimezone(UTC)): counts for (name, time), counts in found.items()} == {
+        ("capped", START): [1_000, 0, 0, 0, 0],
+        ("limited", START): [0, 1_000, 0, 0, 0],
+        ("noisy", START): [0, 0, 1_000, 0, 0],
+        ("victim", START): [0, 0, 0, 1_000, 7],
+        ("victim", later): [0, 0, 0, 0, 70],
+    }
 
 
 def test_a_synthetic_history_depends_on_its_seed_and_keeps_its_limits(

@@ -27,7 +27,7 @@ def test_the_reference_names_every_column_of_the_lake() -> None:
     from lonnymq.pipeline import schemas
 
     text = (ROOT / "docs" / "reference" / "lake.md").read_text(encoding="utf-8")
-    tables = ("ATTEMPTS", "POLICIES", "WAITING", "WINDOWS", "FAIRNESS", "FORECAST", "REJECTED")
+    tables = ("ATTEMPTS", "POLICIES", "WAITING", "WINDOWS", "FAIRNESS", "REASONS", "FORECAST", "REJECTED")
     for name in tables:
         part = text.partition(f"\n## {name.lower()}\n")[2].partition("\n## ")[0]
         assert part, name

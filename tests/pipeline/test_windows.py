@@ -1,6 +1,7 @@
 """The figures of windows: small cases by hand, and random histories against a reference in plain Python."""
 
 import random
+import re
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -71,12 +72,13 @@ def test_figures_of_a_small_history_equal_those_computed_by_hand(spark: "SparkSe
         "completed": 3,
         "deferred": 1,
         "failures": 1,
-        "wait_p50_ms": 600,
+        # The middle of the bucket of 600 ms, which are 600 to 607.
+        "wait_p50_ms": 604,
         "wait_p95_ms": 1_400,
         "wait_p99_ms": 1_400,
         "wait_max_ms": 1_400,
         "wait_total_ms": 3_200,
-        "run_p50_ms": 500,
+        "run_p50_ms": 502,
         "run_p95_ms": 4_000,
         "run_max_ms": 4_000,
         "run_total_ms": 5_800,
@@ -96,7 +98,7 @@ def test_figures_of_a_small_history_equal_those_computed_by_hand(spark: "SparkSe
         "blame_ms": 0.0,
     }
     assert {name: a[name] for name in expected_a} == expected_a
-    assert (b["arrivals"], b["wait_p50_ms"], b["wait_max_ms"], b["buried"]) == (2, 1_000, 2_000, 1)
+    assert (b["arrivals"], b["wait_p50_ms"], b["wait_max_ms"], b["buried"]) == (2, 1_004, 2_000, 1)
     assert (b["concurrency_peak"], b["max_concurrency"], b["is_over_cap"]) == (2, 1, True)
     assert (c["gap_min_ms"], c["release_interval_ms"], c["gaps_too_small"]) == (400, 500, 1)
     assert (c["arrivals"], c["cancelled"], c["expired"], c["failures"]) == (3, 2, 1, 1)
@@ -267,9 +269,14 @@ def test_random_histories_give_the_figures_of_the_reference(
     found = by_window(windows(attempts_frame(spark, attempts), dated_policies_frame(spark, policies)))
     assert sorted(found) == sorted(expected)
     for key, row in expected.items():
-        assert found[key] == {
-            name: pytest.approx(value) if isinstance(value, float) else value for name, value in row.items()
-        }, key
+        assert found[key] == {name: expected_value(name, value) for name, value in row.items()}, key
+
+
+def expected_value(name: str, exact: Any) -> Any:
+    """What must be equal to a figure: a percentile is exact below 128 ms, and otherwise within 1/128."""
+    if re.search(r"_p\d\d_ms", name) and exact is not None:
+        return pytest.approx(exact, rel=1 / 128, abs=0)
+    return pytest.approx(exact) if isinstance(exact, float) else exact
 
 
 @pytest.mark.parametrize("wrong", [0, -60, 7, 50_000, True, 1.5])

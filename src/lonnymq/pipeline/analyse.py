@@ -17,11 +17,14 @@ from lonnymq.pipeline.events import attempts_affecting, days_affected, first_due
 from lonnymq.pipeline.forecast import HOUR_S, forecast
 from lonnymq.pipeline.lake import Batch, Lake, Table
 from lonnymq.pipeline.lake.delta import days_of
+from lonnymq.pipeline.reasons import RESOLUTION_S, reasons
 from lonnymq.pipeline.shares import fairness
 from lonnymq.pipeline.source import OnProgress, ignore_progress
 from lonnymq.pipeline.windows import check_window_s, windows
 
-ATTEMPTS, POLICIES = "attempts", "policies"
+ATTEMPTS, POLICIES, FIGURES = "attempts", "policies", "figures"
+# Increased when figures are computed differently, so that all days are computed again.
+FIGURES_VERSION = 2
 DaysAffected = Callable[[frozenset[str]], set[date]]
 
 
@@ -44,7 +47,11 @@ def analyse(
 ) -> AnalyseResult:
     """Update windows, fairness and forecast; with `is_full`, compute every day again."""
     check_window_s(window_s)
-    seen = [Batch(ATTEMPTS, lake.attempts.version or 0), Batch(POLICIES, lake.policies.version or 0)]
+    seen = [
+        Batch(ATTEMPTS, lake.attempts.version or 0),
+        Batch(POLICIES, lake.policies.version or 0),
+        Batch(FIGURES, FIGURES_VERSION),
+    ]
     table = lake.windows(window_s)
     # Windows and fairness almost always ask about the same files, so the answer is cached.
     affected = cache(partial(_days_affected, spark, lake))
@@ -59,10 +66,33 @@ def analyse(
             days=days,
         )
         count = table.replace(frame, days, seen)
+    _update_reasons(
+        spark, lake, window_s, seen, _stale_days(affected, lake, lake.reasons, is_full), on_progress
+    )
     fairness_days = _stale_days(affected, lake, lake.fairness(window_s), is_full)
     _update_fairness(spark, lake, window_s, seen, fairness_days, on_progress)
     _update_forecast(spark, lake, window_s, over_s, on_progress)
     return AnalyseResult(tuple(days), count)
+
+
+def _update_reasons(
+    spark: SparkSession,
+    lake: Lake,
+    window_s: int,
+    seen: list[Batch],
+    days: list[date],
+    on_progress: OnProgress,
+) -> None:
+    """Update the reasons, which do not depend on the length of the windows of this run."""
+    if not days:
+        return
+    on_progress(f"reasons, days: {len(days)}")
+    if window_s == RESOLUTION_S:
+        minutes = lake.windows(window_s).read(spark).where(f.col("day").isin(days))
+    else:
+        attempts, policies = _read_attempts(spark, lake, days), lake.policies.read(spark)
+        minutes = windows(attempts, policies, window_s=RESOLUTION_S, days=days)
+    lake.reasons.replace(reasons(minutes), days, seen)
 
 
 def _update_fairness(
@@ -101,7 +131,8 @@ def _update_forecast(
 def _stale_days(affected: DaysAffected, lake: Lake, table: Table, is_full: bool) -> list[date]:
     """Return the days of a table that must be computed again."""
     attempts_then, policies_then = table.last_batch(ATTEMPTS), table.last_batch(POLICIES)
-    before = None if is_full or attempts_then is None else lake.attempts.paths(attempts_then)
+    is_full = is_full or attempts_then is None or table.last_batch(FIGURES) != FIGURES_VERSION
+    before = None if is_full else lake.attempts.paths(attempts_then)
     now = lake.attempts.paths() or frozenset()
     if before is None:
         return sorted({*affected(now), *table.days()})

@@ -3,6 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     BooleanType,
     DataType,
@@ -28,6 +29,9 @@ def _struct(*columns: tuple[str, DataType]) -> StructType:
 
 
 _LONG, _TEXT, _TIME, _REAL = LongType(), StringType(), TimestampType(), DoubleType()
+
+# A distribution of durations; see histograms.
+HISTOGRAM = ArrayType(_struct(("ms", _LONG), ("count", _LONG)))
 
 # A finished attempt as in history; `day`, the day of its end, is the partition.
 ATTEMPTS = _struct(
@@ -86,11 +90,13 @@ WINDOWS = _struct(
     ("wait_p99_ms", _LONG),
     ("wait_max_ms", _LONG),
     ("wait_total_ms", _LONG),
+    ("wait_histogram", HISTOGRAM),
     ("run_p50_ms", _LONG),
     ("run_p95_ms", _LONG),
     ("run_p99_ms", _LONG),
     ("run_max_ms", _LONG),
     ("run_total_ms", _LONG),
+    ("run_histogram", HISTOGRAM),
     ("backlog_low", _LONG),
     ("backlog_peak", _LONG),
     ("backlog_end", _LONG),
@@ -121,6 +127,21 @@ FAIRNESS = _struct(
     ("noisiest_channel", _TEXT),
     ("noisiest_excess_share", _REAL),
     ("noisiest_blame_ms", _REAL),
+    ("day", DateType()),
+)
+
+# Why the messages of one channel waited, by the hour in which they were leased; see reasons.
+REASONS = _struct(
+    ("channel", _TEXT),
+    ("hour", _TIME),
+    ("releases", _LONG),
+    ("entitled_releases", _REAL),
+    ("own_cap_ms", _LONG),
+    ("own_rate_limit_ms", _LONG),
+    ("own_burst_ms", _LONG),
+    ("noisy_neighbour_ms", _LONG),
+    ("busy_workers_ms", _LONG),
+    ("blame_ms", _REAL),
     ("day", DateType()),
 )
 

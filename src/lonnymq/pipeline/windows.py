@@ -7,17 +7,18 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from lonnymq.errors import invalid
-from lonnymq.pipeline import schemas
+from lonnymq.pipeline import histograms, schemas
 from lonnymq.pipeline.events import attempts_affecting, earlier_ends, events
+from lonnymq.pipeline.histograms import PERCENTS
 from lonnymq.pipeline.policies import join_policies, rate_limits
 from lonnymq.pipeline.schemas import DAY_MS
 from lonnymq.pipeline.shares import add_shares
 
-PERCENTILES = (0.5, 0.95, 0.99)
-# Percentiles are exact for up to this many values; above, their rank is off by at most one in this many.
-PERCENTILE_ACCURACY = 10_000
-COUNTS = ("arrivals", "releases", "retries", "completed", "deferred", "expired", "buried", "cancelled")
-TOTALS = ("wait_total_ms", "run_total_ms")
+WINDOW = ("channel", "day", "start")
+DURATIONS = ("wait", "run")
+OUTCOMES = ("completed", "deferred", "expired", "buried", "cancelled")
+# Zero in a window without events.
+SUMS = ("arrivals", "releases", "retries", *OUTCOMES, "wait_total_ms", "run_total_ms", "gaps_too_small")
 
 
 def windows(
@@ -93,23 +94,22 @@ def _release_before(bursts: Sequence[int]) -> Column:
 
 
 def _aggregate(with_levels: DataFrame) -> DataFrame:
-    """Aggregate events by channel and window."""
+    """Aggregate events by channel and window: first by buckets of durations, which become histograms.
 
-    def count_ended(outcome: str) -> Column:
-        return f.count_if(f.col("outcome") == outcome).alias(outcome)
-
-    return (
-        with_levels.groupBy("channel", "day", "start")
+    Each event has the wait of a release, the run of an end, or neither.
+    """
+    by_bucket = (
+        with_levels.withColumn("wait_bucket", histograms.bucket(f.col("wait")))
+        .withColumn("run_bucket", histograms.bucket(f.col("run")))
+        .groupBy(*WINDOW, "wait_bucket", "run_bucket")
         .agg(
+            f.count(f.lit(1)).alias("events"),
             f.sum("arrival").alias("arrivals"),
             f.count("release").alias("releases"),
             f.sum("retry").cast("long").alias("retries"),
-            *(
-                count_ended(outcome)
-                for outcome in ("completed", "deferred", "expired", "buried", "cancelled")
-            ),
-            *_distribution("wait"),
-            *_distribution("run"),
+            *(f.count_if(f.col("outcome") == outcome).alias(outcome) for outcome in OUTCOMES),
+            *(f.max(kind).alias(f"{kind}_max_ms") for kind in DURATIONS),
+            *(f.coalesce(f.sum(kind), f.lit(0)).alias(f"{kind}_total_ms") for kind in DURATIONS),
             f.min("gap").alias("gap_min_ms"),
             f.count_if(f.col("gap") < f.col("interval")).alias("gaps_too_small"),
             f.min("at").alias("first_at"),
@@ -119,21 +119,25 @@ def _aggregate(with_levels: DataFrame) -> DataFrame:
             f.max("is_waiting").alias("max_waiting"),
             f.max("is_running").alias("max_running"),
         )
-        .withColumns(
-            {
-                f"{kind}_p{round(100 * p)}_ms": f.col(f"{kind}_percentiles")[place]
-                for kind in ("wait", "run")
-                for place, p in enumerate(PERCENTILES)
-            }
-        )
     )
-
-
-def _distribution(kind: str) -> tuple[Column, ...]:
-    return (
-        f.percentile_approx(kind, list(PERCENTILES), PERCENTILE_ACCURACY).alias(f"{kind}_percentiles"),
-        f.max(kind).alias(f"{kind}_max_ms"),
-        f.coalesce(f.sum(kind), f.lit(0)).alias(f"{kind}_total_ms"),
+    aggregated = by_bucket.groupBy(*WINDOW).agg(
+        *(f.sum(name).alias(name) for name in (*SUMS, "net_waiting", "net_running")),
+        *(f.min(name).alias(name) for name in ("gap_min_ms", "first_at", "least_waiting")),
+        *(f.max(name).alias(name) for name in ("wait_max_ms", "run_max_ms", "max_waiting", "max_running")),
+        *(
+            histograms.collect(f.col(f"{kind}_bucket"), f.col("events")).alias(f"{kind}_histogram")
+            for kind in DURATIONS
+        ),
+    )
+    return aggregated.withColumns(
+        {
+            # The middle of the highest bucket may exceed the longest duration.
+            f"{kind}_p{percent}_ms": f.least(
+                histograms.percentile(f.col(f"{kind}_histogram"), percent), f"{kind}_max_ms"
+            )
+            for kind in DURATIONS
+            for percent in PERCENTS
+        }
     )
 
 
@@ -163,14 +167,19 @@ def _fill_quiet_windows(measured: DataFrame, window_ms: int) -> DataFrame:
     starts = f.when(is_quiet, f.concat(f.array("start"), quiet)).otherwise(f.array("start"))
     expanded = levels.withColumn("event_start", f.col("start")).withColumn("start", f.explode(starts))
     has_events = f.col("start") == f.col("event_start")
-    distribution = [f"{kind}_{name}_ms" for kind in ("wait", "run") for name in ("p50", "p95", "p99", "max")]
+    distribution = [f"{kind}_{name}_ms" for kind in DURATIONS for name in ("p50", "p95", "p99", "max")]
+    no_values = f.array().cast(schemas.HISTOGRAM)
     levels_at_end = {
         "backlog_low": "backlog_end",
         "backlog_peak": "backlog_end",
         "concurrency_peak": "running_end",
     }
     return expanded.withColumns(
-        {name: f.when(has_events, f.col(name)).otherwise(0) for name in (*COUNTS, *TOTALS, "gaps_too_small")}
+        {name: f.when(has_events, f.col(name)).otherwise(0) for name in SUMS}
+        | {
+            name: f.when(has_events, f.col(name)).otherwise(no_values)
+            for name in (f"{kind}_histogram" for kind in DURATIONS)
+        }
         | {name: f.when(has_events, f.col(name)) for name in (*distribution, "gap_min_ms")}
         | {name: f.when(has_events, f.col(name)).otherwise(f.col(end)) for name, end in levels_at_end.items()}
     )

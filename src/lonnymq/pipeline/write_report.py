@@ -24,7 +24,10 @@ def report(
     """Write the lake's figures as one HTML file, and return its path."""
     check_window_s(window_s)
     summary = summarise(
-        lake.windows(window_s).read(spark), lake.fairness(window_s).read(spark), lake.forecast.read(spark)
+        lake.windows(window_s).read(spark),
+        lake.fairness(window_s).read(spark),
+        lake.reasons.read(spark),
+        lake.forecast.read(spark),
     )
     on_progress(f"tenants: {len(summary.tenants)}, columns of time: {len(summary.periods)}")
     target = Path(os.path.abspath(path))

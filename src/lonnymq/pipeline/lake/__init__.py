@@ -63,6 +63,10 @@ class Lake:
     def forecast(self) -> Table:
         return self.table("forecast", schemas.FORECAST)
 
+    @property
+    def reasons(self) -> Table:
+        return self.table("reasons", schemas.REASONS)
+
     def windows(self, window_s: int) -> Table:
         return self.table(f"windows_{window_s}s", schemas.WINDOWS)
 

@@ -48,6 +48,9 @@ def arrow_schema(schema: StructType) -> Any:
         "binary": pa.binary(),
         "date": pa.date32(),
         "timestamp": pa.timestamp("us", tz="UTC"),
+        "array<struct<ms:bigint,count:bigint>>": pa.list_(
+            pa.struct([("ms", pa.int64()), ("count", pa.int64())])
+        ),
     }
     return pa.schema([pa.field(field.name, types[field.dataType.simpleString()]) for field in schema])
 

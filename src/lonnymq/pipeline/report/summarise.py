@@ -7,13 +7,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from lonnymq.errors import LonnyError
+from lonnymq.pipeline import histograms
+from lonnymq.pipeline.reasons import REASONS as COLUMNS
 from lonnymq.pipeline.report.summary import (
-    BURST,
-    CAP,
-    NEIGHBOUR,
-    RATE,
     REASONS,
-    WORKERS,
     BacklogForecast,
     Period,
     Summary,
@@ -21,10 +18,9 @@ from lonnymq.pipeline.report.summary import (
     TenantPeriod,
 )
 
-MAX_TENANTS = 40
+# Tenants in the page, and those with charts over time.
+MAX_TENANTS, MAX_CHARTED = 5_000, 40
 MAX_PERIODS = 120
-# A tenant is a noisy neighbour if its share of all releases exceeds its entitled share by this much.
-NOISY_EXCESS_SHARE = 0.25
 SUMS = (
     *("arrivals", "releases", "completed", "failures", "retries", "buried", "expired"),
     *("wait_total_ms", "run_total_ms", "gaps_too_small"),
@@ -40,7 +36,12 @@ class NothingToReport(LonnyError):
 
 
 def summarise(
-    windows: DataFrame, fairness: DataFrame, forecast: DataFrame, *, made_at: datetime | None = None
+    windows: DataFrame,
+    fairness: DataFrame,
+    reasons: DataFrame,
+    forecast: DataFrame,
+    *,
+    made_at: datetime | None = None,
 ) -> Summary:
     """Return the summary of these tables."""
     whole = windows.agg(
@@ -52,8 +53,10 @@ def summarise(
         )
     begin_ms, last_ms, window_s = whole
     period_s = period_length(last_ms - begin_ms, window_s)
-    tenants, totals = _tenants(windows, fairness)
-    names = [tenant.channel for tenant in tenants]
+    tenants, totals = _tenants(windows, reasons)
+    # The tenant that is blamed most has a chart, too.
+    blamed = sorted(tenants, key=lambda one: -one.blame_ms)[:1]
+    names = list(dict.fromkeys(tenant.channel for tenant in (*tenants[:MAX_CHARTED], *blamed)))
     forecasts = _forecasts(forecast)
     return Summary(
         begin=_time(begin_ms),
@@ -77,29 +80,23 @@ def period_length(span_ms: int, window_s: int) -> int:
     return window_s * -(-windows // MAX_PERIODS)
 
 
-def _tenants(windows: DataFrame, fairness: DataFrame) -> tuple[list[Tenant], dict[str, Any]]:
-    names = ("window_start", "noisiest_channel", "noisiest_excess_share")
-    noisiest = fairness.select(*names, f.col("releases").alias("all_releases"))
-    joined = windows.join(noisiest, "window_start", "left").withColumn("reason", _reason())
-    sums = [f.sum(name).alias(name) for name in SUMS]
-    peaks = [f.max(name).alias(name) for name in PEAKS]
-    reasons = [
-        f.sum(f.when(f.col("reason") == reason, f.col("wait_total_ms")).otherwise(0)).alias(f"reason_{place}")
-        for place, reason in enumerate(REASONS)
-    ]
-    entitled = f.sum(f.col("entitled_share") * f.col("all_releases"))
-    by_channel = joined.groupBy("channel").agg(
-        *sums,
-        *peaks,
-        *reasons,
-        # Weighted by releases, so that quiet windows have little influence.
-        (f.sum(f.col("wait_p95_ms") * f.col("releases")) / f.sum("releases"))
-        .cast("long")
-        .alias("wait_p95_ms"),
-        entitled.alias("entitled"),
-        f.min("gap_min_ms").alias("gap_min_ms"),
-        f.count_if("is_over_cap").alias("windows_over_cap"),
-        f.sum("blame_ms").alias("blame_ms"),
+def _tenants(windows: DataFrame, why: DataFrame) -> tuple[list[Tenant], dict[str, Any]]:
+    by_channel = (
+        windows.groupBy("channel")
+        .agg(
+            *(f.sum(name).alias(name) for name in SUMS),
+            *(f.max(name).alias(name) for name in PEAKS),
+            f.min("gap_min_ms").alias("gap_min_ms"),
+            f.count_if("is_over_cap").alias("windows_over_cap"),
+        )
+        .join(_percentiles(windows, "channel"), "channel", "left")
+        .join(
+            why.groupBy("channel").agg(
+                *(f.sum(name).alias(name) for name in ("entitled_releases", "blame_ms", *COLUMNS))
+            ),
+            "channel",
+            "left",
+        )
     )
     by_channel = by_channel.cache()
     try:
@@ -118,28 +115,33 @@ def _tenants(windows: DataFrame, fairness: DataFrame) -> tuple[list[Tenant], dic
     finally:
         by_channel.unpersist()
     releases = max(int(totals["releases"]), 1)
-    return [_tenant(row.asDict(), releases) for row in rows], totals.asDict()
+    everyone = _percentiles(windows.withColumn("all", f.lit(1)), "all").first()
+    percentiles = {} if everyone is None else everyone.asDict()
+    percentiles.pop("all", None)
+    return [_tenant(row.asDict(), releases) for row in rows], {**totals.asDict(), **percentiles}
 
 
-def _reason() -> Column:
-    """The reason why the messages released in a window had waited: the first one that applies."""
-    is_capped = f.col("concurrency_peak") >= f.col("max_concurrency")
-    is_limited = f.col("gap_min_ms") < f.col("release_interval_ms") * 2
-    has_noisy_neighbour = (f.col("noisiest_channel") != f.col("channel")) & (
-        f.col("noisiest_excess_share") >= NOISY_EXCESS_SHARE
-    )
+def _percentiles(windows: DataFrame, *by: str) -> DataFrame:
+    """Return the median and the 95th percentile of each group's waiting times, from its added histograms."""
+    longest = windows.groupBy(*by).agg(f.max("wait_max_ms").alias("longest"))
     return (
-        f.when(is_capped, f.lit(CAP))
-        .when(is_limited, f.lit(RATE))
-        .when((f.col("excess_share") > 0) & (f.col("backlog_low") > 0), f.lit(BURST))
-        .when(has_noisy_neighbour, f.lit(NEIGHBOUR))
-        .otherwise(f.lit(WORKERS))
+        histograms.add(windows, "wait_histogram", *by)
+        .join(longest, [*by])
+        .select(
+            *by,
+            *(
+                f.least(histograms.percentile(f.col("wait_histogram"), percent), "longest").alias(
+                    f"wait_p{percent}_ms"
+                )
+                for percent in (50, 95)
+            ),
+        )
     )
 
 
 def _tenant(row: dict[str, Any], releases: int) -> Tenant:
-    reasons = {reason: row.pop(f"reason_{place}") or 0 for place, reason in enumerate(REASONS)}
-    entitled = row.pop("entitled") or 0.0
+    reasons = {reason: row.pop(column) or 0 for column, reason in zip(COLUMNS, REASONS, strict=True)}
+    entitled = row.pop("entitled_releases") or 0.0
     optional = ("max_concurrency", "release_interval_ms", "gap_min_ms")
     known = {name: value for name, value in row.items() if value is not None or name in optional}
     return Tenant(
@@ -169,15 +171,15 @@ def _periods(windows: DataFrame, fairness: DataFrame, period_s: int) -> list[Per
 
 
 def _tenant_periods(windows: DataFrame, channels: list[str], period_s: int) -> list[TenantPeriod]:
+    shown = windows.where(f.col("channel").isin(channels)).withColumn("start", _period_start(period_s))
     rows = (
-        windows.where(f.col("channel").isin(channels))
-        .groupBy("channel", _period_start(period_s))
+        shown.groupBy("channel", "start")
         .agg(
-            f.max("wait_p95_ms").alias("wait_p95_ms"),
             f.max("backlog_peak").alias("backlog_peak"),
             f.max("share").alias("share"),
             f.sum("releases").alias("releases"),
         )
+        .join(_percentiles(shown, "channel", "start"), ["channel", "start"], "left")
         .orderBy("channel", "start")
         .collect()
     )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 
-# Why messages waited; the first reason that applies is chosen.
+# Why messages waited, in the order of the columns of the lake's table `reasons`.
 CAP = "its own cap"
 RATE = "its own rate limit"
 BURST = "its own burst"
@@ -25,6 +25,7 @@ class Tenant:
     buried: int = 0
     expired: int = 0
     wait_total_ms: int = 0
+    wait_p50_ms: int = 0
     wait_p95_ms: int = 0
     wait_max_ms: int = 0
     run_total_ms: int = 0
@@ -70,7 +71,7 @@ class Period:
 
 @dataclass(frozen=True)
 class TenantPeriod:
-    """One channel in one period; the wait is the highest of its windows' 95th percentiles."""
+    """One channel in one period; the wait is the 95th percentile."""
 
     channel: str
     start: datetime
@@ -117,6 +118,8 @@ class Summary:
     buried: int = 0
     retries: int = 0
     wait_total_ms: int = 0
+    wait_p50_ms: int | None = None
+    wait_p95_ms: int | None = None
     caps_held: int = 0
     caps_broken: int = 0
     rates_held: int = 0
