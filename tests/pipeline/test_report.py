@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lonnymq.charts import draw
+from lonnymq.pipeline.report.notebook import ReportPage
 from lonnymq.pipeline.report.page import render_page
 from lonnymq.pipeline.report.summarise import period_length
 from lonnymq.pipeline.report.summary import REASONS, BacklogForecast, Period, Summary, Tenant, TenantPeriod
@@ -18,13 +19,13 @@ WIDE = ["W" * 255, "日本語テナント" * 9, "x" * 255]
 SECTIONS = ["reasons", "waiting", "shares", "limits", "noisy", "outcomes", "forecast", "tenants"]
 
 IS_EVERY_CHART_TALL = """
-[...document.querySelectorAll('svg')].every(svg => svg.getBoundingClientRect().height > 40)
+[...document.querySelectorAll('svg:not(.plot)')].every(svg => svg.getBoundingClientRect().height > 40)
 """
 # Marks that extend beyond their chart.
 OUTSIDE = """
-[...document.querySelectorAll('svg')].flatMap(svg => {
+[...document.querySelectorAll('svg:not(.plot)')].flatMap(svg => {
   const a = svg.getBoundingClientRect();
-  return [...svg.querySelectorAll('rect, circle, text')].filter(mark => {
+  return [...svg.querySelectorAll('rect:not(.chosen), circle, text')].filter(mark => {
     const b = mark.getBoundingClientRect();
     return b.left < a.left - 2 || b.right > a.right + 2 || b.top < a.top - 2 || b.bottom > a.bottom + 2;
   });
@@ -32,7 +33,7 @@ OUTSIDE = """
 """
 # Labels that overlap.
 OVERLAPS = """
-[...document.querySelectorAll('svg')].flatMap(svg => {
+[...document.querySelectorAll('svg:not(.plot)')].flatMap(svg => {
   const words = [...svg.querySelectorAll('text')]
     .map(mark => [mark.getBoundingClientRect(), mark.textContent]);
   return words.flatMap(([a, one], place) => words.slice(place + 1).filter(([b]) =>
@@ -59,6 +60,7 @@ def example_summary(tenants: int = 12, periods: int = 24) -> Summary:
             retries=8,
             buried=2,
             wait_total_ms=10 ** (8 - place // 2) if place < 14 else 5,
+            wait_p50_ms=300,
             wait_p95_ms=1_000,
             wait_max_ms=5_000,
             backlog_peak=50,
@@ -115,12 +117,14 @@ def example_summary(tenants: int = 12, periods: int = 24) -> Summary:
         buried=24,
         retries=96,
         wait_total_ms=10**8,
+        wait_p50_ms=300,
+        wait_p95_ms=90_000,
         caps_broken=1,
         rates_held=1,
     )
 
 
-@pytest.mark.parametrize(("width", "is_dark"), [(1200, False), (1200, True), (390, False)])
+@pytest.mark.parametrize(("width", "is_dark"), [(1280, False), (1280, True), (400, False)])
 def test_a_browser_shows_every_section_without_errors_or_requests(
     tmp_path: Path, browser: Browser, width: int, is_dark: bool
 ) -> None:
@@ -137,6 +141,9 @@ def test_a_browser_shows_every_section_without_errors_or_requests(
     paper = browser.evaluate("getComputedStyle(document.body).backgroundColor")
     assert paper == ("rgb(18, 21, 27)" if is_dark else "rgb(251, 250, 248)")
     assert len(browser.page.screenshot()) > 20_000
+    browser.page.emulate_media(media="print")
+    assert browser.evaluate("getComputedStyle(document.body).color") == "rgb(29, 36, 48)", "dark on paper"
+    browser.page.emulate_media(media="screen")
     assert browser.problems == []
     assert [url for url in browser.requests if not url.startswith(("file://", "data:"))] == []
 
@@ -175,7 +182,7 @@ def test_tenant_names_are_escaped(tmp_path: Path, browser: Browser) -> None:
     path = tmp_path / "report.html"
     path.write_text(render_page(example_summary()), encoding="utf-8")
     browser.open(path)
-    assert browser.evaluate("document.querySelectorAll('script').length") == 1
+    assert browser.evaluate("document.querySelectorAll('script:not([type])').length") == 1
     assert browser.evaluate("document.querySelectorAll('img').length") == 0
     assert EVIL in browser.evaluate(
         "[...document.querySelectorAll('td:first-child')].map(t => t.textContent)"
@@ -199,6 +206,94 @@ def test_marks_have_tooltips_and_headings_sort(tmp_path: Path, browser: Browser)
     assert first == sorted(first, reverse=True) == browser.evaluate(column)[::-1]
 
 
+BAR_WIDTHS = """
+[...document.querySelectorAll('#reasons .bar-track')].map(track =>
+  [...track.querySelectorAll('.part')].reduce((sum, part) => sum + part.getBoundingClientRect().width, 0)
+  / track.getBoundingClientRect().width)
+"""
+COLOURS = """
+names => names.map(name => getComputedStyle(document.documentElement).getPropertyValue(name))
+"""
+NAMES = "[...document.querySelectorAll('#tenants td:first-child')].map(cell => cell.textContent)"
+VIEWS = """
+[...new Set([...document.querySelectorAll('svg.plot')].map(one => one.getAttribute('viewBox').split(' ')[2]))]
+"""
+LABELS = "[...document.querySelector('g.time-axis').querySelectorAll('text')].map(mark => mark.textContent)"
+FIRST_PLOT = "(box => [box.x, box.y, box.width])(document.querySelector('svg.plot').getBoundingClientRect())"
+
+
+def test_the_length_of_a_bar_is_the_tenants_message_time(tmp_path: Path, browser: Browser) -> None:
+    path = tmp_path / "report.html"
+    made = example_summary()
+    path.write_text(render_page(made), encoding="utf-8")
+    browser.open(path)
+    longest = made.tenants[0].wait_total_ms
+    expected = [one.wait_total_ms / longest for one in made.tenants][:14]
+    assert browser.evaluate(BAR_WIDTHS) == pytest.approx(expected, abs=0.02)
+    assert "median 300 ms, p95 1.0 s" in browser.evaluate("document.getElementById('reasons').innerText")
+    of_reasons = browser.page.evaluate(COLOURS, [f"--r{n}" for n in range(5)])
+    of_tenants = browser.page.evaluate(COLOURS, [f"--c{n}" for n in range(6)])
+    assert len({*of_reasons, *of_tenants}) == 11
+
+
+def test_all_tenants_can_be_searched_and_sorted(tmp_path: Path, browser: Browser) -> None:
+    path = tmp_path / "report.html"
+    many = [Tenant(channel=f"shop-{n:04}", releases=n, wait_total_ms=5_000 - n) for n in range(3_000)]
+    tenants = (*many, Tenant(channel=EVIL, releases=7))
+    page = render_page(replace(example_summary(), tenants=tenants, channels=len(tenants)))
+    path.write_text(page, encoding="utf-8")
+    browser.open(path)
+    assert len(browser.evaluate(NAMES)) == 40
+    browser.evaluate("document.querySelectorAll('#tenants th')[1].click()")
+    assert browser.evaluate(NAMES)[:2] == ["shop-2999", "shop-2998"]
+    browser.page.fill("#search", "SHOP-271")
+    assert browser.evaluate(NAMES) == [f"shop-271{n}" for n in range(9, -1, -1)]
+    assert browser.evaluate("document.getElementById('found').textContent") == "10 of 3,001 tenants"
+    browser.page.fill("#search", "<script>")
+    assert browser.evaluate(NAMES) == [EVIL]
+    browser.page.fill("#search", "")
+    browser.page.click("#more")
+    assert len(browser.evaluate(NAMES)) == 240
+    assert browser.problems == []
+
+
+def test_dragging_across_a_chart_zooms_all_charts(tmp_path: Path, browser: Browser) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(render_page(example_summary()), encoding="utf-8")
+    browser.open(path)
+    of_the_page = browser.evaluate(LABELS)
+    [whole] = map(float, browser.evaluate(VIEWS))
+    browser.page.click("#whole")
+    assert browser.evaluate(LABELS) == of_the_page
+    browser.evaluate("document.querySelector('svg.plot').scrollIntoView({block: 'center'})")
+    x, y, width = browser.evaluate(FIRST_PLOT)
+    browser.page.mouse.move(x + width / 4, y + 30)
+    browser.page.mouse.down()
+    browser.page.mouse.move(x + width / 2, y + 30)
+    browser.page.mouse.up()
+    [section] = browser.evaluate(VIEWS)
+    assert float(section) == pytest.approx(whole / 4, rel=0.02)
+    assert browser.evaluate(LABELS)[0] in ("06:00", "07:00")
+    browser.page.fill("#from", "2030-01-01T12:00:00")
+    browser.page.fill("#until", "2030-01-01T12:10:00")
+    assert browser.evaluate(LABELS)[:2] == ["12:00", "12:02"]
+    browser.page.click("#whole")
+    assert [float(one) for one in browser.evaluate(VIEWS)] == [whole]
+    assert browser.problems == []
+
+
+def test_a_notebook_shows_the_report_in_a_frame(tmp_path: Path, browser: Browser) -> None:
+    page = ReportPage(render_page(example_summary()))
+    assert "LonnyMQ" not in repr(page)
+    path = tmp_path / "notebook.html"
+    path.write_text(f"<!doctype html><title>Notebook</title>{page._repr_html_()}", encoding="utf-8")
+    browser.open(path)
+    frame = browser.page.frames[1]
+    frame.wait_for_selector("#zoom:not([hidden])")
+    assert frame.evaluate("[...document.querySelectorAll('section')].map(s => s.id)") == SECTIONS
+    assert browser.problems == []
+
+
 def test_a_report_without_any_activity_is_rendered(tmp_path: Path, browser: Browser) -> None:
     quiet = replace(
         example_summary(), tenants=(Tenant(channel="a"),), periods=(), tenant_periods=(), forecasts=(),
@@ -208,6 +303,7 @@ def test_a_report_without_any_activity_is_rendered(tmp_path: Path, browser: Brow
     path = tmp_path / "report.html"
     path.write_text(render_page(quiet), encoding="utf-8")
     browser.open(path)
+    assert browser.evaluate("document.getElementById('forecast')") is None
     assert "No message waited." in browser.evaluate("document.body.innerText")
     assert not browser.evaluate("/NaN|undefined|None/.test(document.querySelector('main').innerHTML)")
     assert browser.problems == []

@@ -177,11 +177,7 @@ def line(points: Sequence[tuple[float, float] | None], class_: str) -> str:
         for segment in segments
         if len(segment) > 1
     ]
-    dots = [
-        tag("circle", cx=segment[0][0], cy=segment[0][1], r=2, class_=f"dot {class_}")
-        for segment in segments
-        if len(segment) == 1
-    ]
+    dots = [dot(*segment[0], f"small {class_}") for segment in segments if len(segment) == 1]
     return "".join(drawn + dots)
 
 
@@ -198,7 +194,10 @@ def value_axis(up: Scale, marks: Iterable[tuple[float, str]], left: float, right
 
 
 def time_axis(across: Scale, y: float, bottom: float) -> list[str]:
-    """Return ticks below `bottom` at round times of a scale of timestamps, with labels at `y`."""
+    """Return ticks below `bottom` at round times of a scale of timestamps, with labels at `y`.
+
+    The page's script draws them again when it zooms, with the same rules.
+    """
     begin, end = (datetime.fromtimestamp(edge, UTC) for edge in (across.low, across.high))
     drawn = []
     for moment, label in time_ticks(begin, end):
@@ -206,7 +205,29 @@ def time_axis(across: Scale, y: float, bottom: float) -> list[str]:
         drawn.append(tag("line", x1=x, x2=x, y1=bottom, y2=bottom + 5, class_="tick"))
         # The last label must not extend beyond the chart.
         drawn.append(text(min(x, across.end - 12), y, label, "middle"))
-    return drawn
+    ticks = tag("g", *drawn, class_="time-axis", data_y=y, data_bottom=bottom)
+    return [text(across.begin - 28, y, "UTC", "end"), ticks]
+
+
+def plot(across: Scale, height: float, content: Iterable[str]) -> str:
+    """Return the marks of a chart over time, in a frame of which a page's script can show a section."""
+    width = across.end - across.begin
+    return tag(
+        "svg",
+        *content,
+        x=across.begin,
+        y=0,
+        width=width,
+        height=height,
+        viewBox=f"{across.begin:.1f} 0 {width:.1f} {height:.1f}",
+        preserveAspectRatio="none",
+        class_="plot",
+    )
+
+
+def dot(x: float, y: float, class_: str, tip: str | None = None) -> str:
+    """Return a dot that stays round when a plot is stretched: a line of no length, with round ends."""
+    return tag("path", d=f"M{x:.1f} {y:.1f}h0", class_=f"point {class_}", data_tip=tip)
 
 
 def legend(entries: Iterable[tuple[str, str]]) -> str:

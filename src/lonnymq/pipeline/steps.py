@@ -9,7 +9,7 @@ from lonnymq.pipeline.ingest import FileFormat, IngestResult, Mapping, ingest
 from lonnymq.pipeline.lake import Batch, Lake, LakeFormat
 from lonnymq.pipeline.source import OnProgress, Source, ignore_progress
 from lonnymq.pipeline.synthetic import SyntheticHistory
-from lonnymq.pipeline.write_report import report
+from lonnymq.pipeline.write_report import report, report_page
 
 __all__ = [
     "AnalyseResult",
@@ -26,6 +26,7 @@ __all__ = [
     "generate",
     "ingest",
     "report",
+    "report_page",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Writes the report to a file."""
+"""Makes the report: a value that notebooks show, or a file."""
 
 import os
 from pathlib import Path
@@ -7,21 +7,22 @@ from pyspark.sql import SparkSession
 
 from lonnymq.pipeline.atomic_file import replace_file
 from lonnymq.pipeline.lake import Lake
-from lonnymq.pipeline.report import render_page, summarise
+from lonnymq.pipeline.report import ReportPage, render_page, summarise
 from lonnymq.pipeline.source import OnProgress, ignore_progress
 from lonnymq.pipeline.windows import check_window_s
 
+TITLE = "Who waited, why, and for how long"
 
-def report(
+
+def report_page(
     spark: SparkSession,
     lake: Lake,
-    path: str | os.PathLike[str],
     *,
     window_s: int = 60,
-    title: str = "Who waited, why, and for how long",
+    title: str = TITLE,
     on_progress: OnProgress = ignore_progress,
-) -> Path:
-    """Write the lake's figures as one HTML file, and return its path."""
+) -> ReportPage:
+    """Return the lake's figures as a page; the last expression of a notebook's cell shows it."""
     check_window_s(window_s)
     summary = summarise(
         lake.windows(window_s).read(spark),
@@ -30,7 +31,21 @@ def report(
         lake.forecast.read(spark),
     )
     on_progress(f"tenants: {len(summary.tenants)}, columns of time: {len(summary.periods)}")
+    return ReportPage(render_page(summary, title))
+
+
+def report(
+    spark: SparkSession,
+    lake: Lake,
+    path: str | os.PathLike[str],
+    *,
+    window_s: int = 60,
+    title: str = TITLE,
+    on_progress: OnProgress = ignore_progress,
+) -> Path:
+    """Write the lake's figures as one HTML file, and return its path."""
+    page = report_page(spark, lake, window_s=window_s, title=title, on_progress=on_progress)
     target = Path(os.path.abspath(path))
     target.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(target, render_page(summary, title))
+    replace_file(target, page.html)
     return target

@@ -1,8 +1,10 @@
 """Charts of outcomes: attempts and failures over time, and the forecast of backlogs."""
 
+import math
+
 from lonnymq.charts import draw
 from lonnymq.charts.draw import Scale, tag, text
-from lonnymq.pipeline.report.summary import Summary
+from lonnymq.pipeline.report.summary import BacklogForecast, Summary
 from lonnymq.pipeline.report.waiting_charts import LEFT, RIGHT, WIDTH, time_scale
 
 OUTCOMES = (("good", "completed"), ("series2", "deferred"), ("series3", "expired"), ("bad", "buried"))
@@ -31,6 +33,7 @@ def _columns(summary: Summary, outcomes: tuple[tuple[str, str], ...], name: str)
     marks = draw.ticks(highest)
     up, across = Scale(0, marks[-1], bottom, top), time_scale(summary)
     content = draw.value_axis(up, [(value, draw.format_count(value)) for value in marks], LEFT, RIGHT)
+    drawn = []
     for one in summary.periods:
         x = across(one.start.timestamp())
         width = max(across(one.start.timestamp() + summary.period_s) - x - 0.8, 0.8)
@@ -41,18 +44,30 @@ def _columns(summary: Summary, outcomes: tuple[tuple[str, str], ...], name: str)
             if count:
                 y -= height
                 tip = f"{draw.format_time(one.start)}: {draw.format_count(count)} {outcome}"
-                content.append(draw.bar(x, y, width, max(height, 0.5), f"fill {kind}", tip=tip))
+                drawn.append(draw.bar(x, y, width, max(height, 0.5), f"fill {kind}", tip=tip))
+    content.append(draw.plot(across, bottom, drawn))
     content += draw.time_axis(across, bottom + 22, bottom)
     return draw.legend(outcomes) + draw.chart(WIDTH, bottom + 36, name, content)
 
 
+def band(one: BacklogForecast, over_s: int, hours: float) -> tuple[float, float]:
+    """Return between which backlogs the forecast lies in 19 of 20 cases, if messages arrive independently.
+
+    Then the numbers of arrived and of served messages, from which the rates come, vary by their square roots.
+    """
+    net = one.arrivals_per_hour - one.served_per_hour
+    counted = (one.arrivals_per_hour + one.served_per_hour) * over_s / 3600
+    middle, spread = one.backlog + net * hours, 2 * math.sqrt(counted) * hours * 3600 / over_s
+    return max(middle - spread, 0), max(middle + spread, 0)
+
+
 def forecast(summary: Summary) -> str:
-    """The expected backlog of each tenant over the next 24 hours, if recent rates continue."""
+    """The expected backlog of each tenant over the next 24 hours, in a band of what chance may change."""
     shown = summary.forecasts[:6]
     if not shown:
         return ""
     top, bottom, right = 16, 220, WIDTH - 190
-    highest = max(max(one.backlog, one.in_1_hour, one.in_6_hours, one.in_24_hours) for one in shown)
+    highest = max(max(one.backlog, band(one, summary.over_s, 24)[1]) for one in shown)
     marks = draw.ticks(highest)
     up, across = Scale(0, marks[-1], bottom, top), Scale(0, 24, LEFT, right)
     content = draw.value_axis(up, [(value, draw.format_count(value)) for value in marks], LEFT, right)
@@ -60,6 +75,12 @@ def forecast(summary: Summary) -> str:
         content.append(text(across(hour), bottom + 22, label, "middle"))
     ends = []
     for place, one in enumerate(shown):
+        edges = [(hour, band(one, summary.over_s, hour)) for hour in range(0, 25, 2)]
+        outline = [(hour, low) for hour, (low, _) in edges] + [
+            (hour, high) for hour, (_, high) in edges[::-1]
+        ]
+        corners = " ".join(f"{across(hour):.1f},{up(value):.1f}" for hour, value in outline)
+        content.append(tag("polygon", points=corners, class_=f"band series{place}"))
         hours = [(0.0, one.backlog), (1.0, one.in_1_hour), (6.0, one.in_6_hours), (24.0, one.in_24_hours)]
         if one.empty_in_s is not None and 0 < one.empty_in_s < 86400:
             # The time at which the backlog is empty lies between the forecast hours.

@@ -1,19 +1,18 @@
 """Renders the report: one HTML file that loads nothing and follows the light or dark colour scheme."""
 
-from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import resources
 
 from lonnymq.charts import draw
 from lonnymq.charts.draw import format_count, format_duration, format_percent, tag
 from lonnymq.pipeline.report import fairness_charts, outcome_charts, waiting_charts
-from lonnymq.pipeline.report.summary import Summary, Tenant
+from lonnymq.pipeline.report.summary import Summary
+from lonnymq.pipeline.report.tables import section, table, tenants_section
 
 # The browser may load nothing that is not in the page.
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 )
-REASON_HEADING = "main reason"
 ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 8 8'%3E"
     "%3Crect y='4' width='2' height='4' fill='%233b6fd4'/%3E"
@@ -35,8 +34,10 @@ def render_page(summary: Summary, title: str = "Who waited, why, and for how lon
         _noisy_neighbour(summary),
         _outcomes(summary),
         _forecast(summary),
-        _tenants(summary),
+        tenants_section(summary),
         _footer(summary),
+        data_begin=round(summary.begin.timestamp()),
+        data_end=round(summary.end.timestamp()),
     )
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -53,10 +54,6 @@ def _read(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _section(name: str, heading: str, text: str, *content: str) -> str:
-    return tag("section", tag("h2", escape(heading)), tag("p", text), *content, id=name)
-
-
 def _strong(text: str) -> str:
     return tag("strong", escape(text))
 
@@ -69,8 +66,10 @@ def _header(summary: Summary, title: str) -> str:
     )
     if longest is not None:
         lead += (
-            f" {_strong(longest.channel)} waited longest: {format_duration(longest.wait_mean_ms)} on average,"
-            f" mostly because of {escape(longest.main_reason)}."
+            f" {_strong(longest.channel)} has the most message-time: half of its messages waited"
+            f" {format_duration(longest.wait_p50_ms)} or less, and 95 % waited"
+            f" {format_duration(longest.wait_p95_ms)} or less, mostly because of"
+            f" {escape(longest.main_reason)}."
         )
     return tag(
         "header",
@@ -81,31 +80,23 @@ def _header(summary: Summary, title: str) -> str:
 
 
 def _tiles(summary: Summary) -> str:
-    mean_ms = summary.wait_total_ms / summary.releases if summary.releases else 0
     ended = summary.completed + summary.failures
     broken = summary.caps_broken + summary.rates_broken
     held = summary.caps_held + summary.rates_held
-    worst_index = min((one.jain_index for one in summary.periods if one.jain_index is not None), default=None)
     tiles = [
         (format_count(summary.completed), "messages completed", ""),
-        (format_duration(mean_ms), "mean wait", ""),
+        (_duration(summary.wait_p50_ms), "median wait", ""),
+        (_duration(summary.wait_p95_ms), "95 % of messages waited at most", ""),
         (
             format_percent(summary.failures / ended if ended else 0),
             f"attempts failed, {format_count(summary.retries)} retries",
             "",
         ),
         (format_count(summary.buried), "buried", "bad" if summary.buried else ""),
-        (
-            f"{held} of {held + broken}",
-            "caps and rate limits kept",
-            "bad" if broken else "good" if held else "",
-        ),
-        (
-            "none" if worst_index is None else f"{worst_index:.2f}",
-            "lowest fairness (Jain's index, 1 is best)",
-            "",
-        ),
     ]
+    if held + broken:
+        kept = f"{held} of {held + broken}"
+        tiles.append((kept, "caps and rate limits kept", "bad" if broken else "good"))
     drawn = (
         tag("div", tag("b", escape(value)), tag("span", escape(label)), class_=f"tile {kind}".strip())
         for value, label, kind in tiles
@@ -113,34 +104,49 @@ def _tiles(summary: Summary) -> str:
     return tag("div", *drawn, class_="tiles")
 
 
+def _duration(ms: int | None) -> str:
+    return "none" if ms is None else format_duration(ms)
+
+
 def _reasons(summary: Summary) -> str:
     if not summary.wait_total_ms:
-        return _section("reasons", "Who waited, and why", "No message waited.")
+        return section("reasons", "Who waited, and why", "No message waited.")
     text = (
-        "The total waiting time of each tenant's messages, by reason. A "
+        f"The {_strong('message-time')} of each tenant, by reason: the waiting times of all its messages,"
+        " added up. How long a single message waited is in the median and in p95, which 95 of 100 messages"
+        " did not exceed. A "
         f"{_strong('cap')} or {_strong('rate limit')} is the tenant's own; in a {_strong('burst')} the"
         f" tenant sent more than its share at once; a {_strong('noisy neighbour')} received more than its"
         " share while this tenant waited."
     )
-    return _section("reasons", "Who waited, and why", text, waiting_charts.reasons(summary))
+    return section("reasons", "Who waited, and why", text, waiting_charts.reasons(summary))
 
 
 def _waiting_over_time(summary: Summary) -> str:
     text = (
-        "The 95th percentile of the messages' waiting times, in windows of"
-        f" {format_duration(summary.window_s * 1000)}"
-        + (
-            f"; each column shows the highest value in {format_duration(summary.period_s * 1000)}."
-            if summary.period_s > summary.window_s
-            else "."
-        )
+        "The 95th percentile of the messages' waiting times, in columns of"
+        f" {format_duration(summary.period_s * 1000)}. All charts over time show the same section."
     )
     charts = (
         waiting_charts.heat_map(summary),
-        tag("h3", "Tenants that waited longest"),
+        tag("h3", "Tenants with the most message-time"),
         waiting_charts.lines(summary),
     )
-    return _section("waiting", "Waiting time over time", text, *charts) if all(charts) else ""
+    if not all(charts):
+        return ""
+    return section("waiting", "Waiting time over time", text, _zoom(summary), *charts)
+
+
+def _zoom(summary: Summary) -> str:
+    """The controls that choose the time shown in all charts; the page's script shows them."""
+    edges = [f"{edge:%Y-%m-%dT%H:%M:%S}" for edge in (summary.begin, summary.end)]
+    inputs = [
+        tag("label", f"{name} ", f'<input type="datetime-local" step="1" id="{name}" value="{edge}">')
+        for name, edge in zip(("from", "until"), edges, strict=True)
+    ]
+    hint = tag("span", "UTC. Drag across a chart to zoom in.")
+    button = tag("button", "Whole time", type="button", id="whole")
+    return tag("div", *inputs, button, hint, id="zoom", class_="controls", hidden="hidden")
 
 
 def _shares(summary: Summary) -> str:
@@ -153,10 +159,13 @@ def _shares(summary: Summary) -> str:
     index = fairness_charts.jain_index(summary)
     if index:
         note = (
-            "Jain's index over releases per weight of the tenants that had a backlog throughout; 1 is fair."
+            "At 1, all tenants that had a backlog throughout a window were served in proportion to their"
+            " weights. If one of two received everything, it is 0.5; one of ten, 0.1. Tenants with limits of"
+            " their own are left out, and a period with fewer than two of the others has no dot. The lowest"
+            " value of each period is shown (Jain's index of releases per weight)."
         )
         charts += [tag("h3", "Fairness among tenants with a backlog"), tag("p", note, class_="note"), index]
-    return _section("shares", "Share of service compared with weight", text, *charts)
+    return section("shares", "Share of service compared with weight", text, *charts)
 
 
 def _limits(summary: Summary) -> str:
@@ -174,23 +183,23 @@ def _limits(summary: Summary) -> str:
         for heading, chart in (("Caps: peak concurrency", caps), ("Rate limits: shortest gap", rates))
         if chart
     ]
-    return _section("limits", "Caps and rate limits", text, tag("div", *charts, class_="pair"))
+    return section("limits", "Caps and rate limits", text, tag("div", *charts, class_="pair"))
 
 
 def _noisy_neighbour(summary: Summary) -> str:
     blame = fairness_charts.blame(summary)
     if not blame:
-        return _section(
+        return section(
             "noisy",
             "The noisy neighbour",
             "There was none: no tenant waited while another received more than its share.",
         )
     text = (
-        "Tenants that received more than their share while others waited. A bar is the others' waiting time "
-        "multiplied by the excess: what it cost them. Waiting because of the tenant's own limit does not "
-        "count, nor does the waiting of tenants that received more than their share themselves."
+        "Tenants that received more than their share while others waited. A bar is the others' "
+        "message-time multiplied by the excess: what it cost them. Waiting because of the tenant's own limit "
+        "does not count, nor does the waiting of tenants that received more than their share themselves."
     )
-    return _section("noisy", "The noisy neighbour", text, blame, fairness_charts.noisiest_over_time(summary))
+    return section("noisy", "The noisy neighbour", text, blame, fairness_charts.noisiest_over_time(summary))
 
 
 def _outcomes(summary: Summary) -> str:
@@ -220,16 +229,18 @@ def _outcomes(summary: Summary) -> str:
     if failed:
         parts += [tag("h3", "Failures only"), failed]
     if rows:
-        parts.append(_table(("tenant", "failed attempts", "of all", "retries", "expired", "buried"), rows))
-    return _section("outcomes", "Failures and retries", text, *parts)
+        parts.append(table(("tenant", "failed attempts", "of all", "retries", "expired", "buried"), rows))
+    return section("outcomes", "Failures and retries", text, *parts)
 
 
 def _forecast(summary: Summary) -> str:
-    if summary.until is None:
-        return _section("forecast", "The forecast", "There is no backlog, and none is expected.")
+    """The forecast, or nothing if there is no backlog and none is to be expected."""
+    if summary.until is None or not summary.forecasts:
+        return ""
     text = (
         f"Backlogs from {_strong(draw.format_time(summary.until))} UTC on, if messages keep arriving and"
-        f" being served at the rates of the {format_duration(summary.over_s * 1000)} before."
+        f" being served at the rates of the {format_duration(summary.over_s * 1000)} before. The bands are"
+        " what chance may change in 19 of 20 cases, if messages arrive independently of each other."
     )
     rows = [
         (
@@ -237,6 +248,10 @@ def _forecast(summary: Summary) -> str:
             (format_count(one.backlog), one.backlog),
             (format_count(one.arrivals_per_hour), one.arrivals_per_hour),
             (format_count(one.served_per_hour), one.served_per_hour),
+            (
+                " to ".join(format_count(edge) for edge in outcome_charts.band(one, summary.over_s, 24)),
+                one.in_24_hours,
+            ),
             (
                 "never"
                 if one.empty_in_s is None
@@ -248,66 +263,8 @@ def _forecast(summary: Summary) -> str:
         )
         for one in summary.forecasts
     ]
-    head = ("tenant", "backlog", "arrivals per hour", "served per hour", "empty")
-    return _section("forecast", "The forecast", text, outcome_charts.forecast(summary), _table(head, rows))
-
-
-def _tenants(summary: Summary) -> str:
-    rows = [_row(one) for one in summary.tenants]
-    omitted = summary.channels - len(summary.tenants)
-    text = "Click a heading to sort." + (
-        f" {format_count(omitted)} tenants that waited less are not shown." if omitted > 0 else ""
-    )
-    head = (
-        "tenant",
-        "released",
-        "completed",
-        "mean wait",
-        "95th percentile",
-        "longest wait",
-        "peak backlog",
-        "peak concurrency",
-        "share",
-        REASON_HEADING,
-    )
-    return _section("tenants", "All tenants" if omitted <= 0 else "Tenants", text, _table(head, rows))
-
-
-def _row(one: Tenant) -> Sequence[tuple[str, object]]:
-    return (
-        (one.channel, one.channel),
-        (format_count(one.releases), one.releases),
-        (format_count(one.completed), one.completed),
-        (format_duration(one.wait_mean_ms), one.wait_mean_ms),
-        (format_duration(one.wait_p95_ms), one.wait_p95_ms),
-        (format_duration(one.wait_max_ms), one.wait_max_ms),
-        (format_count(one.backlog_peak), one.backlog_peak),
-        (
-            f"{one.concurrency_peak}" + (f" of {one.max_concurrency}" if one.max_concurrency else ""),
-            one.concurrency_peak,
-        ),
-        (format_percent(one.share), one.share),
-        (one.main_reason, one.main_reason),
-    )
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[tuple[str, object]]]) -> str:
-    heads = "".join(tag("th", escape(heading), class_=_cell_class(heading)) for heading in head)
-    body = "".join(
-        tag(
-            "tr",
-            *(
-                tag("td", escape(shown), data_value=value, class_=_cell_class(head[place]))
-                for place, (shown, value) in enumerate(row)
-            ),
-        )
-        for row in rows
-    )
-    return tag("div", tag("table", tag("thead", tag("tr", heads)), tag("tbody", body)), class_="table")
-
-
-def _cell_class(heading: str) -> str | None:
-    return "text" if heading == REASON_HEADING else None
+    head = ("tenant", "backlog", "arrivals per hour", "served per hour", "in 24 hours", "empty")
+    return section("forecast", "The forecast", text, outcome_charts.forecast(summary), table(head, rows))
 
 
 def _footer(summary: Summary) -> str:

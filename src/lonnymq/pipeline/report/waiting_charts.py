@@ -3,8 +3,9 @@
 from datetime import timedelta
 
 from lonnymq.charts import draw
+from lonnymq.charts.bars import Bar, Segment, bars
 from lonnymq.charts.draw import Scale, tag, text
-from lonnymq.pipeline.report.summary import REASONS, Summary, TenantPeriod
+from lonnymq.pipeline.report.summary import REASONS, Summary, Tenant, TenantPeriod
 
 WIDTH = 960
 LEFT = 170
@@ -19,29 +20,31 @@ MARKS_MS = (0, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 8
 
 
 def reasons(summary: Summary) -> str:
-    """One bar per tenant that waited, longest first, divided by reason."""
+    """One bar per tenant that waited, as long as its message-time, divided by reason."""
     tenants = [tenant for tenant in summary.tenants if tenant.wait_total_ms][:MAX_BARS]
     if not tenants:
         return ""
-    height = 40 + 30 * len(tenants)
-    right = WIDTH - 230
-    content = []
-    for place, tenant in enumerate(tenants):
-        y = 14 + 30 * place
-        content.append(text(LEFT - 12, y + 15, draw.shorten(tenant.channel), "end", "name"))
-        x, whole = float(LEFT), sum(tenant.reasons.values()) or 1
-        for number, reason in enumerate(REASONS):
-            waited = tenant.reasons.get(reason, 0)
-            end = x + (right - LEFT) * waited / whole
-            if end - x >= 0.3:
-                tip = f"{tenant.channel}: {draw.format_duration(waited)} because of {reason}"
-                content.append(draw.bar(x, y, end - x, 20, f"fill reason{number}", tip=tip, rx=2))
-            x = end
-        total, mean = draw.format_duration(tenant.wait_total_ms), draw.format_duration(tenant.wait_mean_ms)
-        label = f"{total} in total, {mean} each"
-        content.append(text(right + 14, y + 15, label, "start", "value"))
-    return draw.legend([(f"reason{number}", reason) for number, reason in enumerate(REASONS)]) + draw.chart(
-        WIDTH, height, "Waiting time of each tenant by reason", content
+    longest = max(tenant.wait_total_ms for tenant in tenants)
+    keys = draw.legend([(f"reason{number}", reason) for number, reason in enumerate(REASONS)])
+    scale = tag("p", f"The longest bar is {draw.format_duration(longest)} of message-time.", class_="note")
+    return (
+        keys + bars("Message-time of each tenant by reason", [_why(one, longest) for one in tenants]) + scale
+    )
+
+
+def _why(tenant: Tenant, longest: int) -> Bar:
+    whole = sum(tenant.reasons.values()) or 1
+    segments = []
+    for number, reason in enumerate(REASONS):
+        waited = tenant.wait_total_ms * tenant.reasons.get(reason, 0) / whole
+        tip = f"{tenant.channel}: {draw.format_duration(waited)} of message-time because of {reason}"
+        segments.append(Segment(f"reason{number}", waited / longest, tip))
+    return Bar(
+        name=tenant.channel,
+        segments=segments,
+        value=f"median {draw.format_duration(tenant.wait_p50_ms)},"
+        f" p95 {draw.format_duration(tenant.wait_p95_ms)}",
+        note=f"{draw.format_duration(tenant.wait_total_ms)} of message-time",
     )
 
 
@@ -55,6 +58,7 @@ def heat_map(summary: Summary) -> str:
     level = Scale(0, max(longest, 1), 0, HEAT_COLOURS - 0.001, draw.log1p)
     height = 22 * len(tenants) + 32
     across = time_scale(summary)
+    cells = []
     step = timedelta(seconds=summary.period_s)
     content = [
         text(LEFT - 12, 22 * place + 15, draw.shorten(channel), "end", "name")
@@ -73,10 +77,16 @@ def heat_map(summary: Summary) -> str:
         )
         y = 22 * places[one.channel] + 1
         kind = f"heat heat{int(level(one.wait_p95_ms))}"
-        content.append(draw.bar(x, y, max(width - 0.6, 0.8), 20, kind, tip=tip))
+        cells.append(draw.bar(x, y, max(width - 0.6, 0.8), 20, kind, tip=tip))
+    content.append(draw.plot(across, height - 30, cells))
     content += draw.time_axis(across, height - 8, height - 30)
-    edges = "".join(tag("i", class_=f"key heat{place}") for place in range(HEAT_COLOURS))
-    scale = tag("div", "0 ms", edges, draw.format_duration(longest), class_="legend heats")
+    # Each colour begins where the one before it ends, on the same logarithmic scale.
+    edges = [(1 + max(longest, 1)) ** (place / HEAT_COLOURS) - 1 for place in range(HEAT_COLOURS)]
+    keys = (
+        tag("span", tag("i", class_=f"key heat{place}"), f"{draw.format_duration(edge)} +")
+        for place, edge in enumerate(edges)
+    )
+    scale = tag("div", *keys, class_="legend heats")
     return scale + draw.chart(WIDTH, height, "Waiting time of each tenant over time", content)
 
 
@@ -97,6 +107,7 @@ def lines(summary: Summary) -> str:
     content = draw.value_axis(up, marks, LEFT, RIGHT)
     content += draw.time_axis(across, bottom + 22, bottom)
     middle = summary.period_s / 2
+    drawn = []
     for place, (_channel, own) in enumerate(by_channel.items()):
         points: list[tuple[float, float] | None] = []
         last = None
@@ -106,7 +117,8 @@ def lines(summary: Summary) -> str:
             if one.wait_p95_ms is not None:
                 points.append((across(one.start.timestamp() + middle), up(one.wait_p95_ms)))
                 last = one.start
-        content.append(draw.line(points, f"stroke{place}"))
+        drawn.append(draw.line(points, f"stroke{place}"))
+    content.append(draw.plot(across, bottom, drawn))
     legend = draw.legend([(f"series{place}", channel) for place, channel in enumerate(tenants)])
     return legend + draw.chart(
         WIDTH, bottom + 36, "Waiting times of the tenants that waited longest", content
