@@ -93,7 +93,7 @@ def test_an_incremental_analysis_equals_a_full_one(
         for window_s in (60, 3600)
     )
     assert by_minute == by_hour
-    assert len({one.main_reason for one in shown[60].tenants}) > 2
+    assert len({one.main_reason for one in shown[60].tenants}) > 1
     # A percentile over many windows is at most 1/128 away from the exact one.
     waits = exact_waits(history)
     for channel, (_, median, p95) in by_hour.items():

@@ -248,13 +248,36 @@ def report(
         print_text(f"report written to {written}")
 
 
-@contextmanager
-def _spark_session(master: str | None) -> Iterator[tuple["SparkSession", "OnProgress"]]:
-    """Start Spark for one command, and show progress on stderr."""
+@app.command()
+def maintain(
+    lake: LakePath,
+    lake_format: LakeFormatChoice = LakeFormatOption.DELTA,
+    as_json: Json = False,
+) -> None:
+    """Join the small files of a lake, and delete uncommitted ones that are a week old; changes no rows."""
+    _require_packages()
+    from lonnymq.pipeline import steps
+
+    done = steps.maintain(_lake(lake, lake_format))
+    if as_json:
+        print_json(done)
+    else:
+        for one in done:
+            files = f"{quantity(one.files_before, 'file')}, now {one.files_after}"
+            print_text(f"{one.table}: {files}; {quantity(one.deleted, 'uncommitted file')} deleted")
+
+
+def _require_packages() -> None:
     missing = [name for name in ("pyspark", "pyarrow", "deltalake") if importlib.util.find_spec(name) is None]
     if missing:
         print_error(f"the pipeline needs {missing[0]}", install_advice("spark"))
         raise typer.Exit(CommandExit.USAGE)
+
+
+@contextmanager
+def _spark_session(master: str | None) -> Iterator[tuple["SparkSession", "OnProgress"]]:
+    """Start Spark for one command, and show progress on stderr."""
+    _require_packages()
     from lonnymq.pipeline.session import session_scope
 
     to = console(is_error=True)

@@ -7,6 +7,7 @@ from lonnymq.pipeline.analyse import AnalyseResult, analyse
 from lonnymq.pipeline.archive import ArchiveResult, archive
 from lonnymq.pipeline.ingest import FileFormat, IngestResult, Mapping, ingest
 from lonnymq.pipeline.lake import Batch, Lake, LakeFormat
+from lonnymq.pipeline.maintain import TableMaintenance, maintain
 from lonnymq.pipeline.source import OnProgress, Source, ignore_progress
 from lonnymq.pipeline.synthetic import SyntheticHistory
 from lonnymq.pipeline.write_report import report, report_page
@@ -21,10 +22,12 @@ __all__ = [
     "Mapping",
     "Source",
     "SyntheticHistory",
+    "TableMaintenance",
     "analyse",
     "archive",
     "generate",
     "ingest",
+    "maintain",
     "report",
     "report_page",
 ]

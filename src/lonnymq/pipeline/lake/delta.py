@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +17,9 @@ from pyspark.sql.types import StructType
 from lonnymq.pipeline.lake import files
 from lonnymq.pipeline.lake.commit import Batch, LakeConflict, is_new
 from lonnymq.pipeline.lake.files import WrittenFile
+
+# Large enough to be read quickly, small enough for one task.
+TARGET_BYTES = 256 * 2**20
 
 
 class DeltaLakeTable:
@@ -83,6 +86,19 @@ class DeltaLakeTable:
         if days is None or days:
             self._commit(table, written, "overwrite", batches, filters)
         return sum(one.rows for one in written)
+
+    def join_files(self) -> None:
+        """Join each day's small files into files of up to `TARGET_BYTES`; no row changes."""
+        table = self._open()
+        if table is not None:
+            properties = WriterProperties(compression="ZSTD", compression_level=1)
+            table.optimize.compact(
+                target_size=TARGET_BYTES, max_concurrent_tasks=1, writer_properties=properties
+            )
+
+    def record(self, batches: Sequence[Batch]) -> None:
+        """Record batches without changing rows."""
+        self._commit(self._open_or_create(), [], "append", batches)
 
     def vacuum(self) -> int:
         """Delete files that are not, or no longer, committed, once they are a week old; return how many."""

@@ -84,6 +84,13 @@ class ParquetTable:
             self._record(batches)
         return sum(one.rows for one in written)
 
+    def join_files(self) -> None:
+        """Do nothing: without a log, readers could see rows twice or not at all while files are joined."""
+
+    def record(self, batches: Sequence[Batch]) -> None:
+        with self.exclusive_lock():
+            self._record(batches)
+
     def vacuum(self) -> int:
         """Delete hidden files, which failed tasks left behind; no writer may be active."""
         hidden = list(self._root.glob("day=*/.*.parquet"))

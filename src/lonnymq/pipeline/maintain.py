@@ -1,0 +1,83 @@
+"""Keeps a lake's tables fast to read: joins small files, and deletes uncommitted ones. Needs no Spark.
+
+Joining files changes no rows, so figures that were up to date stay so: the tables that were computed from the
+joined files record that they have seen the new ones.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyarrow import fs
+
+from lonnymq.errors import LonnyError
+from lonnymq.pipeline.analyse import ATTEMPTS, POLICIES
+from lonnymq.pipeline.lake import Batch, Lake, Table
+from lonnymq.pipeline.source import OnProgress, ignore_progress
+
+# What figures are computed from.
+SOURCES = (ATTEMPTS, POLICIES)
+FIGURES = re.compile(r"(windows|fairness)_([0-9]+)s")
+
+
+class NotAnalysed(LonnyError):
+    """There are attempts or policies that some figures do not contain yet: run the step `analyse` first."""
+
+
+@dataclass(frozen=True)
+class TableMaintenance:
+    """How many files a table had and has, and how many uncommitted ones were deleted."""
+
+    table: str
+    files_before: int
+    files_after: int
+    deleted: int
+
+
+def maintain(lake: Lake, *, on_progress: OnProgress = ignore_progress) -> list[TableMaintenance]:
+    """Join small files of each day, and delete uncommitted files that are a week old."""
+    figures = {name: table for name, table in _tables(lake) if name not in SOURCES}
+    done = []
+    for name, table in _tables(lake):
+        before = len(table.paths() or ())
+        if name in SOURCES:
+            _join_source_files(name, table, figures)
+        else:
+            table.join_files()
+        deleted = table.vacuum()
+        done.append(TableMaintenance(name, before, len(table.paths() or ()), deleted))
+        on_progress(f"{name}: {before} files, now {done[-1].files_after}; {deleted} uncommitted ones deleted")
+    return done
+
+
+def _join_source_files(name: str, source: Table, figures: dict[str, Table]) -> None:
+    """Join the files of a table that others are computed from, unless one of them has not seen all of it."""
+    version = source.version
+    seen = {figure: table.last_batch(name) for figure, table in figures.items()}
+    behind = [figure for figure, last in seen.items() if last is not None and last != version]
+    if behind:
+        raise NotAnalysed(
+            f"{', '.join(sorted(behind))} do not contain all {name} yet: run the step analyse first, with the"
+            " same --window"
+        )
+    source.join_files()
+    joined = source.version
+    if joined is not None and joined != version:
+        for figure, last in seen.items():
+            if last is not None:
+                figures[figure].record([Batch(name, joined)])
+
+
+def _tables(lake: Lake) -> Iterator[tuple[str, Table]]:
+    """Yield the tables that exist, with their names."""
+    files, root = (
+        fs.FileSystem.from_uri(lake.path) if "://" in lake.path else (fs.LocalFileSystem(), lake.path)
+    )
+    found = {one.base_name for one in files.get_file_info(fs.FileSelector(root, allow_not_found=True))}
+    for name in (*SOURCES, "waiting", "rejected", "forecast", "reasons"):
+        if name in found:
+            yield name, getattr(lake, name)
+    for name in sorted(found):
+        if match := FIGURES.fullmatch(name):
+            kind, seconds = match[1], int(match[2])
+            yield name, lake.windows(seconds) if kind == "windows" else lake.fairness(seconds)
