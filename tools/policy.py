@@ -1,7 +1,7 @@
 """Generate parts of the SQL and the reference from a channel's policy: `python tools/policy.py [--check]`.
 
 The policy is defined in model/policy.py. Each target has blocks between two comment lines, the first with
-`policy <name>: written by tools/policy.py`, the second with `end of policy <name>`; only these are written.
+`<name>: written by tools/policy.py`, the second with `end of <name>`; only these are written.
 """
 
 import argparse
@@ -63,14 +63,31 @@ def _default(field: PolicyField) -> str:
     return "none" if field.default is None else _literal(field.default)
 
 
+def view_block(name: str) -> str:
+    """Return a block of the view channel_status, which the function channel_show repeats.
+
+    The view cannot call it: it would run with the rights of whoever reads the view.
+    """
+    text = (SQL / "views" / "channel_status.sql").read_text(encoding="utf-8")
+    block = re.search(rf"^ *-- {name}: .*\n((?:.*\n)*?) *-- end of {name}\b", text, re.MULTILINE)
+    assert block is not None, name
+    return textwrap.dedent(block[1]).rstrip("\n")
+
+
 def _literal(value: int | None) -> str:
     return "null" if value is None else str(value).lower()
 
 
 TARGETS: Mapping[Path, Blocks] = {
-    SQL / "tables" / "channel.sql": {"columns": columns},
-    SQL / "views" / "channel_status.sql": {"columns": view_columns, "defaults": defaults},
-    ROOT / "docs" / "reference" / "settings.md": {"reference": reference},
+    SQL / "tables" / "channel.sql": {"policy columns": columns},
+    SQL / "views" / "channel_status.sql": {"policy columns": view_columns, "policy defaults": defaults},
+    SQL / "functions" / "channel_show.sql": {
+        "policy columns": view_columns,
+        "policy defaults": defaults,
+        "channel figures": lambda: view_block("channel figures"),
+        "channel joins": lambda: view_block("channel joins"),
+    },
+    ROOT / "docs" / "reference" / "settings.md": {"policy reference": reference},
 }
 
 
@@ -78,11 +95,11 @@ def fill_blocks(text: str, blocks: Blocks) -> str:
     """Return a file's text with its blocks filled in; raise ValueError unless each occurs exactly once."""
     for name, write in blocks.items():
         block = re.compile(
-            rf"^( *)(\S+ policy {name}: written by .*\n)(?:.*\n)*?( *\S+ end of policy {name}\b)",
+            rf"^( *)(\S+ {name}: written by .*\n)(?:.*\n)*?( *\S+ end of {name}\b)",
             re.MULTILINE,
         )
         if len(block.findall(text)) != 1:
-            raise ValueError(f"the file must contain exactly one block 'policy {name}'")
+            raise ValueError(f"the file must contain exactly one block '{name}'")
         indent, begin, end = block.findall(text)[0]
         body = textwrap.indent(write() + "\n", indent)
         text = block.sub(lambda _, whole=indent + begin + body + end: whole, text)  # type: ignore[misc]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from psycopg import conninfo, sql
 
-from lonnymq import HistoryMode, HistoryPartition, Problem, Queue, QueueStatus, SchemaState, SchemaStatus
+from lonnymq import HistoryMode, HistoryPartition, Problem, Queue, QueuePulse, SchemaState, SchemaStatus
 from lonnymq.cli.doctor.command import findings
 from lonnymq.cli.doctor.finding import Level, QueueFacts
 from lonnymq.cli.exit_codes import CommandExit
@@ -41,7 +41,7 @@ SERVER = ServerFacts("shop", "ann", False, True, 160004, "16.4", False, NOW, 10,
 MAY_ALL = Privileges(
     True,
     False,
-    ("message_create", "message_dequeue", "channel_set", "queue_status", "queue_check"),
+    ("message_create", "message_dequeue", "channel_set", "queue_pulse", "queue_check"),
     ("channel_status",),
 )
 TRUST = Trust("lonny", False, "ann", False, (), (), ())
@@ -54,8 +54,32 @@ HEALTHY = Examination(
     (TableFacts("message", 8192, 10, 10, NOW),),
     (),
 )
-STATUS = QueueStatus(5, 10, 2, 0, 0, 3, 1, HistoryMode.OFF, 0, None, 1)
-QUEUE_FACTS = QueueFacts(STATUS, [], [])
+PULSE = QueuePulse(
+    at=NOW,
+    due_channels=0,
+    demand=0,
+    is_due_complete=True,
+    turn_lag_s=0.0,
+    first_due_at=None,
+    first_expiry_at=None,
+    expired=0,
+    sleepers=1,
+    channels=5,
+    waiting=10,
+    scheduled=0,
+    leased=2,
+    dead=0,
+    unfolded_wakes=3,
+    history_overflow=0,
+    is_exact=True,
+    created_total=12,
+    leased_total=2,
+    ended_total=0,
+    history=HistoryMode.OFF,
+    oldest_transaction_s=None,
+    version=1,
+)
+QUEUE_FACTS = QueueFacts(PULSE, [], [])
 
 
 def server(**changes: Any) -> Examination:
@@ -82,7 +106,7 @@ def blocked_by(age_s: float | None, kind: str = "transaction") -> Examination:
 
 
 def queue_facts(**changes: Any) -> QueueFacts:
-    return replace(QUEUE_FACTS, status=replace(STATUS, **changes))
+    return replace(QUEUE_FACTS, pulse=replace(PULSE, **changes))
 
 
 OVERDUE = replace(HEALTHY, channels=(OverdueChannel("acme", "ready", 5, 0, 120.0),))
@@ -385,7 +409,7 @@ def test_the_doctor_reports_objects_of_other_roles_and_never_calls_them(
         assert " asleep" not in shown.out
         assert "turns, leases, wakes" not in shown.out
         assert owner.execute("select * from lonnymq.caught").fetchall() == []
-        owner.execute("select lonnymq.queue_status()")
+        owner.execute("select lonnymq.queue_pulse()")
         assert owner.execute("select * from lonnymq.caught").fetchall() != [], (
             "the planted operator is not called"
         )

@@ -39,16 +39,19 @@ def test_status_shows_the_queue_at_a_glance(lonnymq: Run, busy: Queue) -> None:
     assert {name.strip(): value.strip() for name, value in lines.items()} == {
         "queue": f"lonnymq, version {files.latest_version()}, current",
         "channels": "7",
-        "waiting": "7",
+        "waiting": "7, 1 of them scheduled",
         "leased": "2",
+        "due": "1 of 1 channels",
+        "turn lag": lines["turn lag".ljust(len(next(iter(lines))))].strip(),
         "dead letters": "1",
         "workers asleep": "0",
         "history": "off",
         "unfolded wakes": lines["unfolded wakes"].strip(),
         "oldest transaction": "-",
     }
-    found = lonnymq("status", "--json").json
-    assert (found["waiting"], found["dead"], found["state"]) == (7, 1, "current")
+    for found in (lonnymq("status", "--json").json, lonnymq("status", "--exact", "--json").json):
+        assert (found["waiting"], found["dead"], found["state"]) == (7, 1, "current")
+        assert (found["demand"], found["is_exact"]) == (1, True)
 
 
 def test_channels_shows_why_each_channel_waits(lonnymq: Run, busy: Queue) -> None:

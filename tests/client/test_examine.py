@@ -46,7 +46,7 @@ def test_an_examination_works_without_privileges_and_as_a_reader(
         owner.execute("select queue_grant(%s, 'reader')", (name,))
         found = queue.examine()
         assert found.schema.state is SchemaState.CURRENT
-        assert found.privileges.functions == ("queue_status",)
+        assert found.privileges.functions == ("queue_pulse",)
     finally:
         queue.close()
         owner.execute(sql.SQL("drop owned by {} cascade").format(sql.Identifier(name)))

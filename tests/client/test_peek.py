@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lonnymq import InvalidArgument, NewMessage
+from lonnymq import InvalidArgument, NewMessage, PageCursor
 
 
 def test_peek_returns_the_next_messages_without_leasing_them(queue: Any) -> None:
@@ -82,6 +82,63 @@ def test_the_busiest_channels_come_first(queue: Any) -> None:
     assert queue.busiest()[-1].head_created_at is None
 
 
+def test_the_pulse_and_the_channels_that_wait_longest(queue: Any) -> None:
+    for name in ("first", "second"):
+        queue.enqueue_many([NewMessage(channel=name, payload=n) for n in range(3)])
+    pulse = queue.pulse()
+    assert (pulse.due_channels, pulse.demand, pulse.waiting, pulse.is_exact) == (2, 6, 6, True)
+    assert (pulse.history, pulse.is_due_complete) == ("off", True)
+    assert 0 < pulse.turn_lag_s == pytest.approx((pulse.at - pulse.first_due_at).total_seconds(), abs=0.01)
+    found = queue.overdue()
+    assert [one.channel for one in found] == ["first", "second"]
+    assert found[0].ready_at == pulse.first_due_at
+    leased = queue.dequeue(6)
+    assert queue.pulse().demand == 0
+    status = queue.channel("first").status()
+    waited_ms = sum(
+        (one.leased_at.timestamp() - one.created_at.timestamp()) * 1000
+        for one in leased
+        if one.channel == "first"
+    )
+    assert status.released == 3
+    assert status.waited_ms == pytest.approx(waited_ms, abs=6)
+    assert status.ready_at is None
+
+
+def test_messages_and_dead_letters_are_paged_newest_first(queue: Any) -> None:
+    made = [queue.enqueue("a", n).id for n in range(5)]
+    page = queue.messages("a", limit=3)
+    assert [one.id for one in page.items] == made[:1:-1]
+    rest = queue.messages("a", before=PageCursor.parse(str(page.next)))
+    assert ([one.id for one in rest.items], rest.next) == (made[1::-1], None)
+    leased = queue.dequeue(2)
+    assert {one.id for one in queue.messages(status="leased").items} == {one.id for one in leased}
+    assert queue.messages("never").items == []
+    queue.bury(leased, error="no\nKeyError: 'x'")
+    letters = queue.dead("a")
+    page = letters.page(limit=1, preview_bytes=0)
+    assert (page.items[0].content, page.items[0].content_bytes) == (b"", 1)
+    page = letters.page(before=page.next)
+    assert (len(page.items), page.next) == (1, None)
+    assert page.items[0].content in (b"0", b"1")
+    (group,) = letters.groups().groups
+    assert (group.error, group.letters, group.channels) == ("KeyError: 'x'", 2, 1)
+    found = letters.ids(error=group.error)
+    assert (sorted(found.items), found.next) == (made[:2], None)
+    assert letters.ids(error="another").items == queue.dead("b").ids().items == []
+    # A dead letter that came later is left alone.
+    queue.bury(queue.dequeue(1), error="KeyError: 'x'")
+    assert letters.redrive(found.items) == ["redriven", "redriven"]
+    assert [one.id for one in letters.page().items] == [made[2]]
+
+
+@pytest.mark.parametrize("text", ["", "1", "1_", "_1", "1_2_3", "1_x", "1_" + "9" * 20, "\u0661_1"])
+def test_a_cursor_is_read_only_from_what_a_page_returned(text: str) -> None:
+    assert PageCursor.parse("-1_2") == PageCursor(-1, 2)
+    with pytest.raises(ValueError, match="12_34"):
+        PageCursor.parse(text)
+
+
 @pytest.mark.parametrize(
     ("call", "argument"),
     [
@@ -91,6 +148,13 @@ def test_the_busiest_channels_come_first(queue: Any) -> None:
         (lambda queue: queue.show("1"), "message_id"),
         (lambda queue: queue.dead().show(-1), "message_id"),
         (lambda queue: queue.busiest(limit=10_001), "limit"),
+        (lambda queue: queue.overdue(limit=0), "limit"),
+        (lambda queue: queue.pulse(channels=0), "channels"),
+        (lambda queue: queue.messages(limit=0), "limit"),
+        (lambda queue: queue.messages(status="done"), "status"),
+        (lambda queue: queue.dead().page(error="x" * 201), "error"),
+        (lambda queue: queue.dead().ids(limit=10_001), "limit"),
+        (lambda queue: queue.dead().groups(letters=0), "letters"),
     ],
 )
 def test_an_invalid_argument_is_named(queue: Any, call: Any, argument: str) -> None:

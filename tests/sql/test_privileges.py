@@ -58,6 +58,8 @@ CALLS = {
     "channel_delete": "select channel_delete('a')",
     "channel_explain": "select channel_explain('a')",
     "channel_busiest": "select channel_busiest()",
+    "channel_overdue": "select channel_overdue()",
+    "message_page": "select message_page()",
     "message_peek": "select message_peek()",
     "message_show": "select message_show('{}')",
     "message_of_uuid": "select message_of_uuid(gen_random_uuid())",
@@ -73,12 +75,16 @@ CALLS = {
     "tenant_redrive": "select tenant_redrive('{}')",
     "tenant_redrive_channel": "select tenant_redrive_channel('a')",
     "dead_list": "select dead_list()",
+    "dead_page": "select dead_page()",
+    "dead_show": "select dead_show('{}')",
+    "dead_groups": "select dead_groups()",
     "dead_redrive": "select dead_redrive('{}')",
     "dead_redrive_channel": "select dead_redrive_channel('a')",
     "dead_purge": "select dead_purge('{}')",
     "dead_purge_channel": "select dead_purge_channel('a')",
     "queue_set": "select queue_set()",
     "queue_status": "select queue_status()",
+    "queue_pulse": "select queue_pulse()",
     "queue_activity": "select queue_activity()",
     "queue_check": "select queue_check()",
     "to_epoch": "select to_epoch(now())",
@@ -114,7 +120,10 @@ WORKER = {
     *("worker_register", "worker_watch", "worker_leave", "cron_due", "cron_tick"),
     *("claim_backlog", "claim_take", "claim_messages", "claim_heartbeat", "claim_read", "claim_complete"),
 }
-READER = {"channel_explain", "channel_busiest", "queue_status", "queue_activity", "to_epoch", "cron_list"}
+READER = {
+    *("channel_explain", "channel_busiest", "channel_overdue"),
+    *("queue_status", "queue_pulse", "queue_activity", "to_epoch", "cron_list"),
+}
 OPERATOR = {name for name in CALLS if not name.startswith("tenant_")}
 ALLOWED = {"producer": PRODUCER, "worker": WORKER, "reader": READER, "operator": OPERATOR, None: set()}
 

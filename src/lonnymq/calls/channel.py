@@ -28,7 +28,8 @@ EXPLAIN = function(
 )
 COLUMNS = (
     "channel, reason, waiting, leased, head_id, head_dequeue_at, head_created_at, next_release_at,"
-    f" last_release_at, created_at, {', '.join(POLICY_FIELDS)}"
+    " last_release_at, created_at, is_waiting_partial, ready_at, released, waited_ms,"
+    f" {', '.join(POLICY_FIELDS)}"
 )
 STATUS = Statement(
     "channel_status",
@@ -42,6 +43,7 @@ STATUSES = Statement(
     ("text", "bigint"),
 )
 BUSIEST = function("channel_busiest", COLUMNS, p_limit="integer")
+OVERDUE = function("channel_overdue", COLUMNS, p_limit="integer")
 
 
 def set(channel: str, changes: Mapping[str, Any]) -> Call[ChannelSetOutcome]:  # noqa: A001
@@ -90,6 +92,10 @@ def busiest(limit: int) -> Call[list[ChannelStatus]]:
     return call(BUSIEST, limit, decode=lambda rows: [_status(row) for row in rows])
 
 
+def overdue(limit: int) -> Call[list[ChannelStatus]]:
+    return call(OVERDUE, limit, decode=lambda rows: [_status(row) for row in rows])
+
+
 def _set(rows: Rows) -> ChannelSetOutcome:
     return ChannelSetOutcome(rows[0][0])
 
@@ -107,5 +113,9 @@ def _status(row: tuple[Any, ...]) -> ChannelStatus:
         next_release_at=row[7],
         last_release_at=row[8],
         created_at=row[9],
-        policy=ChannelPolicy(**dict(zip(POLICY_FIELDS, row[10:], strict=True))),
+        is_waiting_partial=bool(row[10]),
+        ready_at=row[11],
+        released=row[12],
+        waited_ms=row[13],
+        policy=ChannelPolicy(**dict(zip(POLICY_FIELDS, row[14:], strict=True))),
     )

@@ -2,12 +2,22 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from lonnymq.calls.argument import instant
 from lonnymq.calls.headers import decode_headers
 from lonnymq.calls.message import outcomes
-from lonnymq.calls.statement import Call, Rows, call, function
-from lonnymq.model import DeadLetter, PurgeOutcome, RedriveOutcome
+from lonnymq.calls.page import page_of
+from lonnymq.calls.statement import Call, Rows, Statement, call, function
+from lonnymq.model import (
+    DeadGroup,
+    DeadGroups,
+    DeadLetter,
+    Page,
+    PageCursor,
+    PurgeOutcome,
+    RedriveOutcome,
+)
 
 # Defined here, because `list` is a function below.
 RedriveOutcomes = list[RedriveOutcome]
@@ -20,6 +30,29 @@ LIST = function(
     p_limit="integer",
     p_after="bigint",
 )
+PAGE_ARGUMENTS = (
+    "p_channel => %t::text, p_error => %t::text, p_before_id => %t::bigint, p_before_at => %t::bigint,"
+    " p_limit => %t::integer"
+)
+PAGE_TYPES = ("text", "text", "bigint", "bigint", "integer")
+PAGE = Statement(
+    "dead_page_show",
+    "select p.next_id, p.next_at, s.message_id, s.channel, s.key, s.attempts, s.error, s.created_at,"
+    " s.buried_at, s.content, s.state, s.content_bytes, s.headers::text"
+    f" from {{schema}}.dead_page({PAGE_ARGUMENTS}) p"
+    " left join lateral {schema}.dead_show(p.ids, %t::integer) s on true",
+    (*PAGE_TYPES, "integer"),
+)
+IDS = Statement(
+    "dead_page", f"select next_id, next_at, ids from {{schema}}.dead_page({PAGE_ARGUMENTS})", PAGE_TYPES
+)
+GROUPS = function(
+    "dead_groups",
+    "error, letters, channels, first_at, last_at, last_id, is_complete",
+    p_channel="text",
+    p_limit="integer",
+    p_letters="integer",
+)
 REDRIVE = function("dead_redrive", "message_id, outcome", p_ids="bigint[]")
 REDRIVE_CHANNEL = function("dead_redrive_channel", p_channel="text", p_limit="integer")
 PURGE = function("dead_purge", "message_id, outcome", p_ids="bigint[]")
@@ -28,6 +61,35 @@ PURGE_CHANNEL = function("dead_purge_channel", p_channel="text", p_limit="intege
 
 def list(channel: str | None, limit: int, after: int) -> Call[Sequence[DeadLetter]]:  # noqa: A001
     return call(LIST, channel, limit, after, decode=_letters)
+
+
+def page(
+    channel: str | None, error: str | None, before: PageCursor | None, limit: int, preview_bytes: int | None
+) -> Call[Page[DeadLetter]]:
+    id_, at = (before.id, before.at) if before else (None, None)
+    return call(
+        PAGE, channel, error, id_, at, limit, preview_bytes, decode=lambda rows: page_of(rows, _letter)
+    )
+
+
+def ids(channel: str | None, error: str | None, before: PageCursor | None, limit: int) -> Call[Page[int]]:
+    def decode(rows: Rows) -> Page[int]:
+        next_id, next_at, found = rows[0]
+        return Page(found, None if next_id is None else PageCursor(next_id, next_at))
+
+    id_, at = (before.id, before.at) if before else (None, None)
+    return call(IDS, channel, error, id_, at, limit, decode=decode)
+
+
+def groups(channel: str | None, limit: int, letters: int) -> Call[DeadGroups]:
+    def decode(rows: Rows) -> DeadGroups:
+        found = [
+            DeadGroup(error, int(count), int(channels), instant(first_at), instant(last_at), last_id)
+            for error, count, channels, first_at, last_at, last_id, _ in rows
+        ]
+        return DeadGroups(found, all(row[-1] for row in rows))
+
+    return call(GROUPS, channel, limit, letters, decode=decode)
 
 
 def redrive(ids: Sequence[int]) -> Call[RedriveOutcomes]:
@@ -57,18 +119,21 @@ def purge_channel(channel: str, limit: int, before: datetime | None) -> Call[int
 
 
 def _letters(rows: Rows) -> Sequence[DeadLetter]:
-    return [
-        DeadLetter(
-            id_,
-            channel,
-            key,
-            attempts,
-            error,
-            instant(created_at),
-            instant(buried_at),
-            content,
-            state,
-            decode_headers(headers),
-        )
-        for id_, channel, key, attempts, error, created_at, buried_at, content, state, headers in rows
-    ]
+    return [_letter((*row[:9], len(row[7]), row[9])) for row in rows]
+
+
+def _letter(row: tuple[Any, ...]) -> DeadLetter:
+    id_, channel, key, attempts, error, created_at, buried_at, content, state, content_bytes, headers = row
+    return DeadLetter(
+        id_,
+        channel,
+        key,
+        attempts,
+        error,
+        instant(created_at),
+        instant(buried_at),
+        content,
+        state,
+        content_bytes,
+        decode_headers(headers),
+    )

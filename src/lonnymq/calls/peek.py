@@ -4,8 +4,9 @@ from typing import Any
 
 from lonnymq.calls.argument import instant, instant_of_us
 from lonnymq.calls.headers import decode_headers
-from lonnymq.calls.statement import Call, Rows, call, function
-from lonnymq.model import LiveMessage, MessageStatus
+from lonnymq.calls.page import page_of
+from lonnymq.calls.statement import Call, Rows, Statement, call, function
+from lonnymq.model import LiveMessage, MessageStatus, Page, PageCursor
 
 COLUMNS = (
     "message_id, channel, key, status, dequeue_at, created_at, attempts, max_attempts, suspicion,"
@@ -20,6 +21,24 @@ PEEK = function(
     p_preview_bytes="integer",
 )
 SHOW = function("message_show", COLUMNS, p_ids="bigint[]", p_preview_bytes="integer")
+
+PAGE = Statement(
+    "message_page_show",
+    f"select p.next_id, p.next_at, {', '.join(f's.{name}' for name in COLUMNS.split(', '))}"
+    " from {schema}.message_page(p_channel => %t::text, p_status => %t::text, p_before_id => %t::bigint,"
+    " p_before_at => %t::bigint, p_limit => %t::integer) p"
+    " left join lateral {schema}.message_show(p.ids, %t::integer) s on true",
+    ("text", "text", "bigint", "bigint", "integer", "integer"),
+)
+
+
+def page(
+    channel: str | None, status: str | None, before: PageCursor | None, limit: int, preview_bytes: int | None
+) -> Call[Page[LiveMessage]]:
+    id_, at = (before.id, before.at) if before else (None, None)
+    return call(
+        PAGE, channel, status, id_, at, limit, preview_bytes, decode=lambda rows: page_of(rows, _message)
+    )
 
 
 def peek(

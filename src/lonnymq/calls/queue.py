@@ -6,13 +6,23 @@ from dataclasses import fields
 from typing import Any
 
 from lonnymq.calls.statement import Call, Rows, Statement, call, function, in_utc, nothing
-from lonnymq.model import HistoryMode, Horizon, Problem, QueueActivity, QueueSettings, QueueStatus
+from lonnymq.model import (
+    HistoryMode,
+    Horizon,
+    Problem,
+    QueueActivity,
+    QueuePulse,
+    QueueSettings,
+    QueueStatus,
+)
 
 EVENT = function("queue_event")
 HORIZON = function("queue_horizon", "oldest, newest")
 SET = function("queue_set", p_settings="jsonb")
 STATUS_COLUMNS = [field.name for field in fields(QueueStatus)]
 STATUS = function("queue_status", ", ".join(STATUS_COLUMNS))
+PULSE_COLUMNS = [field.name for field in fields(QueuePulse)]
+PULSE = function("queue_pulse", ", ".join(PULSE_COLUMNS), p_channels="integer")
 ACTIVITY = function("queue_activity", "created, leased, ended, at")
 CHECK = function("queue_check", "problem, channel, detail, is_repaired", p_repair="boolean")
 # Every role may execute this, so it cannot abort a caller's transaction. It reads a comment and not a table,
@@ -68,6 +78,10 @@ def status() -> Call[QueueStatus]:
     return call(STATUS, decode=_status)
 
 
+def pulse(channels: int) -> Call[QueuePulse]:
+    return call(PULSE, channels, decode=_pulse)
+
+
 def activity() -> Call[QueueActivity]:
     return call(ACTIVITY, decode=lambda rows: QueueActivity(*in_utc(rows[0])))
 
@@ -106,3 +120,11 @@ def _status(rows: Rows) -> QueueStatus:
     kinds: dict[str, Any] = {"history": HistoryMode, "oldest_transaction": lambda interval: interval}
     figures = zip(STATUS_COLUMNS, rows[0], strict=True)
     return QueueStatus(**{name: kinds.get(name, int)(value) for name, value in figures})
+
+
+def _pulse(rows: Rows) -> QueuePulse:
+    figures = dict(zip(PULSE_COLUMNS, in_utc(rows[0]), strict=True))
+    # Sums come as decimals.
+    figures["demand"] = int(figures["demand"])
+    figures["history"] = HistoryMode(figures["history"])
+    return QueuePulse(**figures)

@@ -1,5 +1,6 @@
 """dead: list, show, redrive and purge dead letters."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from lonnymq.cli.exit_codes import CommandExit
 from lonnymq.cli.options import DEFAULT_SCHEMA, ChannelOption, Dsn, Json, Limit, Schema, Yes
 from lonnymq.cli.outcomes import report_outcomes
 from lonnymq.cli.output import print_error, print_json, print_record, print_table, print_text
+from lonnymq.client.sync.dead import DeadLetters
 
 app = typer.Typer(help="List, show, redrive or purge dead letters.", no_args_is_help=True)
 
@@ -28,7 +30,16 @@ ChannelOrIds = Annotated[
         show_default=False,
     ),
 ]
-IDS_OR_CHANNEL = "give either ids or --channel, for all dead letters of a channel"
+WithError = Annotated[
+    str | None,
+    typer.Option(
+        "--error",
+        "-e",
+        help="Instead of ids: those whose error ends with this line, as `lonnymq dead groups` shows it.",
+        show_default=False,
+    ),
+]
+IDS_OR_CHANNEL = "give either ids, or --channel or --error"
 
 
 @app.command("list")
@@ -58,6 +69,36 @@ def list_(
         for one in found
     ]
     print_table((">id", "channel", "buried", ">attempts", "error"), rows, empty="no dead letters")
+
+
+@app.command()
+def groups(
+    channel: ChannelOption = None,
+    limit: Limit = 20,
+    dsn: Dsn = "",
+    schema: Schema = DEFAULT_SCHEMA,
+    as_json: Json = False,
+) -> None:
+    """Group the newest 10,000 dead letters by the last line of their error, largest groups first."""
+    with open_queue(dsn, schema) as queue:
+        found = queue.dead(channel).groups(limit=limit)
+    if as_json:
+        print_json(found)
+        return
+    now = datetime.now(UTC)
+    rows = [
+        (
+            one.letters,
+            one.channels,
+            f"{formatting.duration(max(0.0, (now - one.last_at).total_seconds()))} ago",
+            str(one.last_id),
+            one.error or "(no error)",
+        )
+        for one in found.groups
+    ]
+    print_table((">letters", ">channels", "last buried", ">last id", "error"), rows, empty="no dead letters")
+    if not found.is_complete:
+        print_text("there are more dead letters: these are groups of the 10,000 that were buried last")
 
 
 @app.command()
@@ -97,41 +138,47 @@ def show(
 def redrive(
     message_ids: Ids = None,
     channel: ChannelOrIds = None,
+    error: WithError = None,
     yes: Yes = False,
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
     as_json: Json = False,
 ) -> None:
     """Put dead letters back into their channels, with attempts reset."""
-    if bool(message_ids) == (channel is not None):
+    if bool(message_ids) == (channel is not None or error is not None):
         raise typer.BadParameter(IDS_OR_CHANNEL)
-    if message_ids:
+    if channel is not None and error is None:
+        require_confirmation(f"Redrive all dead letters of channel {channel!r}?", is_confirmed=yes)
         with open_queue(dsn, schema) as queue:
-            answers = queue.dead().redrive(message_ids)
-        report_outcomes(
-            dict(zip(map(str, message_ids), answers, strict=True)), RedriveOutcome.REDRIVEN, as_json
-        )
+            count = queue.dead(channel).redrive_all()
+        if as_json:
+            print_json({"redriven": count})
+        else:
+            print_text(f"{formatting.quantity(count, 'dead letter')} of channel {channel!r} redriven")
         return
-    require_confirmation(f"Redrive all dead letters of channel {channel!r}?", is_confirmed=yes)
     with open_queue(dsn, schema) as queue:
-        count = queue.dead(channel).redrive_all()
-    if as_json:
-        print_json({"redriven": count})
-    else:
-        print_text(f"{formatting.quantity(count, 'dead letter')} of channel {channel!r} redriven")
+        letters = queue.dead(channel)
+        if error is not None:
+            message_ids = _ids_with_error(letters, error)
+            require_confirmation(f"Redrive {_described(message_ids, error)}?", is_confirmed=yes)
+        answers = letters.redrive(message_ids or [])
+    report_outcomes(
+        dict(zip(map(str, message_ids or []), answers, strict=True)), RedriveOutcome.REDRIVEN, as_json
+    )
 
 
 @app.command()
 def purge(
     message_ids: Ids = None,
     channel: ChannelOrIds = None,
+    error: WithError = None,
     older_than: Annotated[
         timedelta | None,
         typer.Option(
             "--older-than",
             parser=parse.duration,
             metavar=parse.DURATION,
-            help="With --channel: only those buried longer ago than this.",
+            help="With --channel alone: only those buried longer ago than this.",
         ),
     ] = None,
     yes: Yes = False,
@@ -140,26 +187,45 @@ def purge(
     as_json: Json = False,
 ) -> None:
     """Delete dead letters permanently."""
-    if bool(message_ids) == (channel is not None):
+    if bool(message_ids) == (channel is not None or error is not None):
         raise typer.BadParameter(IDS_OR_CHANNEL)
-    if older_than is not None and channel is None:
-        raise typer.BadParameter("--older-than works only with --channel")
-    which = formatting.quantity(len(message_ids), "dead letter") if message_ids else "all dead letters"
-    whose = f" of channel {channel!r}" if channel is not None else ""
-    age = f" buried more than {formatting.duration(older_than.total_seconds())} ago" if older_than else ""
-    require_confirmation(f"Delete {which}{whose}{age} permanently?", is_confirmed=yes)
-    with open_queue(dsn, schema) as queue:
-        if message_ids:
-            answers = queue.dead().purge(message_ids)
-        else:
+    if older_than is not None and (channel is None or error is not None):
+        raise typer.BadParameter("--older-than works only with --channel, and not with --error")
+    if channel is not None and error is None:
+        age = f" buried more than {formatting.duration(older_than.total_seconds())} ago" if older_than else ""
+        whose = f"all dead letters of channel {channel!r}"
+        require_confirmation(f"Delete {whose}{age} permanently?", is_confirmed=yes)
+        with open_queue(dsn, schema) as queue:
             before = None if older_than is None else datetime.now(UTC) - older_than
             count = queue.dead(channel).purge_all(before=before)
-    if message_ids:
-        report_outcomes(dict(zip(map(str, message_ids), answers, strict=True)), PurgeOutcome.PURGED, as_json)
-    elif as_json:
-        print_json({"purged": count})
-    else:
-        print_text(f"{formatting.quantity(count, 'dead letter')}{whose} deleted")
+        if as_json:
+            print_json({"purged": count})
+        else:
+            print_text(f"{formatting.quantity(count, 'dead letter')} of channel {channel!r} deleted")
+        return
+    with open_queue(dsn, schema) as queue:
+        letters = queue.dead(channel)
+        if error is not None:
+            message_ids = _ids_with_error(letters, error)
+        require_confirmation(f"Delete {_described(message_ids or [], error)} permanently?", is_confirmed=yes)
+        answers = letters.purge(message_ids or [])
+    report_outcomes(
+        dict(zip(map(str, message_ids or []), answers, strict=True)), PurgeOutcome.PURGED, as_json
+    )
+
+
+def _ids_with_error(letters: DeadLetters, error: str) -> list[int]:
+    """Return the ids of the dead letters to act on, newest first: at most 10,000."""
+    found = letters.ids(error=error).items
+    if not found:
+        print_error(f"no dead letter has the error {error!r}", "`lonnymq dead groups` lists their errors")
+        raise typer.Exit(CommandExit.NO)
+    return found
+
+
+def _described(ids: Sequence[int], error: str | None) -> str:
+    which = formatting.quantity(len(ids), "dead letter")
+    return which if error is None else f"{which} with the error {error!r}"
 
 
 def last_line(error: str | None) -> str | None:

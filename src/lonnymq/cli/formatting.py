@@ -74,6 +74,11 @@ def quantity(count: int, thing: str) -> str:
     return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
 
 
+def at_least(count: int, *, is_complete: bool) -> str:
+    """Format a number of which there may be more: 2,000+."""
+    return f"{count:,}" if is_complete else f"{count:,}+"
+
+
 def byte_size(count: int) -> str:
     """Format a number of bytes: 1.5 kB."""
     amount = float(count)

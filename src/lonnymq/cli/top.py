@@ -11,10 +11,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from lonnymq import ChannelStatus, ConnectionLost, Queue, QueueActivity, QueueStatus
+from lonnymq import ChannelStatus, ConnectionLost, Queue, QueuePulse
 from lonnymq.cli import channels
 from lonnymq.cli.connect import open_queue
-from lonnymq.cli.formatting import quantity
+from lonnymq.cli.formatting import at_least, duration, quantity
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
 from lonnymq.cli.output import (
     COLUMN_GAP,
@@ -30,14 +30,14 @@ from lonnymq.cli.output import (
 # Columns that a narrow terminal leaves out, in this order, until names have at least this width.
 OPTIONAL_COLUMNS = ("rate", "cap", "change", "oldest", "leased")
 MIN_NAME_WIDTH = 16
+ESTIMATED = "a large queue: the totals are estimates, and the channels are the busiest of a sample"
 
 
 @dataclass(frozen=True)
 class Sample:
     """One reading of the queue."""
 
-    status: QueueStatus
-    activity: QueueActivity
+    pulse: QueuePulse
     channels: list[ChannelStatus]
 
 
@@ -75,7 +75,7 @@ def top(
         if as_json:
             for sample, rates in samples:
                 if sample is not None:
-                    print_json({"status": sample.status, "rates": rates, "channels": sample.channels})
+                    print_json({"pulse": sample.pulse, "rates": rates, "channels": sample.channels})
         elif not to.is_terminal:
             for sample, rates in samples:
                 print_renderable(_frame(sample, rates, PIPE_WIDTH))
@@ -103,15 +103,15 @@ def _samples(
 
 
 def _sample(queue: Queue, limit: int) -> Sample:
-    return Sample(queue.status(), queue.activity(), queue.busiest(limit=limit))
+    return Sample(queue.pulse(), queue.busiest(limit=limit))
 
 
 def rates_between(previous: Sample, now: Sample) -> Rates:
-    seconds = max(0.001, (now.activity.at - previous.activity.at).total_seconds())
+    seconds = max(0.001, (now.pulse.at - previous.pulse.at).total_seconds())
     before = {one.channel: one.waiting for one in previous.channels}
     return Rates(
-        max(0, now.activity.created - previous.activity.created) / seconds,
-        max(0, now.activity.leased - previous.activity.leased) / seconds,
+        max(0, now.pulse.created_total - previous.pulse.created_total) / seconds,
+        max(0, now.pulse.leased_total - previous.pulse.leased_total) / seconds,
         {
             one.channel: (one.waiting - before[one.channel]) / seconds
             for one in now.channels
@@ -123,14 +123,16 @@ def rates_between(previous: Sample, now: Sample) -> Rates:
 def _frame(sample: Sample | None, rates: Rates | None, width: int) -> Group:
     if sample is None:
         return Group(Text("no connection to the database; reconnecting", style="yellow"))
-    status = sample.status
+    pulse = sample.pulse
     figures = [
-        quantity(status.channels, "channel"),
-        f"{status.waiting:,} waiting",
-        f"{status.leased:,} leased",
-        f"{status.expired:,} expired",
-        f"{status.dead:,} dead",
-        f"{quantity(status.sleepers, 'worker')} asleep",
+        quantity(pulse.channels, "channel"),
+        f"{pulse.waiting:,} waiting",
+        f"{pulse.leased:,} leased",
+        f"{pulse.expired:,} expired",
+        f"{pulse.dead:,} dead",
+        f"{quantity(pulse.sleepers, 'worker')} asleep",
+        f"{duration(pulse.turn_lag_s)} lag",
+        f"{at_least(pulse.demand, is_complete=pulse.is_due_complete)} demand",
     ]
     if rates is not None:
         figures += [f"{rates.created:,.0f}/s created", f"{rates.released:,.0f}/s released"]
@@ -138,7 +140,8 @@ def _frame(sample: Sample | None, rates: Rates | None, width: int) -> Group:
     rows = channels.rows(sample.channels)
     for row, one in zip(rows, sample.channels, strict=True):
         row.insert(2, _change(rates.waiting.get(one.channel) if rates is not None else None))
-    return Group(*_lines(figures, width), Text(), _fit_table(columns, rows, width))
+    note = [] if pulse.is_exact else [Text(ESTIMATED, style="dim")]
+    return Group(*_lines(figures, width), *note, Text(), _fit_table(columns, rows, width))
 
 
 def _lines(figures: Sequence[str], width: int) -> list[Text]:

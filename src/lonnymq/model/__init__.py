@@ -19,7 +19,7 @@ from lonnymq.model.cron import (
     DueCrons,
     Ticks,
 )
-from lonnymq.model.dead import DeadLetter, PurgeOutcome, RedriveOutcome
+from lonnymq.model.dead import DeadGroup, DeadGroups, DeadLetter, PurgeOutcome, RedriveOutcome
 from lonnymq.model.history import (
     HistoryBlocker,
     HistoryMode,
@@ -30,8 +30,17 @@ from lonnymq.model.history import (
 )
 from lonnymq.model.lease import Batch, Claim, Content, Dequeued, DequeueOutcome, Lease, LeasedMessage
 from lonnymq.model.live import CancelOutcome, LiveMessage, MessageReport, MessageStatus
+from lonnymq.model.page import Page, PageCursor
 from lonnymq.model.policy import POLICY_FIELDS, ChannelPolicy, PolicyChanges, PolicyField
-from lonnymq.model.queue import Horizon, Problem, QueueActivity, QueueSettings, QueueStatus, RoleKind
+from lonnymq.model.queue import (
+    Horizon,
+    Problem,
+    QueueActivity,
+    QueuePulse,
+    QueueSettings,
+    QueueStatus,
+    RoleKind,
+)
 from lonnymq.model.tenant import (
     TenantAttempt,
     TenantChannel,
@@ -59,6 +68,8 @@ __all__ = [
     "CronSetOutcome",
     "CronStatus",
     "CronTickOutcome",
+    "DeadGroup",
+    "DeadGroups",
     "DeadLetter",
     "DequeueOutcome",
     "Dequeued",
@@ -78,6 +89,8 @@ __all__ = [
     "MessageReport",
     "MessageStatus",
     "NewMessage",
+    "Page",
+    "PageCursor",
     "PolicyChanges",
     "PolicyField",
     "Problem",
@@ -85,6 +98,7 @@ __all__ = [
     "Published",
     "PurgeOutcome",
     "QueueActivity",
+    "QueuePulse",
     "QueueSettings",
     "QueueStatus",
     "Reason",

@@ -33,16 +33,26 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelStatus:
-    """The current state of a channel; `head_*` is its next message, `reason` is why that message waits."""
+    """The current state of a channel; `head_*` is its next message, `reason` is why that message waits.
+
+    `ready_at` is since when it only waits for a worker, or for the channel's turn. `released` counts the
+    messages that were ever leased, and `waited_ms` is how long they had waited, added up; the difference of
+    two readings gives the rate, the share of service and the mean wait. If `is_waiting_partial`, `waiting`
+    leaves out some messages that no dequeue has seen yet.
+    """
 
     channel: str
     policy: ChannelPolicy
     reason: Reason
     waiting: int
+    is_waiting_partial: bool
     leased: int
     head_id: int | None
     head_dequeue_at: int | None
     head_created_at: datetime | None
+    ready_at: datetime | None
+    released: int
+    waited_ms: int
     next_release_at: datetime | None
     last_release_at: datetime | None
     created_at: datetime | None

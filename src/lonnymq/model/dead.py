@@ -33,4 +33,26 @@ class DeadLetter:
     buried_at: datetime
     content: bytes
     state_content: bytes | None
+    content_bytes: int
+    """The length of the whole content; a page of dead letters has only its beginning."""
     headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DeadGroup:
+    """Dead letters with the same last line of their error; `error` is that line, or "" if they have none."""
+
+    error: str
+    letters: int
+    channels: int
+    first_at: datetime
+    last_at: datetime
+    last_id: int
+
+
+@dataclass(frozen=True)
+class DeadGroups:
+    """Groups of dead letters, the largest first; if not `is_complete`, only of those buried last."""
+
+    groups: list[DeadGroup]
+    is_complete: bool

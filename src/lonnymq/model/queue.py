@@ -48,6 +48,43 @@ class QueueActivity:
     at: datetime
 
 
+@dataclass(frozen=True, kw_only=True)
+class QueuePulse:
+    """The figures to watch a queue by, read at `at` at a cost that does not depend on the queue's size.
+
+    `demand` is how many messages workers could get now, within caps and rate limits, and `turn_lag_s` how
+    long the channel that waits longest has been due. If not `is_due_complete`, there are more channels that
+    are due than were looked at. At most 1,000 expired leases and sleepers are counted.
+
+    If not `is_exact`, the tables are large, and `channels` to `history_overflow` are PostgreSQL's estimates.
+    `*_total` only grow, until the server crashes or its statistics are reset.
+    """
+
+    at: datetime
+    due_channels: int
+    demand: int
+    is_due_complete: bool
+    turn_lag_s: float
+    first_due_at: datetime | None
+    first_expiry_at: datetime | None
+    expired: int
+    sleepers: int
+    channels: int
+    waiting: int
+    scheduled: int
+    leased: int
+    dead: int
+    unfolded_wakes: int
+    history_overflow: int
+    is_exact: bool
+    created_total: int
+    leased_total: int
+    ended_total: int
+    history: HistoryMode
+    oldest_transaction_s: float | None
+    version: int
+
+
 @dataclass(frozen=True)
 class Problem:
     """A broken invariant, as `queue_check()` reports it."""

@@ -44,6 +44,7 @@
 \ir functions/lease_*.sql
 \ir functions/dead_*.sql
 \ir functions/result_*.sql
+\ir functions/error_line.sql
 
 -- Turns, and the parts of dequeue.
 \ir functions/turn_*.sql
@@ -75,6 +76,7 @@
 -- The queue as a whole: settings, figures, checks, privileges.
 \ir functions/queue_*.sql
 \ir functions/kind_*.sql
+\ir functions/table_*.sql
 
 -- The plans of the statements above.
 \ir plans.sql

@@ -74,9 +74,9 @@ def findings(facts: Examination, queue: QueueFacts, now: datetime) -> Iterator[F
     yield from server_findings.connections(facts.server)
     yield from queue_findings.transactions(facts)
     yield from queue_findings.tables(facts)
-    if queue.status is not None:
-        yield from queue_findings.workers(queue.status, facts)
-        yield from queue_findings.history(queue.status, queue.partitions)
+    if queue.pulse is not None:
+        yield from queue_findings.workers(queue.pulse, facts)
+        yield from queue_findings.history(queue.pulse, queue.partitions)
     yield from lease_findings.long_leases(facts)
     yield from queue_findings.channels(facts)
     if queue.problems is not None:
@@ -91,8 +91,8 @@ def _queue_facts(queue: Queue, facts: Examination, is_quick: bool) -> QueueFacts
         return QueueFacts(None, None, None)
     allowed = facts.privileges.functions
     return QueueFacts(
-        queue.status() if "queue_status" in allowed else None,
-        queue.history.partitions() if "queue_status" in allowed else None,
+        queue.pulse() if "queue_pulse" in allowed else None,
+        queue.history.partitions() if "queue_pulse" in allowed else None,
         queue.check() if "queue_check" in allowed and not is_quick else None,
     )
 

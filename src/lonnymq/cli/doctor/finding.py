@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lonnymq import HistoryPartition, Problem, QueueStatus
+from lonnymq import HistoryPartition, Problem, QueuePulse
 
 # Of many findings of the same kind, only this many are listed.
 MAX_LISTED = 5
@@ -30,6 +30,6 @@ class Finding:
 class QueueFacts:
     """What the queue reports about itself; None where the role may not ask."""
 
-    status: QueueStatus | None
+    pulse: QueuePulse | None
     partitions: list[HistoryPartition] | None
     problems: list[Problem] | None

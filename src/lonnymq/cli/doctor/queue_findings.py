@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from lonnymq import HistoryMode, HistoryPartition, Problem, QueueStatus
+from lonnymq import HistoryMode, HistoryPartition, Problem, QueuePulse
 from lonnymq.cli import formatting
 from lonnymq.cli.doctor.finding import MAX_LISTED, Finding, Level
 from lonnymq.cli.quoting import shell_argument, sql_identifier, sql_literal
@@ -89,60 +89,60 @@ def _is_bloated(table: TableFacts, now: datetime) -> bool:
     return has_many and is_due and table.name != "stage"
 
 
-def workers(status: QueueStatus, facts: Examination) -> Iterator[Finding]:
+def workers(pulse: QueuePulse, facts: Examination) -> Iterator[Finding]:
     is_overdue = any(one.reason == "ready" for one in facts.channels)
-    if status.leased == 0 and status.sleepers == 0 and is_overdue:
+    if pulse.leased == 0 and pulse.sleepers == 0 and is_overdue:
         yield Finding(
             Level.PROBLEM,
             "workers",
             "messages are due, but no worker dequeues them",
             "start one: lonnymq work module:app; if one runs, check that it uses this database and schema",
         )
-    elif status.expired:
+    elif pulse.expired:
         yield Finding(
             Level.WARNING,
             "workers",
-            f"{status.expired:,} of {formatting.quantity(status.leased, 'lease')} expired,"
+            f"{pulse.expired:,} of {formatting.quantity(pulse.leased, 'lease')} expired,"
             " and no worker took over",
             "a worker died, and no other one dequeues: start one",
         )
     else:
         leased, asleep = (
-            formatting.quantity(status.leased, "message"),
-            formatting.quantity(status.sleepers, "worker"),
+            formatting.quantity(pulse.leased, "message"),
+            formatting.quantity(pulse.sleepers, "worker"),
         )
         yield Finding(Level.OK, "workers", f"{leased} leased, {asleep} asleep")
-    if status.unfolded_wakes > MANY_WAKES:
+    if pulse.unfolded_wakes > MANY_WAKES:
         yield Finding(
             Level.WARNING,
             "workers",
-            f"{status.unfolded_wakes:,} wakes have not been read yet",
+            f"{pulse.unfolded_wakes:,} wakes have not been read yet",
             "either workers cannot keep up or none is running: see lonnymq top",
         )
-    if status.dead:
+    if pulse.dead:
         yield Finding(
             Level.NOTE,
             "dead letters",
-            formatting.quantity(status.dead, "dead letter"),
+            formatting.quantity(pulse.dead, "dead letter"),
             "lonnymq dead list; then lonnymq dead redrive or lonnymq dead purge",
         )
 
 
-def history(status: QueueStatus, partitions: list[HistoryPartition] | None) -> Iterator[Finding]:
-    if status.history is HistoryMode.OFF and not status.history_overflow:
+def history(pulse: QueuePulse, partitions: list[HistoryPartition] | None) -> Iterator[Finding]:
+    if pulse.history is HistoryMode.OFF and not pulse.history_overflow:
         return
     ahead = [one for one in partitions or () if not one.is_over]
-    if status.history_overflow or (partitions is not None and len(ahead) < 2):
+    if pulse.history_overflow or (partitions is not None and len(ahead) < 2):
         yield Finding(
             Level.WARNING,
             "history",
             f"{formatting.quantity(len(ahead), 'partition')} from today on,"
-            f" {formatting.quantity(status.history_overflow, 'row')} in overflow",
+            f" {formatting.quantity(pulse.history_overflow, 'row')} in overflow",
             "a running worker prepares them; without one, run once a day: lonnymq history prepare",
         )
     elif partitions is not None:
         yield Finding(
-            Level.OK, "history", f"{status.history}, {formatting.quantity(len(partitions), 'partition')}"
+            Level.OK, "history", f"{pulse.history}, {formatting.quantity(len(partitions), 'partition')}"
         )
     if any(one.is_detaching or not one.is_attached for one in partitions or ()):
         yield Finding(

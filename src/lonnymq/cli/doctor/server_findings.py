@@ -180,7 +180,7 @@ def privileges(facts: Examination) -> Iterator[Finding]:
         "message_create": "create messages",
         "message_dequeue": "run workers",
         "channel_set": "operate the queue",
-        "queue_status": "inspect the queue",
+        "queue_pulse": "inspect the queue",
     }
     allowed = [ability for function, ability in abilities.items() if function in facts.privileges.functions]
     if allowed:
@@ -210,8 +210,8 @@ def unchecked(facts: Examination) -> Iterator[Finding]:
         )
         return
     parts = {
-        "workers": "queue_status" in facts.privileges.functions,
-        "history": "queue_status" in facts.privileges.functions,
+        "workers": "queue_pulse" in facts.privileges.functions,
+        "history": "queue_pulse" in facts.privileges.functions,
         "channels": "channel_status" in facts.privileges.views,
         "the queue's invariants": "queue_check" in facts.privileges.functions,
     }

@@ -9,7 +9,7 @@ from lonnymq.calls.statement import pick
 from lonnymq.client.aio.caller import MAX_BATCH, AsyncCaller
 from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
 from lonnymq.errors import invalid
-from lonnymq.model import DeadLetter, PurgeOutcome, RedriveOutcome
+from lonnymq.model import DeadGroups, DeadLetter, Page, PageCursor, PurgeOutcome, RedriveOutcome
 
 
 class AsyncDeadLetters:
@@ -30,6 +30,58 @@ class AsyncDeadLetters:
         argument.whole("limit", limit, 1, MAX_BATCH)
         argument.identifier("after", after)
         return await self._caller.perform(calls.list(self._channel, limit, after), connection)
+
+    async def page(
+        self,
+        *,
+        error: str | None = None,
+        before: PageCursor | None = None,
+        limit: int = 100,
+        preview_bytes: int | None = 1000,
+        connection: AsyncBorrowedConnection | None = None,
+    ) -> Page[DeadLetter]:
+        """Return a page of dead letters, those buried last first; for the next one, pass `next` as `before`.
+
+        `error` is the last line of an error, as `groups()` returns it. `preview_bytes=None` reads whole
+        contents.
+        """
+        call = calls.page(
+            self._channel,
+            argument.optional_text("error", error, 0, 200),
+            before,
+            argument.whole("limit", limit, 1, MAX_BATCH),
+            argument.optional_whole("preview_bytes", preview_bytes, 0, argument.MAX_INTEGER),
+        )
+        return await self._caller.perform(call, connection)
+
+    async def ids(
+        self,
+        *,
+        error: str | None = None,
+        before: PageCursor | None = None,
+        limit: int = MAX_BATCH,
+        connection: AsyncBorrowedConnection | None = None,
+    ) -> Page[int]:
+        """Return the ids of a page, to show how many there are and then redrive or purge exactly these."""
+        call = calls.ids(
+            self._channel,
+            argument.optional_text("error", error, 0, 200),
+            before,
+            argument.whole("limit", limit, 1, MAX_BATCH),
+        )
+        return await self._caller.perform(call, connection)
+
+    async def groups(
+        self,
+        *,
+        limit: int = 100,
+        letters: int = MAX_BATCH,
+        connection: AsyncBorrowedConnection | None = None,
+    ) -> DeadGroups:
+        """Group the dead letters that were buried last, at most `letters`, by their last line of error."""
+        argument.whole("limit", limit, 1, MAX_BATCH)
+        argument.whole("letters", letters, 1, MAX_BATCH)
+        return await self._caller.perform(calls.groups(self._channel, limit, letters), connection)
 
     async def show(
         self, message_id: int, *, connection: AsyncBorrowedConnection | None = None

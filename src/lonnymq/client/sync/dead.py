@@ -11,7 +11,7 @@ from lonnymq.calls.statement import pick
 from lonnymq.client.sync.caller import MAX_BATCH, Caller
 from lonnymq.connections.sync.borrowed import BorrowedConnection
 from lonnymq.errors import invalid
-from lonnymq.model import DeadLetter, PurgeOutcome, RedriveOutcome
+from lonnymq.model import DeadGroups, DeadLetter, Page, PageCursor, PurgeOutcome, RedriveOutcome
 
 
 class DeadLetters:
@@ -32,6 +32,58 @@ class DeadLetters:
         argument.whole("limit", limit, 1, MAX_BATCH)
         argument.identifier("after", after)
         return self._caller.perform(calls.list(self._channel, limit, after), connection)
+
+    def page(
+        self,
+        *,
+        error: str | None = None,
+        before: PageCursor | None = None,
+        limit: int = 100,
+        preview_bytes: int | None = 1000,
+        connection: BorrowedConnection | None = None,
+    ) -> Page[DeadLetter]:
+        """Return a page of dead letters, those buried last first; for the next one, pass `next` as `before`.
+
+        `error` is the last line of an error, as `groups()` returns it. `preview_bytes=None` reads whole
+        contents.
+        """
+        call = calls.page(
+            self._channel,
+            argument.optional_text("error", error, 0, 200),
+            before,
+            argument.whole("limit", limit, 1, MAX_BATCH),
+            argument.optional_whole("preview_bytes", preview_bytes, 0, argument.MAX_INTEGER),
+        )
+        return self._caller.perform(call, connection)
+
+    def ids(
+        self,
+        *,
+        error: str | None = None,
+        before: PageCursor | None = None,
+        limit: int = MAX_BATCH,
+        connection: BorrowedConnection | None = None,
+    ) -> Page[int]:
+        """Return the ids of a page, to show how many there are and then redrive or purge exactly these."""
+        call = calls.ids(
+            self._channel,
+            argument.optional_text("error", error, 0, 200),
+            before,
+            argument.whole("limit", limit, 1, MAX_BATCH),
+        )
+        return self._caller.perform(call, connection)
+
+    def groups(
+        self,
+        *,
+        limit: int = 100,
+        letters: int = MAX_BATCH,
+        connection: BorrowedConnection | None = None,
+    ) -> DeadGroups:
+        """Group the dead letters that were buried last, at most `letters`, by their last line of error."""
+        argument.whole("limit", limit, 1, MAX_BATCH)
+        argument.whole("letters", letters, 1, MAX_BATCH)
+        return self._caller.perform(calls.groups(self._channel, limit, letters), connection)
 
     def show(self, message_id: int, *, connection: BorrowedConnection | None = None) -> DeadLetter | None:
         """Return one dead letter; None if there is none with that id."""

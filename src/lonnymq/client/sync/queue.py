@@ -45,10 +45,14 @@ from lonnymq.model import (
     HistoryMode,
     LiveMessage,
     MessageReport,
+    MessageStatus,
     NewMessage,
+    Page,
+    PageCursor,
     Problem,
     Published,
     QueueActivity,
+    QueuePulse,
     QueueSettings,
     QueueStatus,
     RoleKind,
@@ -329,6 +333,26 @@ class Queue(Acknowledger):
         )
         return self.caller.perform(call, connection)
 
+    def messages(
+        self,
+        channel: str | None = None,
+        *,
+        status: MessageStatus | str | None = None,
+        before: PageCursor | None = None,
+        limit: int = 100,
+        preview_bytes: int | None = 1000,
+        connection: BorrowedConnection | None = None,
+    ) -> Page[LiveMessage]:
+        """Return a page of live messages, newest first; for the next one, pass its `next` as `before`."""
+        call = peek_calls.page(
+            None if channel is None else argument.channel(channel),
+            None if status is None else argument.enum_value("status", status, MessageStatus),
+            before,
+            argument.whole("limit", limit, 1, 10_000),
+            argument.optional_whole("preview_bytes", preview_bytes, 0, argument.MAX_INTEGER),
+        )
+        return self.caller.perform(call, connection)
+
     def show(self, message_id: int, *, connection: BorrowedConnection | None = None) -> LiveMessage | None:
         """Return one message; None if it is not live: finished, a dead letter, or never created."""
         call = peek_calls.show(argument.identifier("message_id", message_id))
@@ -364,8 +388,19 @@ class Queue(Acknowledger):
     def busiest(
         self, *, limit: int = 20, connection: BorrowedConnection | None = None
     ) -> list[ChannelStatus]:
-        """Return the channels with the most messages, waiting and leased; fast among very many channels."""
+        """Return the channels with the most messages, waiting and leased.
+
+        In a large queue they are found in a sample: it may miss a channel with less than a 64th of all
+        messages. The figures are exact.
+        """
         call = channel_calls.busiest(argument.whole("limit", limit, 1, 10_000))
+        return self.caller.perform(call, connection)
+
+    def overdue(
+        self, *, limit: int = 20, connection: BorrowedConnection | None = None
+    ) -> list[ChannelStatus]:
+        """Return the channels that have waited longest for a worker; `ready_at` says since when."""
+        call = channel_calls.overdue(argument.whole("limit", limit, 1, 10_000))
         return self.caller.perform(call, connection)
 
     def dead(self, channel: str | None = None) -> DeadLetters:
@@ -416,8 +451,16 @@ class Queue(Acknowledger):
         """Return counters that only grow; the difference of two readings gives a rate."""
         return self.caller.perform(queue_calls.activity(), connection)
 
+    def pulse(self, *, channels: int = 100, connection: BorrowedConnection | None = None) -> QueuePulse:
+        """Return the figures to watch a queue by, at a cost that does not depend on its size.
+
+        `channels` is how many channels that are due to look at.
+        """
+        call = queue_calls.pulse(argument.whole("channels", channels, 1, 10_000))
+        return self.caller.perform(call, connection)
+
     def status(self, *, connection: BorrowedConnection | None = None) -> QueueStatus:
-        """Return a summary of the queue."""
+        """Return exact counts, which takes longer the more channels and messages there are; see `pulse()`."""
         return self.caller.perform(queue_calls.status(), connection)
 
     def check(self, *, repair: bool = False, connection: BorrowedConnection | None = None) -> list[Problem]:

@@ -3,7 +3,7 @@ select n.oid is not null as is_there, coalesce(pg_has_role(current_user, n.nspow
   coalesce(array(
     select distinct p.proname::text from pg_proc p
     where p.pronamespace = n.oid and has_schema_privilege(n.oid, 'usage') and has_function_privilege(p.oid, 'execute')
-      and p.proname in ('message_create', 'message_dequeue', 'channel_set', 'queue_status', 'queue_check')
+      and p.proname in ('message_create', 'message_dequeue', 'channel_set', 'queue_pulse', 'queue_check')
   ), '{}') as functions,
   coalesce(array(
     select c.relname::text from pg_class c

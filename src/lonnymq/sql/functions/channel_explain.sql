@@ -11,15 +11,14 @@ language plpgsql stable security definer
 set search_path from current
 -- For the instants in detail.
 set timezone to 'UTC'
-set enable_bitmapscan = off
-set plan_cache_mode = force_custom_plan
 as $$
 begin
   perform require_channel(p_channel);
   select v.waiting, v.leased, v.max_concurrency, v.release_interval_ms, v.next_release_at, v.head_id,
     v.head_dequeue_at, v.reason
   into waiting, leased, max_concurrency, release_interval_ms, next_release_at, head_id, head_dequeue_at, reason
-  from channel_status v where v.channel = p_channel;
+  from setting s cross join lateral channel_show(array[channel_id(s.salt, p_channel)]) v
+  where s.is_only and v.channel = p_channel;
   reason := coalesce(reason, 'unknown');
   detail := case reason
     when 'unknown' then 'no message has been created in this channel and no policy has been set'

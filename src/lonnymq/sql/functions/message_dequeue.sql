@@ -173,7 +173,11 @@ begin
       return query
       with next as materialized (
         -- One message more than the share, to know what comes after it. The columns that are read most often are first.
-        select octet_length(m.content) + coalesce(octet_length(m.state), 0) + coalesce(octet_length(m.key), 0)
+        select
+          -- How long it has been due, at most since it was created; null if it is not due.
+          case when m.dequeue_at * 1000 <= v_settled_at
+            then (v_settled_at / 1000 - greatest(m.dequeue_at, m.created_at))::float8 end as wait_ms,
+          octet_length(m.content) + coalesce(octet_length(m.state), 0) + coalesce(octet_length(m.key), 0)
             + coalesce(octet_length(m.headers::text), 0) as bytes,
           -- No token is issued twice: it is a random number combined with the current microsecond.
           m.dequeue_at, m.id, (random() * 4611686018427387904)::bigint # v_settled_at as token,
@@ -187,12 +191,15 @@ begin
       advanced as (
         update turn t set version = t.version + 1, next_at = a.next_at, last_at = a.last_at, release_at = a.release_at,
           mark_at = a.mark_at, mark_id = a.mark_id, in_flight = a.in_flight, waiting = a.waiting,
-          has_uncapped = a.has_uncapped, wake_id = a.wake_id, taken = a.taken, return_at = a.return_at
+          has_uncapped = a.has_uncapped, wake_id = a.wake_id, taken = a.taken, return_at = a.return_at,
+          released = t.released + a.given, waited_ms = t.waited_ms + greatest(a.sum_ms, 0)::bigint
         from (
-          select (turn_advance(v_turn, n.ids, n.ats, 0, n.given, v_settled_at)).*
+          select (turn_advance(v_turn, n.ids, n.ats, 0, n.given, v_settled_at)).*, n.given, n.sum_ms
           from (
             select array_agg(n.id) as ids, array_agg(n.dequeue_at) as ats,
-              least(count(*) filter (where n.dequeue_at * 1000 <= v_settled_at), v_turn.share)::integer as given
+              least(count(n.wait_ms), v_turn.share)::integer as given,
+              -- Without the message that comes next.
+              sum(n.wait_ms) - coalesce((array_agg(n.wait_ms))[v_turn.share + 1], 0) as sum_ms
             from next n
             offset 0
           ) n
@@ -203,7 +210,7 @@ begin
         insert into lease (message_id, channel_id, token, attempt, is_capped, is_shared, leased_at, unlock_at, worker)
         select n.id, v_turn.channel_id, n.token, n.attempt, v_turn.cap_left is not null, p_is_shared is true,
           v_settled_at, v_unlock_at, p_worker
-        from next n where n.dequeue_at * 1000 <= v_settled_at limit v_turn.share
+        from next n where n.wait_ms is not null limit v_turn.share
       )
       select 'leased', null::bigint, l.id, coalesce(l.channel_name, v_turn.name), l.token, l.attempt,
         coalesce(l.max_attempts, v_turn.max_attempts), l.suspicion, l.dequeue_at, l.created_at, v_settled_at,
@@ -213,9 +220,9 @@ begin
         -- If the contents are too large together, only those that take no more than an equal share of the reply fit.
         select n.*, n.bytes <= (
           select case when sum(g.bytes) <= v_content_bytes then v_content_bytes else v_content_bytes / count(*) end
-          from (select n.bytes from next n where n.dequeue_at * 1000 <= v_settled_at limit v_turn.share) g
+          from (select n.bytes from next n where n.wait_ms is not null limit v_turn.share) g
         ) as fits
-        from next n where n.dequeue_at * 1000 <= v_settled_at limit v_turn.share
+        from next n where n.wait_ms is not null limit v_turn.share
       ) l;
       get diagnostics v_count = row_count;
       v_left := v_left - v_count;

@@ -88,7 +88,7 @@ begin
 
   with advanced as materialized (
     select (u::turn_allocation).tid as turn_tid, (u::turn_allocation).turn_size, (u::turn_allocation).ordinal, m.ids,
-      m.tids, m.given,
+      m.tids, m.given, m.wait_ms,
       -- A turn that waits for its share stays as it is, unless there are wakes to add to it.
       (coalesce((u::turn_allocation).share, 0) = 0 and (u::turn_allocation).due_at <= v_settlement.settled_at
         and (u::turn_allocation).allowed > 0 and (u::turn_allocation).wakes is null) is not true as has_changed,
@@ -99,19 +99,20 @@ begin
       -- One message more than the share, to know what comes next.
       select array_agg(n.id) as ids, array_agg(n.dequeue_at) as ats, array_agg(n.tid) as tids,
         count(*) filter (where n.is_late) as late_count,
-        least(
-          count(*) filter (where n.dequeue_at * 1000 <= v_settlement.settled_at),
-          coalesce((u::turn_allocation).share, 0)
-        )::integer as given
+        least(count(n.wait_ms), coalesce((u::turn_allocation).share, 0))::integer as given,
+        -- Without the message that comes next.
+        sum(n.wait_ms) - coalesce((array_agg(n.wait_ms))[(u::turn_allocation).share + 1], 0) as wait_ms
       from message_late_and_next(u::turn_allocation,
-        case when (u::turn_allocation).share > 0 then (u::turn_allocation).share + 1 else 0 end) n
+        case when (u::turn_allocation).share > 0 then (u::turn_allocation).share + 1 else 0 end,
+        v_settlement.settled_at) n
     ) m
   ),
   updated as (
     update turn t set version = t.version + 1, next_at = a.next_at, last_at = a.last_at, release_at = a.release_at,
       mark_at = a.mark_at, mark_id = a.mark_id, late_at = a.late_at, late_id = a.late_id, late_to = a.late_to,
       late_to_id = a.late_to_id, in_flight = a.in_flight, waiting = a.waiting, has_uncapped = a.has_uncapped,
-      wake_id = a.wake_id, taken = a.taken, return_at = a.return_at
+      wake_id = a.wake_id, taken = a.taken, return_at = a.return_at, released = t.released + a.given,
+      waited_ms = t.waited_ms + greatest(a.wait_ms, 0)::bigint
     from advanced a
     where t.ctid = a.turn_tid and a.has_changed
   )

@@ -52,6 +52,9 @@ as $$
     -- return_at
     case when p_allocation.is_returning and p_given = 0 and coalesce(p_allocation.share, 0) = 0
         and p_allocation.allowed > 0 and p_allocation.due_at <= p_now
-      then p_allocation.due_at end
+      then p_allocation.due_at end,
+    -- released and waited_ms, which the statement that writes the turn adds up.
+    null,
+    null
   )::turn
 $$;

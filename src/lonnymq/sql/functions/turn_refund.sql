@@ -13,7 +13,8 @@ as $$
     next_at = p_settlement.settled_at,
     release_at = t.release_at - g.count * coalesce(p_settlement.intervals_us[g.turn_ordinal], 0),
     in_flight = t.in_flight - case when p_settlement.are_capped[g.turn_ordinal] then g.count else 0 end,
-    waiting = t.waiting + g.count
+    waiting = t.waiting + g.count,
+    released = t.released - g.count
   from (
     select u.turn_ordinal, count(*) as count
     from unnest(p_settlement.ids, p_settlement.turn_ordinals) u(id, turn_ordinal)

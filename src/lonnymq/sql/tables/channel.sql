@@ -17,3 +17,4 @@ create table channel (
   -- end of policy columns
 ) with (fillfactor = 90);
 create index channel_name_ix on channel (name);
+create index channel_paused_ix on channel (name) where is_paused;

@@ -14,3 +14,6 @@ create table dead (
   headers jsonb
 );
 create index dead_channel_ix on dead (channel, message_id);
+-- For those buried last.
+create index dead_buried_ix on dead (buried_at, message_id);
+create index dead_channel_buried_ix on dead (channel, buried_at, message_id);

@@ -36,7 +36,10 @@ create table turn (
   -- The place among the channels that were idle, or are new, and have a message now (see turn_is_idle). Null once the
   -- channel has been served. A new channel has no next_at until then: it gets its place in the rotation with its first
   -- message.
-  return_at bigint
+  return_at bigint,
+  -- How many messages were ever leased, and how long they had waited together, since each was created or due.
+  released bigint not null default 0,
+  waited_ms bigint not null default 0
 ) with (
   vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
   autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 2147483647

@@ -1,0 +1,38 @@
+"""Pages of a long list, newest first."""
+
+import re
+from dataclasses import dataclass
+from typing import Generic, Self, TypeVar
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class PageCursor:
+    """Where the next page begins. As text, for a URL or a command line, it is `str(cursor)`."""
+
+    id: int
+    at: int
+
+    def __str__(self) -> str:
+        return f"{self.id}_{self.at}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the cursor that `str()` turned into this text; ValueError if it did not."""
+        found = re.fullmatch(r"(-?[0-9]{1,19})_(-?[0-9]{1,19})", text)
+        if found is None:
+            raise ValueError("a cursor must be as a page returned it: two numbers such as 12_34")
+        return cls(int(found[1]), int(found[2]))
+
+
+@dataclass(frozen=True)
+class Page(Generic[Item]):
+    """Some items, and where the next page begins; `next` is None on the last page.
+
+    A page may be shorter than asked for, or empty, and not be the last one, because the search for items that
+    match a filter is bounded.
+    """
+
+    items: list[Item]
+    next: PageCursor | None

@@ -1,0 +1,88 @@
+-- channel_due: up to p_limit channels that have a message to release now, those that have waited longest first: how
+-- long they have been due, and how many messages could be released now if there were workers, within caps and rate
+-- limits. Paused channels and channels at their limits have none.
+-- It looks at p_limit turns that are due, as many that return from idleness, and as many wakes of each lane.
+-- has_more: these were not all.
+-- Reads:  turn, wake, channel, message.
+-- Locks:  nothing.
+-- Writes: nothing.
+create or replace function channel_due(p_limit integer)
+returns table (channel_id bigint, due_at bigint, demand bigint, has_more boolean)
+language plpgsql stable
+as $$
+#variable_conflict use_column
+declare
+  v_now constant bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
+begin
+  return query
+  with unread as materialized (
+    (select w.* from wake w where w.lane = 0 order by w.lane, w.id limit p_limit + 1)
+    union all
+    (select w.* from wake w where w.lane = 1 order by w.lane, w.id limit p_limit + 1)
+  ),
+  woken as materialized (
+    select w.channel_id, sum(w.waiting)::bigint as waiting, sum(w.done)::bigint as done,
+      min(w.message_id) as message_id, min(case when w.at is null then v_now else w.at * 1000 end) as due_at
+    from unread w
+    group by w.channel_id
+  ),
+  found as materialized (
+    select f.channel_id, min(f.due_at) as due_at,
+      count(*) over () > p_limit
+        or (
+          select count(*) filter (where w.lane = 0) > p_limit or count(*) filter (where w.lane = 1) > p_limit
+          from unread w
+        )
+        as has_more
+    from (
+      (
+        select t.channel_id, t.next_at as due_at from turn t where t.next_at <= v_now
+        order by t.next_at limit p_limit + 1
+      )
+      union all
+      (select t.channel_id, t.return_at from turn t where t.return_at <= v_now order by t.return_at limit p_limit + 1)
+      union all
+      select w.channel_id, w.due_at from woken w where w.due_at <= v_now
+    ) f
+    group by f.channel_id
+    order by 2 limit p_limit
+  )
+  select s.channel_id, s.due_at, s.demand, s.has_more
+  from (
+    select f.channel_id, f.has_more,
+      -- The time of a message with a priority says nothing: it has been due since it was created.
+      least(v_now, greatest(t.last_at, least(t.next_at, t.return_at,
+        case when w.channel_id is not null then coalesce(
+          (select greatest(m.dequeue_at, m.created_at) * 1000 from message m where m.id = w.message_id), v_now) end)))
+        as due_at,
+      case when c.is_paused then 0 else least(
+        case when b.newest_at * 1000 <= v_now then coalesce(t.waiting, 0) + coalesce(w.waiting, 0)
+          -- Some are scheduled: count up to 100 that are not.
+          else (
+            select count(*) from (
+              select from message m
+              where m.channel_id = f.channel_id and m.dequeue_at <= v_now / 1000
+                and ((m.dequeue_at, m.id + 0) > (t.mark_at, t.mark_id)) is not false
+              order by m.dequeue_at, m.id + 0 limit 100
+            ) m
+          ) end,
+        c.max_concurrency - coalesce(t.in_flight, 0) + coalesce(w.done, 0),
+        (v_now + c.release_burst * c.release_interval_ms * 1000 - turn_release_at(coalesce(t.release_at, 0),
+          coalesce(t.last_at, 0), c.release_burst * c.release_interval_ms * 1000, v_now))
+          / (c.release_interval_ms * 1000)
+      ) end as demand
+    from found f
+    left join woken w on w.channel_id = f.channel_id
+    left join lateral (
+      select t.* from turn t where t.channel_id = f.channel_id order by t.version desc limit 1
+    ) t on true
+    left join lateral (select c.* from channel c where c.id = f.channel_id offset 0) c on true
+    left join lateral (
+      select m.dequeue_at as newest_at from message m
+      where m.channel_id = f.channel_id order by m.dequeue_at desc, m.id + 0 desc limit 1
+    ) b on true
+  ) s
+  where s.demand > 0
+  order by s.due_at, s.channel_id;
+end
+$$;

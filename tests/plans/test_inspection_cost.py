@@ -1,0 +1,70 @@
+"""What dashboards, alerts and `lonnymq top` read costs no more pages in a large queue than in a small one."""
+
+import pytest
+
+from tests.plans.plan import flush_statistics, pages
+from tests.sql.conftest import Open
+from tests.sql.session import Session
+
+pytestmark = [pytest.mark.plan, pytest.mark.slow]
+
+# Calls, and how many pages each may touch, whatever the size of the queue.
+BOUNDS = {
+    "queue_pulse()": 2_500,
+    "channel_busiest(20)": 3_000,
+    "channel_overdue(20)": 1_500,
+    "channel_explain('c7')": 400,
+    "message_page()": 700,
+    "message_page('c7')": 700,
+    "message_page(p_status => 'leased')": 4_000,
+    "dead_page()": 100,
+    "dead_page('c7')": 200,
+    "dead_groups(p_letters => 200)": 1_000,
+}
+SMALL, LARGE = 2_000, 60_000
+
+
+def fill(queue: Session, count: int) -> None:
+    """Make `count` channels with four messages each, of which some are leased and some are dead letters."""
+    for _ in range(4):
+        queue.run(
+            "select count(*) from message_create_many("
+            " array(select 'c' || n from generate_series(1, %s) n), array_fill(''::bytea, array[%s]))",
+            count,
+            count,
+        )
+    queue.bury(queue.take(400), "no disk")
+    queue.take(400)
+    queue.run(
+        "insert into dead (message_id, channel, dequeue_at, created_at, buried_at, attempts, content, error)"
+        " select -n - %s, 'c' || (n %% 100), 1, 1, n, 1, 'x', 'error ' || n %% 5"
+        " from generate_series(1, %s) n",
+        10 * count,
+        count,
+    )
+    flush_statistics(queue)
+
+
+def cost(queue: Session) -> dict[str, int]:
+    return {call: min(pages(queue, call) for _ in range(3)) for call in BOUNDS}
+
+
+@pytest.mark.broken_on_purpose
+@pytest.mark.parametrize("is_analyzed", [True, False])
+def test_inspection_touches_no_more_pages_in_a_large_queue(session: Open, is_analyzed: bool) -> None:
+    """Dead letters are inserted directly."""
+    queue = session()
+    found = {}
+    for count in (SMALL, LARGE):
+        fill(queue, count)
+        if is_analyzed:
+            queue.run("vacuum (analyze)")
+        # A new session, which has planned nothing yet.
+        found[count] = cost(session())
+    assert {call: found for call, found in found[LARGE].items() if found > BOUNDS[call]} == {}
+    grown = {
+        call: (found[SMALL][call], found[LARGE][call])
+        for call in BOUNDS
+        if found[LARGE][call] > 1.6 * found[SMALL][call] + 150
+    }
+    assert grown == {}
