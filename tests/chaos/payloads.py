@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lonnymq import AsyncMessage, Bury
+from tests.chaos.evidence import connect
 from tests.chaos.ledger import Event, Ledger
 
 # How often a message with the action "fail" fails before it succeeds.
@@ -30,6 +31,8 @@ class ChaosHandler:
     """The handler of all workers: does what the payload asks, and records its start and end in the ledger."""
 
     ledger: Ledger
+    # Only for the action "block".
+    dsn: str = ""
 
     async def __call__(self, message: AsyncMessage) -> None:
         asked = message.payload
@@ -50,7 +53,19 @@ class ChaosHandler:
             case "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
             case "block":
-                time.sleep(asked["seconds"])  # noqa: ASYNC251 - blocks the event loop on purpose
+                self._block_until_lease_ends(message, asked["seconds"])
             case _:
                 await asyncio.sleep(asked["seconds"])
         self.ledger.write(Event.ENDED, [asked["uid"]], **facts)
+
+    def _block_until_lease_ends(self, message: AsyncMessage, at_least_s: float) -> None:
+        """Block the event loop until the queue has ended the lease, for at least this long.
+
+        A completion counts, however late, as long as no other worker has ended the lease: how soon one does
+        depends on the machine.
+        """
+        until = time.monotonic() + at_least_s
+        held = "select from lonnymq.lease where message_id = %s and token = %s"
+        with connect(self.dsn) as connection:
+            while time.monotonic() < until or connection.execute(held, [message.id, message.token]).rowcount:
+                time.sleep(0.05)

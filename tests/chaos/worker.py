@@ -12,7 +12,7 @@ from tests.chaos.payloads import ChaosHandler
 
 
 def create_worker(dsn: str, ledger: str, client: dict[str, Any], settings: dict[str, Any]) -> Worker:
-    handler = Handler(call=ChaosHandler(Ledger(ledger)), retry=Retry(0.1, max_s=0.5), name="chaos")
+    handler = Handler(call=ChaosHandler(Ledger(ledger), dsn), retry=Retry(0.1, max_s=0.5), name="chaos")
     queue = AsyncQueue(dsn, settings=ClientSettings(**client))
     return Worker(queue, handler, settings=WorkerSettings(**settings))
 

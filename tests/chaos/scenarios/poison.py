@@ -18,6 +18,7 @@ MAX_ATTEMPTS = 5
 MAX_STARTS = MAX_ATTEMPTS + 2
 LEASE_S = 2
 HARMLESS = ["tenant 1", "tenant 2", "tenant 3"]
+# For how long they block at least.
 POISONS = {"exit": 0.0, "kill": 0.0, "block": 3 * LEASE_S}
 
 
