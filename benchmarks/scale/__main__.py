@@ -1,16 +1,22 @@
-"""Measures the limits of one PostgreSQL: CPU and WAL per message, connections, channels, history."""
+"""Measures the limits of one PostgreSQL: costs of messages, connections, channels, inspection and history."""
 
 import argparse
 import dataclasses
 import sys
 
 from benchmarks import merge, options, results
-from benchmarks.scale import channels, connections, history, message
+from benchmarks.scale import channels, connections, history, inspection, message
 from benchmarks.scale.effort import EFFORTS
 from benchmarks.server import run_server
 
 # One file each; the names are keys in the results.
-SCENARIOS = {"message": message, "connections": connections, "channels": channels, "history": history}
+SCENARIOS = {
+    "message": message,
+    "connections": connections,
+    "channels": channels,
+    "inspection": inspection,
+    "history": history,
+}
 NOTE = "For each message there is one create, one dequeue and one complete; create and complete are durable."
 
 

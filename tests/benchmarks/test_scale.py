@@ -30,6 +30,7 @@ def test_the_results_of_a_run_can_be_shown_as_charts_and_tables(
     assert all(row["wal_bytes_per_message"] > 100 for row in written["message"])
     assert all(row["messages_per_s"] > 0 for row in (*written["connections"], *written["channels"]))
     assert all(row["pages_per_dequeue"] > 100 for row in written["channels"])
+    assert all(0 < row["queue_pulse"] < 1_000 for row in written["inspection"])
     assert all(row["bytes_per_attempt"] > 0 for row in written["history"])
     assert set(charts.make(written).parts) == set(charts.PARTS)
 
