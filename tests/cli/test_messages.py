@@ -139,3 +139,26 @@ def test_a_closed_stdout_is_not_an_error(dsn: str) -> None:
     command = shlex.join([sys.executable, "-m", "lonnymq", "status"])
     result = subprocess.run(["sh", "-c", f"{command} >&-"], env=environment(dsn), check=False)
     assert result.returncode == 0
+
+
+def test_dead_letters_are_redriven_and_purged_by_their_error(lonnymq: Run, queue: Queue) -> None:
+    for error, count in {"no disk": 3, "Traceback\n  ...\nKeyError: 'k'": 2}.items():
+        for _ in range(count):
+            queue.enqueue("a", 1)
+            queue.bury(queue.dequeue(1), error=error)
+    groups = lonnymq("dead", "groups", "--json").json
+    assert [(one["error"], one["letters"]) for one in groups["groups"]] == [
+        ("no disk", 3),
+        ("KeyError: 'k'", 2),
+    ]
+    assert groups["is_complete"]
+    assert "KeyError: 'k'" in lonnymq("dead", "groups", "-c", "a").out
+    assert lonnymq("dead", "redrive", "--error", "another").code == CommandExit.NO
+    assert lonnymq("dead", "redrive", "1", "--error", "no disk").code == CommandExit.USAGE
+    assert lonnymq("dead", "purge", "-e", "no disk", "--older-than", "1h").code == CommandExit.USAGE
+    redriven = lonnymq("dead", "redrive", "-e", "KeyError: 'k'", "--yes", "--json").json
+    assert set(redriven.values()) == {"redriven"}
+    assert len(redriven) == queue.status().waiting == 2
+    purged = lonnymq("dead", "purge", "--channel", "a", "--error", "no disk", "--yes", "--json").json
+    assert len(purged) == 3
+    assert queue.status().dead == 0
