@@ -1,5 +1,6 @@
 """The analysis: incremental runs, synthetic histories, and the forecast."""
 
+import re
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lonnymq.errors import InvalidArgument
+from tests.examples.pages import ROOT
 from tests.pipeline import reference_windows
 from tests.pipeline.frames import policies_frame
 from tests.pipeline.reference_windows import Attempt, ReferencePolicy
@@ -100,7 +102,21 @@ def test_an_incremental_analysis_equals_a_full_one(
         for found, part in ((median, 0.5), (p95, 0.95)):
             exact = reference_windows.percentile(waits[channel], part)
             assert found == pytest.approx(exact, rel=1 / 128, abs=0), channel
+    # So is one that is computed by the query that the reference shows.
+    full.windows(60).read(spark).createOrReplaceTempView("windows_60s")
+    for row in spark.sql(query_of_the_reference()).collect():
+        exact = reference_windows.percentile(waits[row.channel], 0.95)
+        assert row.wait_p95_ms == pytest.approx(exact, rel=1 / 128, abs=0), row.channel
     history.unpersist()
+
+
+def query_of_the_reference() -> str:
+    text = (ROOT / "docs" / "reference" / "lake.md").read_text(encoding="utf-8")
+    found = re.search(
+        r"((?:^ {4}.*\n)+)", text.partition("### Percentiles over several windows")[2], re.MULTILINE
+    )
+    assert found
+    return found[1]
 
 
 def summary_of(spark: "SparkSession", lake: "Lake", window_s: int) -> "Summary":
