@@ -1,5 +1,6 @@
 """The documentation as a site, in a browser."""
 
+import fcntl
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -17,8 +18,11 @@ def site() -> Path:
     """The site that `make check` has built, or a new one if a page has changed since."""
     built = SITE / "searchindex.js"
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.*")]
-    if not built.exists() or built.stat().st_mtime < max(page.stat().st_mtime for page in pages):
-        subprocess.run(["make", "docs"], cwd=ROOT, check=True, timeout=600)
+    # The tests of this file run in several processes, of which one builds.
+    with (ROOT / "docs" / "conf.py").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not built.exists() or built.stat().st_mtime < max(page.stat().st_mtime for page in pages):
+            subprocess.run(["make", "docs"], cwd=ROOT, check=True, timeout=600)
     return SITE
 
 

@@ -87,6 +87,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
         "p_rows": 10,
     },
     "message_bury": {"p_ids": "leased", "p_tokens": "leased", "p_errors": None},
+    "message_complete": {"p_ids": "leased", "p_tokens": "leased", "p_results": None},
     "message_create": {
         "p_channel": "a",
         "p_content": b"x",
@@ -94,6 +95,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
         "p_delay_ms": None,
         "p_key": None,
         "p_max_attempts": None,
+        "p_headers": None,
     },
     "message_create_many": {
         "p_channels": ["a"],
@@ -102,6 +104,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
         "p_delays_ms": None,
         "p_keys": None,
         "p_max_attempts": None,
+        "p_headers": None,
     },
     "message_defer": {
         "p_ids": "leased",
@@ -127,6 +130,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "message_peek": {"p_channel": None, "p_limit": 10, "p_is_leased": False, "p_preview_bytes": 10},
     "message_publish": {"p_publication": "p", "p_parts": [PART], "p_counts": [0]},
     "message_show": {"p_ids": [1], "p_preview_bytes": 1},
+    "message_status_of": {"p_ids": [1]},
     "queue_set": {"p_settings": "{}"},
     "sleeper_register": {"p_worker": "w", "p_for_ms": 1_000},
     "stage_prune": {"p_older_than": "1 day"},
@@ -142,6 +146,7 @@ READS = [
     "select message_peek()::text",
     "select message_peek(p_is_leased => true)::text",
     "select dead_list()::text",
+    "select message_status_of(array[1, 2, 3])::text",
     "select cron_due()::text",
     "select cron_list()::text",
     "select history_readers()::text",
