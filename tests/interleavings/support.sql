@@ -32,6 +32,20 @@ begin
 end
 $$;
 
+-- A logged sequence writes WAL now and then, which gives the transaction an id. In production, reading the clock gives it
+-- none, and queue_horizon() does not know of a transaction without an id. PostgreSQL 14 has no unlogged sequences.
+do $$
+declare
+  v_sequence regclass;
+begin
+  if current_setting('server_version_num')::integer >= 150000 then
+    for v_sequence in select oid from pg_class where relnamespace = 'interleavings'::regnamespace and relkind = 'S' loop
+      execute format('alter sequence %s set unlogged', v_sequence);
+    end loop;
+  end if;
+end
+$$;
+
 -- Columns have the queue's clock as their default, too.
 do $$
 declare
