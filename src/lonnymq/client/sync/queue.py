@@ -2,32 +2,28 @@
 
 """The queue: all that a program can do with it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any, Self
 
 from lonnymq import diagnostics
 from lonnymq import schema as schemas
 from lonnymq.calls import argument
-from lonnymq.calls import channel as channel_calls
 from lonnymq.calls import message as calls
-from lonnymq.calls import peek as peek_calls
 from lonnymq.calls import queue as queue_calls
-from lonnymq.calls import result as result_calls
-from lonnymq.calls import stage as stage_calls
 from lonnymq.calls.codec import JSON, Codec
-from lonnymq.calls.draft import draft, drafts
 from lonnymq.calls.statement import pick
-from lonnymq.client.backpressure import raise_for_dropped
-from lonnymq.client.enqueueing import Enqueueing, EnqueueMiddleware, require_middleware
+from lonnymq.client.enqueueing import EnqueueMiddleware, require_middleware
 from lonnymq.client.instrumentation import Instrumentation
-from lonnymq.client.sync import bulk, migration
+from lonnymq.client.sync import migration
 from lonnymq.client.sync.acknowledger import Acknowledger
 from lonnymq.client.sync.caller import MAX_BATCH, Caller
 from lonnymq.client.sync.channel import Channel
 from lonnymq.client.sync.cron import Crons
 from lonnymq.client.sync.dead import DeadLetters
+from lonnymq.client.sync.enqueuer import Enqueuer
 from lonnymq.client.sync.history import History
+from lonnymq.client.sync.inspector import Inspector
 from lonnymq.client.sync.message import Message
 from lonnymq.client.sync.receiver import Receiver
 from lonnymq.client.sync.result_waiter import ResultWaiter
@@ -40,28 +36,13 @@ from lonnymq.errors import invalid
 from lonnymq.model import (
     Batch,
     CancelOutcome,
-    ChannelStatus,
-    Created,
     HistoryMode,
-    LiveMessage,
-    MessageReport,
-    MessageStatus,
-    NewMessage,
-    Page,
-    PageCursor,
-    Problem,
-    Published,
-    QueueActivity,
-    QueuePulse,
     QueueSettings,
-    QueueStatus,
     RoleKind,
 )
 
-MAX_CREATE = 100_000
 
-
-class Queue(Acknowledger):
+class Queue(Enqueuer, Acknowledger, Inspector):
     """One queue: a schema in a database.
 
         with Queue("postgresql://...") as queue:
@@ -162,104 +143,6 @@ class Queue(Acknowledger):
         """Return what `install()` runs on a new database, or `migrate()` on a queue of that version."""
         return schemas.sql_text(self.schema, version)
 
-    # Enqueueing
-
-    def enqueue(
-        self,
-        channel: str,
-        payload: Any,
-        *,
-        at: datetime | None = None,
-        delay: timedelta | float | None = None,
-        priority: int | None = None,
-        key: str | None = None,
-        max_attempts: int | None = None,
-        headers: Mapping[str, str] | None = None,
-        keep_result: timedelta | float | None = None,
-        raise_if_dropped: bool = False,
-        connection: BorrowedConnection | None = None,
-    ) -> Created:
-        """Put a message into a channel: now, `at` a time, after a `delay` (or seconds), or by `priority`.
-
-        While a message with this `key` is live in the channel, the outcome is `duplicate`, with its id.
-        `headers` are texts that travel with the payload, such as a trace context.
-        `keep_result` is how long its result is kept after it has ended, at most 7 days.
-        A channel at its `max_size` drops the message: the outcome is `dropped`, or ChannelFull is raised.
-        If the connection is lost, the call is repeated only for a message with a key: others might be
-        created twice.
-        """
-        message = NewMessage(
-            channel=channel,
-            payload=payload,
-            at=at,
-            delay=delay,
-            priority=priority,
-            key=key,
-            max_attempts=max_attempts,
-            headers=headers,
-            keep_result=keep_result,
-        )
-        with self._around_enqueue([message]) as enqueueing:
-            (message,) = enqueueing.same_number(1)
-            created = self.caller.perform(calls.create(draft(message, self.codec)), connection)
-            enqueueing.result = [created]
-        if raise_if_dropped:
-            raise_for_dropped([message.channel], [created])
-        return created
-
-    def enqueue_many(
-        self,
-        messages: Iterable[NewMessage],
-        *,
-        raise_if_dropped: bool = False,
-        connection: BorrowedConnection | None = None,
-    ) -> list[Created]:
-        """Put many messages into their channels, all or none, in the order given; see also `copy_in`.
-
-        Only messages that full channels drop are left out. If ChannelFull is raised, it has all outcomes.
-        """
-        given = list(messages)
-        if len(given) > MAX_CREATE:
-            raise invalid("messages", f"{len(given)} messages", f"at most {MAX_CREATE}; use copy_in()")
-        if not given:
-            return []
-        with self._around_enqueue(given) as enqueueing:
-            made = list(drafts(enqueueing.same_number(len(given)), self.codec))
-            created = self.caller.perform(calls.create_many(made), connection)
-            enqueueing.result = created
-        if raise_if_dropped:
-            raise_for_dropped([message.channel for message in made], created)
-        return created
-
-    def copy_in(
-        self,
-        messages: Iterable[NewMessage],
-        *,
-        publication: str | None = None,
-        on_progress: Callable[[int], object] | None = None,
-        connection: BorrowedConnection | None = None,
-    ) -> Published:
-        """Put millions of messages into their channels, all or none; `max_size` does not apply.
-
-        Loads with the same `publication` name are published once, however often they are sent.
-        """
-        with self._around_enqueue(messages) as enqueueing:
-            published = bulk.copy_in(
-                self.caller, self.codec, enqueueing.messages, publication, on_progress, connection
-            )
-            enqueueing.result = published
-        return published
-
-    def _around_enqueue(self, messages: Iterable[NewMessage]) -> Enqueueing:
-        return Enqueueing(self._all_middleware, messages)
-
-    def stage_prune(self, *, older_than: timedelta = timedelta(days=1)) -> int:
-        """Delete messages that bulk loads of any role staged and never published; return how many.
-
-        `older_than` must be at least an hour, so that loads in progress keep their messages.
-        """
-        return self.caller.perform(stage_calls.prune(older_than))
-
     # Dequeueing
 
     def dequeue(
@@ -310,98 +193,11 @@ class Queue(Acknowledger):
         call = calls.cancel_key(argument.channel(channel), argument.text("key", key, 1, 255))
         return self.caller.perform_one(call, connection)
 
-    # Inspecting and operating
-
-    def peek(
-        self,
-        channel: str | None = None,
-        *,
-        limit: int = 10,
-        is_leased: bool = False,
-        preview_bytes: int | None = 1000,
-        connection: BorrowedConnection | None = None,
-    ) -> list[LiveMessage]:
-        """Return a channel's next messages, or those of all channels by id, without leasing them.
-
-        With `is_leased`, return the leased ones. `preview_bytes=None` reads whole contents.
-        """
-        call = peek_calls.peek(
-            None if channel is None else argument.channel(channel),
-            argument.whole("limit", limit, 1, 10_000),
-            is_leased,
-            argument.optional_whole("preview_bytes", preview_bytes, 0, argument.MAX_INTEGER),
-        )
-        return self.caller.perform(call, connection)
-
-    def messages(
-        self,
-        channel: str | None = None,
-        *,
-        status: MessageStatus | str | None = None,
-        before: PageCursor | None = None,
-        limit: int = 100,
-        preview_bytes: int | None = 1000,
-        connection: BorrowedConnection | None = None,
-    ) -> Page[LiveMessage]:
-        """Return a page of live messages, newest first; for the next one, pass its `next` as `before`."""
-        call = peek_calls.page(
-            None if channel is None else argument.channel(channel),
-            None if status is None else argument.enum_value("status", status, MessageStatus),
-            before,
-            argument.whole("limit", limit, 1, 10_000),
-            argument.optional_whole("preview_bytes", preview_bytes, 0, argument.MAX_INTEGER),
-        )
-        return self.caller.perform(call, connection)
-
-    def show(self, message_id: int, *, connection: BorrowedConnection | None = None) -> LiveMessage | None:
-        """Return one message; None if it is not live: finished, a dead letter, or never created."""
-        call = peek_calls.show(argument.identifier("message_id", message_id))
-        return self.caller.perform(call, connection)
-
-    def status_of(self, message_id: int, *, connection: BorrowedConnection | None = None) -> MessageReport:
-        """Return what has become of a message, whether it is live or has ended."""
-        call = result_calls.status_of([argument.identifier("message_id", message_id)])
-        return self.caller.perform(call, connection)[0]
-
-    def result(self, message_id: int, *, wait: timedelta | float | None = None) -> Any:
-        """Return the result of a message that was enqueued with `keep_result`; wait for it up to `wait`.
-
-        Raises NotFinished, MessageBuried, MessageCancelled or ResultUnknown if there is none.
-        """
-        id_ = argument.identifier("message_id", message_id)
-        wait_s = 0.0 if wait is None else argument.seconds("wait", wait)
-        return result_calls.require_result(self._result_waiter.wait(id_, wait_s), self.codec)
+    # Its parts, and operating it
 
     def channel(self, name: str) -> Channel:
         """Return a tenant's channel; makes no round trip."""
         return Channel(self, name)
-
-    def channels(
-        self, *, after: str = "", limit: int = 100, connection: BorrowedConnection | None = None
-    ) -> list[ChannelStatus]:
-        """Return channels by name; for the next page, pass the last one's name as `after`."""
-        call = channel_calls.statuses(
-            argument.text("after", after), argument.whole("limit", limit, 1, 10_000)
-        )
-        return self.caller.perform(call, connection)
-
-    def busiest(
-        self, *, limit: int = 20, connection: BorrowedConnection | None = None
-    ) -> list[ChannelStatus]:
-        """Return the channels with the most messages, waiting and leased.
-
-        In a large queue they are found in a sample: it may miss a channel with less than a 64th of all
-        messages. The figures are exact.
-        """
-        call = channel_calls.busiest(argument.whole("limit", limit, 1, 10_000))
-        return self.caller.perform(call, connection)
-
-    def overdue(
-        self, *, limit: int = 20, connection: BorrowedConnection | None = None
-    ) -> list[ChannelStatus]:
-        """Return the channels that have waited longest for a worker; `ready_at` says since when."""
-        call = channel_calls.overdue(argument.whole("limit", limit, 1, 10_000))
-        return self.caller.perform(call, connection)
 
     def dead(self, channel: str | None = None) -> DeadLetters:
         """Return the dead letters of a channel, or of all; makes no round trip."""
@@ -446,26 +242,6 @@ class Queue(Acknowledger):
         if quantum is not None:
             settings["quantum"] = argument.whole("quantum", quantum, 1, 100)
         return self.caller.perform(queue_calls.set(settings), connection)
-
-    def activity(self, *, connection: BorrowedConnection | None = None) -> QueueActivity:
-        """Return counters that only grow; the difference of two readings gives a rate."""
-        return self.caller.perform(queue_calls.activity(), connection)
-
-    def pulse(self, *, channels: int = 100, connection: BorrowedConnection | None = None) -> QueuePulse:
-        """Return the figures to watch a queue by, at a cost that does not depend on its size.
-
-        `channels` is how many channels that are due to look at.
-        """
-        call = queue_calls.pulse(argument.whole("channels", channels, 1, 10_000))
-        return self.caller.perform(call, connection)
-
-    def status(self, *, connection: BorrowedConnection | None = None) -> QueueStatus:
-        """Return exact counts, which takes longer the more channels and messages there are; see `pulse()`."""
-        return self.caller.perform(queue_calls.status(), connection)
-
-    def check(self, *, repair: bool = False, connection: BorrowedConnection | None = None) -> list[Problem]:
-        """Check the queue's invariants; return the broken ones, repaired on request."""
-        return self.caller.perform(queue_calls.check(repair), connection)
 
     def grant(
         self,
