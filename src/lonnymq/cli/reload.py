@@ -19,15 +19,14 @@ RELOADED = "LONNYMQ_RELOADED"
 KILL_AFTER_S = 60.0
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run `lonnymq` with these arguments but --reload until a signal comes; return its exit code."""
+def run(command: Sequence[str]) -> int:
+    """Run a command until a signal comes, again after each change; return its exit code."""
     try:
         from watchfiles import PythonFilter, watch
     except ImportError:
         print_error("--reload needs watchfiles", install_advice("cli"))
         return CommandExit.USAGE
     folder = Path.cwd()
-    command = [sys.executable, "-m", "lonnymq", *(one for one in arguments if one != "--reload")]
     ended = threading.Event()
     child = _start(command)
 

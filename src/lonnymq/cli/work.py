@@ -115,7 +115,8 @@ def work(
     lonnymq work shop.tasks:app --processes 4
     """
     if reload:
-        raise typer.Exit(reloading.run(sys.argv[1:]))
+        arguments = [one for one in sys.argv[1:] if one != "--reload"]
+        raise typer.Exit(reloading.run([sys.executable, "-m", "lonnymq", *arguments]))
     reloading.end_with_parent()
     given = {
         "processes": processes,
