@@ -10,18 +10,17 @@ import pytest
 
 from tools.matrix import __main__ as matrix
 from tools.matrix import pythons, report, servers
-from tools.matrix.downloads import Download, NotAvailable, fetch
+from tools.matrix.downloads import Download, NotAvailable, fetch, from_url
 
 JUNIT = b'<testsuites><testsuite tests="9" failures="1" errors="2" skipped="1"/></testsuites>'
 
 
 def _download(path: Path, content: bytes) -> Download:
     digest = base64.b64encode(hashlib.sha512(content).digest()).decode()
-    missing = (path.parent / "missing").as_uri()
-    return Download(path.name, (missing, path.as_uri()), f"sha512-{digest}")
+    return Download(path.name, lambda: from_url(path.as_uri()), f"sha512-{digest}")
 
 
-def test_a_file_is_taken_from_the_first_address_that_has_it(tmp_path: Path) -> None:
+def test_a_file_is_downloaded_once(tmp_path: Path) -> None:
     source, cache = tmp_path / "file.tgz", tmp_path / "cache"
     source.write_bytes(b"content")
     download = _download(source, b"content")
@@ -29,6 +28,8 @@ def test_a_file_is_taken_from_the_first_address_that_has_it(tmp_path: Path) -> N
     assert fetched.read_bytes() == b"content"
     source.unlink()
     assert fetch(download, cache) == fetched
+    with pytest.raises(NotAvailable, match=r"file\.tgz: "):
+        fetch(download, tmp_path / "other")
 
 
 def test_a_file_with_another_hash_is_refused_from_the_network_and_from_the_cache(tmp_path: Path) -> None:

@@ -6,18 +6,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.matrix.downloads import CACHE, Download, NotAvailable, fetch, unpack
+from tools.matrix.downloads import CACHE, Download, NotAvailable, fetch, from_url, unpack
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS = ROOT / "tools" / "locks"
 RUNNING = "{}.{}".format(*sys.version_info)
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
-# Distributions keep the unchanged sources of releases, for networks that do not reach python.org.
-UBUNTU, DEBIAN = "https://archive.ubuntu.com/ubuntu/pool/main/p", "https://deb.debian.org/debian/pool/main/p"
 PINS = {
-    "3.12": ("3.12.3", UBUNTU, "sha256-Vr/vH9/BIhzmcg5DpmHj60F4XdkUzplpjYx4lq9L2qE="),
-    "3.13": ("3.13.5", DEBIAN, "sha256-k+WD8kNFTm6eRYjKLCZiIGrZYWWYYyd6/NuWgBZH1kA="),
-    "3.14": ("3.14.4", UBUNTU, "sha256-2SPFEwPjjiSRNvwb3zVo1W7LAyFO/e9IUWF209f6rvg="),
+    "3.12": ("3.12.3", "sha256-Vr/vH9/BIhzmcg5DpmHj60F4XdkUzplpjYx4lq9L2qE="),
+    "3.13": ("3.13.5", "sha256-k+WD8kNFTm6eRYjKLCZiIGrZYWWYYyd6/NuWgBZH1kA="),
+    "3.14": ("3.14.4", "sha256-2SPFEwPjjiSRNvwb3zVo1W7LAyFO/e9IUWF209f6rvg="),
 }
 
 
@@ -57,14 +55,14 @@ def version_of(python: Path) -> str:
     return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def _build(version: str, release: str, mirror: str, integrity: str) -> Path:
+def _build(version: str, release: str, integrity: str) -> Path:
     directory = CACHE / f"python-{release}"
     python = directory / "bin" / f"python{version}"
     if python.exists():
         return python
     name = f"Python-{release}.tar.xz"
-    copy = f"{mirror}/python{version}/python{version}_{release}.orig.tar.xz"
-    source = Download(name, (f"https://www.python.org/ftp/python/{release}/{name}", copy), integrity)
+    url = f"https://www.python.org/ftp/python/{release}/{name}"
+    source = Download(name, lambda: from_url(url), integrity)
     build = CACHE / "build"
     unpack(fetch(source), build)
     tree = build / f"Python-{release}"

