@@ -5,7 +5,8 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections, reset_queries
 
-from lonnymq.worker import Handler
+from lonnymq.django.task_messages import task_handler
+from lonnymq.worker import Bury, Handler
 
 MAX_CACHED = 1000
 
@@ -19,8 +20,16 @@ def with_connections(handler: Any) -> Any:
     return _wrap(Handler(call=handler))
 
 
+class TasksOnly:
+    """Has no handlers: a worker without an App runs what django.tasks has enqueued."""
+
+    def route(self, message: Any) -> Handler:
+        """Refuse a message that is not of django.tasks."""
+        raise Bury("the message is not a task of django.tasks, and the worker was started without an App")
+
+
 class DjangoRouter:
-    """An App, or another object with `route(message)`, whose handlers are wrapped."""
+    """An App, or another object with `route(message)`, with wrapped handlers; runs django.tasks as well."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -35,7 +44,7 @@ class DjangoRouter:
 
     def route(self, message: Any) -> Handler:
         """Return the wrapped handler of a message."""
-        handler: Handler = self._inner.route(message)
+        handler: Handler = task_handler(message) or self._inner.route(message)
         cached = self._wrapped.get(id(handler))
         if cached is None:
             if len(self._wrapped) >= MAX_CACHED:

@@ -18,7 +18,7 @@ from lonnymq.worker import Handler, Worker, WorkerSettings, supervise
 LOG_LEVELS = {0: logging.ERROR, 1: logging.INFO, 2: logging.DEBUG, 3: logging.DEBUG}
 
 
-def run_worker(target: str, settings: Mapping[str, Any], verbosity: int) -> int:
+def run_worker(target: str | None, settings: Mapping[str, Any], verbosity: int) -> int:
     """Run until SIGTERM or Ctrl-C, and return the exit code."""
     worker = create_worker(target, settings, verbosity)
     processes = worker.settings.processes
@@ -28,16 +28,16 @@ def run_worker(target: str, settings: Mapping[str, Any], verbosity: int) -> int:
     return supervise(create, processes, worker.settings.shutdown_s)
 
 
-def create_worker(target: str, settings: Mapping[str, Any], verbosity: int) -> Worker:
-    """Create the worker for an App, a Worker or a handler, which `target` names."""
+def create_worker(target: str | None, settings: Mapping[str, Any], verbosity: int) -> Worker:
+    """Create the worker for an App, a Worker or a handler; without a target, for django.tasks."""
     if not apps.ready:
         django.setup()
     _start_logging(verbosity)
     # Both need the settings.
-    from lonnymq.django.attempts import with_connections
+    from lonnymq.django.attempts import TasksOnly, with_connections
     from lonnymq.django.configuration import get_queue
 
-    found = _load(target)
+    found = TasksOnly() if target is None else _load(target)
     try:
         if isinstance(found, Worker):
             chosen = replace(found.settings, **settings)

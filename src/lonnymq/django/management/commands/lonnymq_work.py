@@ -27,8 +27,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "target",
+            nargs="?",
             metavar="MODULE[:ATTRIBUTE]",
-            help="An App, a Worker, or a function that takes a message: shop.jobs:app.",
+            help="An App, a Worker, or a function that takes a message; default: run django.tasks only.",
         )
         parser.add_argument("--processes", "-p", type=int, help="Number of processes (default 1).")
         parser.add_argument(
