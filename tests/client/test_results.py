@@ -1,5 +1,6 @@
 """What has become of a message, and its result."""
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable
@@ -8,10 +9,12 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 import lonnymq
 from lonnymq import MessageStatus, NewMessage
 from lonnymq.calls.result import KEEP_HEADER
+from tests.worker.workers import eventually
 
 HOUR = timedelta(hours=1)
 
@@ -162,3 +165,64 @@ def test_bad_durations_and_results_are_refused(queue: lonnymq.Queue) -> None:
         queue.result(7, wait=-1)
     queue.enqueue("a", 1, headers={"trace": "x"}, keep_result=HOUR)
     assert lease(queue).headers == {"trace": "x", KEEP_HEADER: "3600000"}
+
+
+class ListsOnly:
+    """Encodes nothing but lists, and an empty one as no byte at all, as Protocol Buffers may."""
+
+    def encode(self, payload: Any) -> bytes:
+        if not isinstance(payload, list):
+            raise AttributeError("SerializeToString")
+        return bytes(payload)
+
+    def decode(self, content: bytes) -> Any:
+        return list(content)
+
+
+def test_a_codec_need_not_encode_none_and_may_encode_to_nothing(dsn: str, queue: lonnymq.Queue) -> None:
+    with lonnymq.Queue(dsn, codec=ListsOnly()) as client:
+        for given, expected in ((None, None), ([], []), ([7], [7]), (b"\x07", [7]), (b"", [])):
+            created = client.enqueue("a", [1], keep_result=HOUR)
+            [message] = client.dequeue()
+            message.complete(result=given)
+            assert client.result(created.id or 0) == expected
+
+
+def test_cancelled_waits_leave_the_others_waiting_and_the_right_to_listen(
+    dsn: str, queue: lonnymq.Queue
+) -> None:
+    async def main() -> None:
+        async with lonnymq.AsyncQueue(dsn) as client:
+            ids = [(await client.enqueue("a", n, keep_result=HOUR)).id or 0 for n in range(50)]
+            waiting = [asyncio.create_task(client.result(id_, wait=60)) for id_ in ids]
+            await asyncio.sleep(0.05)
+            for task in waiting[::2]:
+                task.cancel()
+            for delay_s in (0.0, 0.001, 0.005, 0.02):
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(client.result(ids[0], wait=60), delay_s)
+            for _ in range(5):
+                messages = await client.dequeue(limit=10)
+                await client.complete(messages, results=[message.payload for message in messages])
+            assert await asyncio.gather(*waiting[1::2]) == list(range(1, 50, 2))
+            assert client._result_waiter._right_to_listen == [True]
+
+    asyncio.run(main())
+
+
+def test_waiting_survives_a_lock_that_is_held_for_too_long(dsn: str, queue: lonnymq.Queue) -> None:
+    created = queue.enqueue("a", 1, keep_result=HOUR)
+    found: list[Any] = []
+    impatient = make_conninfo(dsn, options="-c lock_timeout=50ms")
+    with lonnymq.Queue(impatient) as client, psycopg.connect(dsn) as locker:
+        right = client._result_waiter._right_to_listen
+        waiting = threading.Thread(target=lambda: found.append(client.result(created.id or 0, wait=60)))
+        waiting.start()
+        eventually(lambda: not right)
+        time.sleep(0.1)
+        locker.execute("lock table lonnymq.result in access exclusive mode")
+        eventually(lambda: right or not waiting.is_alive())
+        locker.rollback()
+        lease(queue).complete(result=7)
+        waiting.join(60)
+    assert found == [7]

@@ -76,11 +76,9 @@ def test_expired_results_are_invisible_and_removed_without_deleting_rows(queue: 
         today,
         today,
     )
-    # And one that expired ten days ago, in the table for eight days from now.
-    queue.run(
-        "insert into result values ((%s::bigint + 8) %% 10, 1, 'completed', null, 0, 0)",
-        today,
-    )
+    # And one that expired ten days ago, in the table for eight days from now; in the afternoon, for nine.
+    ahead = queue.ask("select floor(extract(epoch from clock_timestamp()) / 86400 + 0.5)::bigint + 8")
+    queue.run("insert into result values (%s::bigint %% 10, 1, 'completed', null, 0, 0)", ahead)
     assert status(queue, 999) == "unknown"
     assert status(queue, 1) == "unknown"
     queue.run("select result_prune()")
@@ -101,4 +99,76 @@ def test_pruning_waits_for_nobody(queue: Session, session: Open) -> None:
     assert queue.ask("select count(*) from result") == 1
     other.run("rollback")
     queue.run("select result_prune()")
+    assert queue.ask("select count(*) from result") == 0
+
+
+@pytest.mark.parametrize("shape", ["[0:1]={%s,%s}", "{{%s,%s}}", "[5:6]={%s,%s}", "[0:0][7:8]={{%s,%s}}"])
+def test_details_belong_to_their_messages_whatever_the_shape_of_the_arrays(
+    queue: Session, shape: str
+) -> None:
+    def end(verb: str, details: str) -> list[int]:
+        ids = [create(queue), create(queue)]
+        tokens = {lease.message_id: lease.token for lease in queue.dequeue(2)}
+        arrays = [shape % tuple(given) for given in (ids, [tokens[id_] for id_ in ids], ("one", "two"))]
+        queue.run(
+            f"select message_{verb}(%s::text::bigint[], %s::text::bigint[],"
+            f" {details} => %s::text::{kinds[details]})",
+            *arrays,
+        )
+        return ids
+
+    kinds = {"p_results": "bytea[]", "p_states": "bytea[]", "p_errors": "text[]"}
+    ended = [*end("complete", "p_results"), *end("bury", "p_errors")]
+    deferred = end("defer", "p_states")
+    kept = "select array_agg(coalesce(convert_from(content, 'UTF8'), error)) from message_status_of(%s)"
+    assert queue.ask(kept, ended) == ["one", "two", "one", "two"]
+    states = "select array_agg(convert_from(state, 'UTF8') order by id) from message where id = any(%s)"
+    assert queue.ask(states, deferred) == ["one", "two"]
+
+
+def test_one_call_keeps_only_the_results_of_attempts_that_it_ended(queue: Session, session: Open) -> None:
+    ids = [create(queue) for _ in range(5)]
+    tokens = {lease.message_id: lease.token for lease in queue.dequeue(5)}
+    mine, lost, cancelled, busy, unwanted = ids
+    queue.run("update lease set token = token + 1 where message_id = %s", lost)
+    queue.run("select message_cancel(array[%s::bigint])", cancelled)
+    queue.run(f"""update message set headers = '{{"x": "{KEEP}"}}' where id = %s""", unwanted)
+    other = session()
+    other.run("begin")
+    other.run("select from lease where message_id = %s for update", busy)
+
+    def complete() -> Any:
+        return queue.ask(
+            "select array_agg(outcome) from message_complete(%s, %s, array['0','1','2','3','4']::bytea[])",
+            ids,
+            [tokens[id_] for id_ in ids],
+        )
+
+    assert complete() == ["completed", "lease_lost", "cancelled", "busy", "completed"]
+    other.run("rollback")
+    statuses = "select array_agg(status) from message_status_of(%s)"
+    assert queue.ask(statuses, ids) == ["completed", "leased", "cancelled", "leased", "unknown"]
+    assert complete() == ["lease_lost", "lease_lost", "lease_lost", "completed", "lease_lost"]
+    assert queue.ask("select array_agg(message_id order by message_id) from result") == [
+        mine,
+        cancelled,
+        busy,
+    ]
+
+
+def test_results_are_not_locked_while_partitions_of_the_history_are_created(
+    queue: Session, session: Open
+) -> None:
+    queue.run("update setting set history = 'metadata'")
+    day = queue.ask("select to_char((clock_timestamp() at time zone 'UTC')::date + 5, 'YYYYMMDD')")
+    queue.run(f"drop table history_{day}")
+    today = queue.ask("select floor(extract(epoch from clock_timestamp()) / 86400)::bigint")
+    queue.run("insert into result values ((%s::bigint - 1) %% 10, 1, 'completed', null, 0, 0)", today)
+    queue.run("begin")
+    queue.run("select history_prepare_if_due()")
+    reader = session()
+    reader.run("set lock_timeout = '1s'")
+    assert status(reader, 1) == "unknown"
+    queue.run("commit")
+    queue.run("select history_prepare_if_due()")
     assert queue.ask("select count(*) from result") == 0

@@ -13,6 +13,7 @@ from typing import Any, assert_type
 import pytest
 
 import lonnymq
+from lonnymq.calls.result import KEEP_HEADER
 from lonnymq.testing import run_until_empty
 from tests.worker.workers import eventually
 
@@ -184,3 +185,24 @@ def test_results_come_from_worker_processes(dsn: str, tmp_path: Path) -> None:
         worker.terminate()
         worker.wait()
         module["app"].queue.close()
+
+
+def test_a_result_that_nobody_asked_for_correctly_is_not_converted(app: lonnymq.App[lonnymq.Queue]) -> None:
+    @app.task
+    def unkeepable() -> Any:
+        return {1, 2}
+
+    def broken() -> int:
+        return 7
+
+    broken.__annotations__["return"] = "datetime.no_such_name"
+    ids = [
+        unkeepable.options(headers=headers).enqueue("a").id or 0
+        for headers in ({KEEP_HEADER: "an hour"}, {KEEP_HEADER: "٣"}, {"trace": KEEP_HEADER})
+    ]
+    unresolved = app.task(keep_result=HOUR)(broken).enqueue("a").id or 0
+    run_until_empty(app, errors="keep")
+    assert {app.queue.status_of(id_).status for id_ in ids} == {lonnymq.MessageStatus.UNKNOWN}
+    report = app.queue.status_of(unresolved)
+    assert report.status is lonnymq.MessageStatus.BURIED
+    assert "the task has run, but its result cannot be kept" in (report.error or "")

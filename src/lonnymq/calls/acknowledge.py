@@ -6,9 +6,9 @@ from typing import Any
 
 from lonnymq.calls.argument import delay_ms, error_text
 from lonnymq.calls.codec import Codec, encode_payload
-from lonnymq.calls.result import encode_result
+from lonnymq.calls.result import ONLY_OUTCOME, encode_result
 from lonnymq.calls.statement import Call, Rows, Statement, array, call, function
-from lonnymq.model.acknowledge import ACTIONS, Action, HeartbeatOutcome, Outcome
+from lonnymq.model.acknowledge import ACTIONS, COMPLETE, Action, HeartbeatOutcome, Outcome
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,8 @@ def acknowledge(
     statements = STATEMENTS
     if not any(value is not None for values in details for value in values):
         statements, columns = STATEMENTS_WITHOUT_DETAILS, []
+    elif action is COMPLETE:
+        columns = [[None if value is ONLY_OUTCOME else value for value in details[0]]]
     return call(
         statements[action.name],
         ids,

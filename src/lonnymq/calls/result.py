@@ -1,5 +1,6 @@
 """What has become of messages, and their results."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,7 +15,15 @@ from lonnymq.texts import truncate
 # The header by which a producer asks for a result (see sql/functions/result_keep_ms.sql).
 KEEP_HEADER = "lonnymq-keep-result-ms"
 MAX_KEEP = timedelta(days=7)
+VALID_KEEP = re.compile("[0-9]{1,10}")
 MAX_RESULT_BYTES = 1024 * 1024
+
+
+class _OnlyOutcome(bytes):
+    """A result without content, unlike b"", which a codec may return for an empty value."""
+
+
+ONLY_OUTCOME = _OnlyOutcome()
 
 STATUS_OF = function(
     "message_status_of", "message_id, status, attempt, worker, at, error, content", p_ids="bigint[]"
@@ -42,11 +51,19 @@ def keep_header(keep_result: timedelta | float | None) -> dict[str, str]:
 
 
 def is_wanted(message: object) -> bool:
-    """Whether the producer of a leased message may have asked for its result; a bare lease does not tell."""
-    return not isinstance(message, LeasedMessage) or KEEP_HEADER in (message.headers_json or "")
+    """Whether the producer of a leased message asked for its result; a bare lease does not tell."""
+    if not isinstance(message, LeasedMessage):
+        return True
+    # Most messages are told apart without decoding their headers.
+    if KEEP_HEADER not in (message.headers_json or ""):
+        return False
+    return VALID_KEEP.fullmatch(str(message.headers.get(KEEP_HEADER))) is not None
 
 
 def encode_result(value: Any, codec: Codec) -> bytes:
+    """Return what is kept: of None only the outcome, because not every codec can encode it."""
+    if value is None or value is ONLY_OUTCOME:
+        return ONLY_OUTCOME
     content = encode_payload("result", value, codec)
     if len(content) > MAX_RESULT_BYTES:
         raise invalid(

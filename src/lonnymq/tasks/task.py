@@ -272,7 +272,7 @@ class Task(Generic[P, Returned]):
             return
         try:
             message.attempt_state.result = encode_result(self.returned.to_json(returned), message.queue.codec)
-        except InvalidArgument as error:
+        except Exception as error:
             # The function has done its work: a retry would do it again, and fail in the same way.
             raise Bury(f"the task has run, but its result cannot be kept: {error}") from error
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from lonnymq.calls import argument
 from lonnymq.calls.codec import Codec, encode_payload
-from lonnymq.calls.result import is_wanted
+from lonnymq.calls.result import ONLY_OUTCOME, is_wanted
 from lonnymq.errors import InvalidArgument
 from lonnymq.model.acknowledge import BURY, COMPLETE, DEFER, GIVE_BACK, Action
 from lonnymq.worker.handler import Bury, Defer, Handler
@@ -47,7 +47,7 @@ class Verdict:
 
 COMPLETED = Verdict(COMPLETE)
 # The producer asked for the result, but the handler has none: the queue keeps that it has completed.
-COMPLETED_WITHOUT_RESULT = Verdict(COMPLETE, result=b"")
+COMPLETED_WITHOUT_RESULT = Verdict(COMPLETE, result=ONLY_OUTCOME)
 GIVEN_BACK = Verdict(GIVE_BACK)
 NO_ACTION = Verdict(None)
 

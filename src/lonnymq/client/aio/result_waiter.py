@@ -11,7 +11,7 @@ from psycopg import AsyncConnection, sql
 from lonnymq.calls import result as calls
 from lonnymq.client.aio.caller import AsyncCaller
 from lonnymq.connections.backoff import Backoff
-from lonnymq.errors import ConnectionLost
+from lonnymq.errors import Busy, ConnectionLost
 from lonnymq.model import MessageReport
 
 # How often to look without a notification: one is missed if its connection was lost.
@@ -23,7 +23,8 @@ class AsyncResultWaiter:
 
     def __init__(self, caller: AsyncCaller) -> None:
         self._caller = caller
-        self._is_listening = False
+        # Only one call has the right to listen. Unlike a flag, two threads cannot take it at once.
+        self._right_to_listen = [True]
 
     async def wait(self, id_: int, wait_s: float) -> MessageReport:
         """Return what has become of a message, as soon as it has ended or the time is over."""
@@ -31,15 +32,20 @@ class AsyncResultWaiter:
         report = await self._look(id_)
         if not report.status.is_live or wait_s <= 0:
             return report
-        if not self._caller.settings.listen or self._is_listening:
-            return await self._poll(id_, deadline)
-        self._is_listening = True
+        if self._caller.settings.listen and self._take_right_to_listen():
+            try:
+                return await self._listen(id_, deadline)
+            except (ConnectionLost, Busy, psycopg.OperationalError):
+                pass
+            finally:
+                self._right_to_listen.append(True)
+        return await self._poll(id_, deadline)
+
+    def _take_right_to_listen(self) -> bool:
         try:
-            return await self._listen(id_, deadline)
-        except (ConnectionLost, psycopg.OperationalError):
-            return await self._poll(id_, deadline)
-        finally:
-            self._is_listening = False
+            return self._right_to_listen.pop()
+        except IndexError:
+            return False
 
     async def _listen(self, id_: int, deadline: float) -> MessageReport:
         async with AsyncExitStack() as stack:

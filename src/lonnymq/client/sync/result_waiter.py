@@ -12,7 +12,7 @@ from psycopg import Connection, sql
 from lonnymq.calls import result as calls
 from lonnymq.client.sync.caller import Caller
 from lonnymq.connections.backoff import Backoff
-from lonnymq.errors import ConnectionLost
+from lonnymq.errors import Busy, ConnectionLost
 from lonnymq.model import MessageReport
 
 # How often to look without a notification: one is missed if its connection was lost.
@@ -24,7 +24,8 @@ class ResultWaiter:
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
-        self._is_listening = False
+        # Only one call has the right to listen. Unlike a flag, two threads cannot take it at once.
+        self._right_to_listen = [True]
 
     def wait(self, id_: int, wait_s: float) -> MessageReport:
         """Return what has become of a message, as soon as it has ended or the time is over."""
@@ -32,15 +33,20 @@ class ResultWaiter:
         report = self._look(id_)
         if not report.status.is_live or wait_s <= 0:
             return report
-        if not self._caller.settings.listen or self._is_listening:
-            return self._poll(id_, deadline)
-        self._is_listening = True
+        if self._caller.settings.listen and self._take_right_to_listen():
+            try:
+                return self._listen(id_, deadline)
+            except (ConnectionLost, Busy, psycopg.OperationalError):
+                pass
+            finally:
+                self._right_to_listen.append(True)
+        return self._poll(id_, deadline)
+
+    def _take_right_to_listen(self) -> bool:
         try:
-            return self._listen(id_, deadline)
-        except (ConnectionLost, psycopg.OperationalError):
-            return self._poll(id_, deadline)
-        finally:
-            self._is_listening = False
+            return self._right_to_listen.pop()
+        except IndexError:
+            return False
 
     def _listen(self, id_: int, deadline: float) -> MessageReport:
         with ExitStack() as stack:

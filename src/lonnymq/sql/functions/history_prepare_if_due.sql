@@ -2,7 +2,7 @@
 -- if attempts are in history_overflow. Every worker calls it, and there is no leader: the first that finds a partition
 -- missing creates it, about once a day, and the others find that nothing is due. Moves at most 10,000 attempts out of
 -- the overflow, so that the transaction stays short.
--- It also empties what has only expired results (see result_prune).
+-- If nothing is due, it empties what has only expired results (see result_prune).
 -- Returns in how many milliseconds this caller should call again, and how many partitions were created.
 -- Locks:  if due, history in SHARE UPDATE EXCLUSIVE mode, without waiting; readers and writers are not blocked.
 -- Writes: as history_prepare and result_prune.
@@ -21,7 +21,6 @@ begin
   -- An hour, give or take 10%, so that the workers of a deployment do not call at the same time for ever.
   wait_ms := 3600000 * (0.9 + 0.2 * random());
   created := 0;
-  perform result_prune();
   select count(*) into v_days
   from pg_inherits i
   join pg_class c on c.oid = i.inhrelid
@@ -29,6 +28,8 @@ begin
     and c.relname between 'history_' || to_char(v_today, 'YYYYMMDD')
       and 'history_' || to_char(v_today + c_days - 1, 'YYYYMMDD');
   if not v_has_overflow and (not v_is_on or v_days = c_days) then
+    -- Only now: those that read results wait until this transaction has ended.
+    perform result_prune();
     return;
   end if;
   begin

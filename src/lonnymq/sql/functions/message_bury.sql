@@ -14,13 +14,15 @@ declare
   v_messages tid[];
   v_ordinals integer[];
   v_outcomes text[];
+  -- The caller's array may begin at any index, and have any dimensions.
+  v_given constant text[] := array(select unnest(p_errors));
   v_errors text[];
   v_ended integer;
 begin
   perform require_length('errors', cardinality(p_errors), cardinality(p_ids));
   select * into v_leases, v_messages, v_ordinals, v_outcomes from lease_lock(p_ids, p_tokens, true);
   if v_leases is not null then
-    v_errors := array(select left(p_errors[o], 20000) from unnest(v_ordinals) o);
+    v_errors := array(select left(v_given[o], 20000) from unnest(v_ordinals) o);
     perform history_record(v_leases, v_messages, 'buried', v_errors);
     perform dead_insert(v_messages, v_errors);
     v_ended := lease_end(v_leases);

@@ -85,7 +85,11 @@ begin
   end if;
   if v_keep_ms is not null then
     perform result_insert(
-      array(select case when v_outcomes[o] is null then p_ids[o] end from generate_series(1, v_count) o),
+      -- Not p_ids[ordinal]: a caller's array may begin at another index, or have more dimensions.
+      array(
+        select case when v_outcomes[u.ordinal] is null then u.id end
+        from unnest(p_ids) with ordinality u(id, ordinal) order by u.ordinal
+      ),
       v_keep_ms, 'completed', p_results
     );
   end if;

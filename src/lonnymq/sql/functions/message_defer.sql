@@ -24,6 +24,9 @@ declare
   v_errors constant text[] := array(
     select left(u.error, 20000) from unnest(p_errors) with ordinality u(error, ordinal) order by u.ordinal
   );
+  -- The caller's arrays may begin at any index, and have any dimensions.
+  v_delays_ms constant bigint[] := array(select unnest(p_delays_ms));
+  v_states constant bytea[] := array(select unnest(p_states));
   v_max_bytes bigint;
   v_ended integer;
 begin
@@ -59,16 +62,16 @@ begin
     having count(*) > 0;
     perform history_record(array_agg(v_leases[p]), array_agg(v_messages[p]), 'buried',
       array_agg(v_errors[v_ordinals[p]])),
-      dead_insert(array_agg(v_messages[p]), array_agg(v_errors[v_ordinals[p]]), array_agg(p_states[v_ordinals[p]]))
+      dead_insert(array_agg(v_messages[p]), array_agg(v_errors[v_ordinals[p]]), array_agg(v_states[v_ordinals[p]]))
     from unnest(v_spent) p
     having count(*) > 0;
     with kept as (
       update message m set
-        dequeue_at = v_now + coalesce(p_delays_ms[v_ordinals[p]], 0),
+        dequeue_at = v_now + coalesce(v_delays_ms[v_ordinals[p]], 0),
         attempts = m.attempts + 1,
         -- The worker survived the attempt.
         suspicion = 0,
-        state = coalesce(p_states[v_ordinals[p]], m.state),
+        state = coalesce(v_states[v_ordinals[p]], m.state),
         error = coalesce(v_errors[v_ordinals[p]], m.error)
       from unnest(v_kept) p
       where m.ctid = v_messages[p]

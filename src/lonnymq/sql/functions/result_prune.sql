@@ -1,4 +1,4 @@
--- result_prune: empty the two tables of the ring in which every result has expired. Workers call it about once an
+-- result_prune: empty the tables of the ring in which every result has expired. Workers call it about once an
 -- hour (see history_prepare_if_due). A table that another transaction uses is left for the next call.
 -- Locks:  the tables that it empties in ACCESS EXCLUSIVE mode, without waiting. Results are inserted into others.
 -- Writes: result (truncate).
@@ -7,12 +7,15 @@ language plpgsql security definer
 set search_path from current
 as $$
 declare
-  v_today constant bigint := floor(extract(epoch from clock_timestamp()) / 86400)::bigint;
+  v_days constant numeric := extract(epoch from clock_timestamp()) / 86400;
   v_table text;
   v_is_used boolean;
 begin
-  -- Those for yesterday and for eight days from now.
-  foreach v_table in array array['result_' || (v_today - 1) % 10, 'result_' || (v_today + 8) % 10] loop
+  -- Those for yesterday and, until noon, for eight days from now. Should the clock step back past midnight, the latter
+  -- may have results again, so that it must not be emptied late in the day.
+  foreach v_table in array array[
+    'result_' || (floor(v_days) - 1)::bigint % 10, 'result_' || (floor(v_days + 0.5) + 8)::bigint % 10
+  ] loop
     execute format('select exists (select from %I)', v_table) into v_is_used;
     if v_is_used then
       begin
