@@ -95,7 +95,7 @@ RULES: dict[str, tuple[str, dict[str, list[Change]], str]] = {
         "",
     ),
     "hints-are-believed-for-long": (
-        "dequeue+dequeue-twice,due,expensive",
+        "dequeue+dequeue-twice,new-waiting,expensive",
         {
             "dequeue_retry_after": [
                 ("least(p_next_scan_at, p_hints.full_scan_at + 2 * p_hints.full_scan_us, (", "least(null, (")

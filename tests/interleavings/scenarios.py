@@ -219,7 +219,7 @@ CHOSEN = (
     ("channel_delete+channel_set", "empty", "cold"),
     ("create+work", "plain empty", "cold warm"),
     ("work+work", "capped", "cold warm"),
-    ("dequeue+dequeue-twice", "due alone", "cold warm expensive"),
+    ("dequeue+dequeue-twice", "due alone new-waiting", "cold warm expensive"),
     ("expire+complete+dequeue", "capped", "cold"),
     ("expire+cancel_leased+complete", "capped", "cold"),
     ("create-b+create+dequeue-2", "plain new-waiting", "cold warm"),
