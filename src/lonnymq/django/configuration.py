@@ -65,6 +65,15 @@ def read_configuration() -> Configuration:
     return configuration
 
 
+def view_name(view: str) -> str:
+    """Return the name of a view of the queue, as the `db_table` of a model."""
+    # A wrong setting is reported by `manage.py check`, which needs the models.
+    given = getattr(settings, "LONNYMQ", {})
+    schema = given.get("schema", DEFAULT_SCHEMA) if isinstance(given, Mapping) else DEFAULT_SCHEMA
+    quoted = str(schema).replace('"', '""')
+    return f'"{quoted}"."{view}"'
+
+
 def get_queue() -> Queue:
     """Return the queue of this project, the same client at each call.
 

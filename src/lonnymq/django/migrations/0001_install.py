@@ -1,7 +1,8 @@
 """Install the queue."""
 
-from django.db import migrations
+from django.db import migrations, models
 
+from lonnymq.django.configuration import view_name
 from lonnymq.django.operations import InstallQueue
 
 
@@ -10,4 +11,25 @@ class Migration(migrations.Migration):
 
     initial = True
     dependencies = ()
-    operations = (InstallQueue(),)
+    operations = (
+        InstallQueue(),
+        migrations.CreateModel(
+            "DeadLetter",
+            (
+                ("message_id", models.BigIntegerField(primary_key=True, serialize=False)),
+                ("channel", models.TextField()),
+                ("key", models.TextField(null=True)),
+                ("attempts", models.IntegerField()),
+                ("error", models.TextField(null=True)),
+                ("created_at", models.DateTimeField()),
+                ("buried_at", models.DateTimeField()),
+                ("content_bytes", models.IntegerField()),
+            ),
+            options={
+                "managed": False,
+                "db_table": view_name("dead_letter"),
+                "default_permissions": ("view", "delete", "redrive"),
+                "verbose_name": "dead letter",
+            },
+        ),
+    )
