@@ -30,7 +30,7 @@ def encode_headers(headers: Any) -> str | None:
             raise invalid("the name of a header", name, "1 to 255 characters without control characters")
         argument.text(f"header {short_repr(name)}", value)
         size += len(name) + len(value)
-        # Not more of them is looked at than may be too large.
+        # Look at no more of them than may be too large.
         if size > MAX_BYTES:
             raise invalid("headers", f"more than {MAX_BYTES} bytes", f"at most {MAX_BYTES} bytes as JSON")
     if ON_BURIED in headers:

@@ -41,7 +41,7 @@ def event() -> Call[str]:
 
 
 def keep_header(keep_result: timedelta | float | None) -> dict[str, str]:
-    """Return the header that asks for a result; none if nobody asks."""
+    """Return the header that asks for a result; none if there is nothing to keep."""
     if keep_result is None:
         return {}
     milliseconds = argument.delay_ms("keep_result", keep_result)

@@ -32,7 +32,9 @@ Channels = Annotated[
 ]
 Prefix = Annotated[
     str | None,
-    typer.Option(help="All channels that begin with this are the tenant's. It ends with / or : or the like."),
+    typer.Option(
+        help="All channels that begin with this are the tenant's. It must end with punctuation, such as /."
+    ),
 ]
 MaxChannels = Annotated[
     int | None, typer.Option(min=1, help="How many channels with the prefix the tenant can use. Default: 10.")

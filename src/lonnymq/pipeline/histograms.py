@@ -17,7 +17,7 @@ SIGNIFICANT_BITS = 7
 
 def bucket(ms: Column) -> Column:
     """Return the middle of the bucket of a duration."""
-    # One half more than a whole number is never a power of two, so the logarithm needs not be exact.
+    # One half more than a whole number is never a power of two, so the logarithm need not be exact.
     bits = f.floor(f.log2(ms + f.lit(0.5))) + 1
     width = f.pow(f.lit(2.0), f.greatest(bits - SIGNIFICANT_BITS, f.lit(0))).cast("long")
     return ms - f.pmod(ms, width) + f.floor(width / 2)

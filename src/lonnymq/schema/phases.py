@@ -83,7 +83,7 @@ def blocker(schema: str) -> Steps[MigrationBlocker | None]:
 
 
 def script(schema: str, version: int) -> Iterator[Step]:
-    """Yield all phases for a queue of that version, for somebody else to run. It may be run again."""
+    """Yield all phases for a queue of that version, for another tool to run. It may be run again."""
     for phase in _phases(migration for migration in files.migrations() if migration.version > version):
         yield Step("begin;")
         yield from trust.guard(schema)

@@ -81,8 +81,8 @@ class TaskRegistry:
         """Turn a function into a task; messages refer to it by `name`, by default the function's name.
 
         After `max_attempts` a message is buried. Default: the channel's limit, otherwise 25; None: the
-        channel's limit, otherwise unlimited. Then a worker calls `on_buried`, a function that takes a
-        message, which has the same payload and the reason in its headers; also if the attempt was lost.
+        channel's limit, otherwise unlimited. When a message is buried, a worker calls `on_buried` with
+        a notice: a message with the same payload, and the reason in its headers.
         With `keep_result`, what the function returns is kept for that time, at most 7 days.
         """
 

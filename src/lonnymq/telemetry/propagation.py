@@ -24,7 +24,7 @@ def inject(messages: Iterable[NewMessage]) -> Iterable[NewMessage]:
 
 
 def extract(message: Any) -> Context:
-    """Return the context of whoever enqueued a message; an empty one if its headers have none."""
+    """Return the context of the producer of a message; an empty one if its headers have none."""
     headers = message.headers if getattr(message, "headers_json", None) is not None else {}
     return propagate.extract(headers, context=Context())
 
