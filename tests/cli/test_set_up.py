@@ -66,7 +66,7 @@ def test_impossible_scripts_are_refused(database: Database) -> None:
 
 def make_outdated(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("drop function lonnymq.queue_status()")
+        connection.execute("drop function lonnymq.queue_pulse(integer)")
         connection.execute("comment on table lonnymq.migration is 'lonnymq of another day'")
 
 

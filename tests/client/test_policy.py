@@ -114,7 +114,7 @@ def test_generated_policy_blocks_are_up_to_date() -> None:
 def test_an_outdated_policy_block_is_found_and_regenerated(tmp_path: Path) -> None:
     page = tmp_path / "page.sql"
     page.write_text("a\n  -- policy x: written by hand\n  old\n  -- end of policy x\nb\n")
-    targets = {page: {"x": lambda: "new\nlines"}}
+    targets = {page: {"policy x": lambda: "new\nlines"}}
     assert tool.main(["--check"], targets) == 1
     assert "old" in page.read_text()
     assert tool.main([], targets) == tool.main(["--check"], targets) == 0
