@@ -247,3 +247,19 @@ def churn(queue: Session) -> None:
     )
     queue.run("delete from lease where message_id < 0")
     flush_statistics(queue)
+
+
+def test_a_status_touches_few_pages_however_many_results_are_kept(session: Open) -> None:
+    queue = session()
+    queue.run("vacuum analyze result")
+    few = pages(queue, "message_status_of(array[7::bigint])")
+    # This session keeps the plan that it made when all tables were empty.
+    queue.run(
+        "insert into result select n % 10, n, 'completed', '7', 0, 9000000000000000"
+        " from generate_series(1, 100000) n"
+    )
+    for name in ("plan of empty tables", "plan after an analysis"):
+        # Ten indexes of two levels, and the row.
+        touched = median(pages(queue, "message_status_of(array[7::bigint])") for _ in range(3))
+        assert touched <= few + 35, name
+        queue.run("analyze result")
