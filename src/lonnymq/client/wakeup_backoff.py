@@ -7,7 +7,7 @@ MAX_S = 0.003
 
 
 class WakeupBackoff:
-    """A sleeper that was woken in vain lets the others ask first until it gets a message.
+    """A sleeper that was woken for nothing lets the others ask first until it gets a message.
 
     Notifications and timers count separately, because an idle worker also wakes by timer and finds nothing.
     """
