@@ -184,7 +184,9 @@ for one in wrong:
         continue
     raise AssertionError(one)
 try:
-    task_backends["default"].task_class(func=lambda: 1)
+    fields = dict(priority=0, backend="default", queue_name="a", run_after=None)
+    task_backends["default"].task_class(func=(lambda: lambda: 1)(), **fields)
+    raise AssertionError("a function in a function")
 except InvalidTaskError:
     pass
 for unknown in ("", "123", "x", "-1", str(2**70)):
