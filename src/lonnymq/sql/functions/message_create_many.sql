@@ -108,8 +108,8 @@ begin
     insert into wake (channel_id, channel_name, at, message_id, to_at, to_id, waiting)
     -- array_position is only for a channel that has just been deleted: for every channel it would double the time.
     select m.channel_id, coalesce((select c.name from channel c where c.id = m.channel_id), min(m.channel_name),
-      (array(select unnest(p_channels)))[array_position(v_channel_ids, m.channel_id)]), min(m.dequeue_at), min(m.id), max(m.dequeue_at),
-      max(m.id), count(*)
+      (array(select unnest(p_channels)))[array_position(v_channel_ids, m.channel_id)]), min(m.dequeue_at), min(m.id),
+      max(m.dequeue_at), max(m.id), count(*)
     from created m
     group by m.channel_id
   )
