@@ -42,7 +42,7 @@ def add(frame: DataFrame, column: str, *by: str) -> DataFrame:
 
 
 def percentile(histogram: Column, percent: int) -> Column:
-    """Return the smallest duration that so many percent of the values do not exceed; null without values."""
+    """Return a percentile: the smallest duration that this share of the values does not exceed, or null."""
     total = f.aggregate(histogram, f.lit(0).cast("long"), lambda seen, one: seen + one["count"])
     rank = f.ceil(total * percent / 100)
     begin = f.struct(f.lit(0).cast("long").alias("seen"), f.lit(None).cast("long").alias("ms"))

@@ -11,6 +11,7 @@ from lonnymq.calls.codec import Codec
 from lonnymq.calls.draft import draft, drafts
 from lonnymq.calls.statement import pick
 from lonnymq.client.aio.caller import MAX_BATCH, AsyncCaller
+from lonnymq.client.aio.enqueuer import MAX_CREATE
 from lonnymq.client.backpressure import raise_for_dropped
 from lonnymq.client.enqueueing import Enqueueing, EnqueueMiddleware
 from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
@@ -25,8 +26,6 @@ from lonnymq.model import (
     TenantDeadLetter,
     TenantMessage,
 )
-
-MAX_CREATE = 100_000
 
 
 class AsyncTenant:

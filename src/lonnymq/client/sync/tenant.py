@@ -15,6 +15,7 @@ from lonnymq.calls.statement import pick
 from lonnymq.client.backpressure import raise_for_dropped
 from lonnymq.client.enqueueing import Enqueueing, EnqueueMiddleware
 from lonnymq.client.sync.caller import MAX_BATCH, Caller
+from lonnymq.client.sync.enqueuer import MAX_CREATE
 from lonnymq.connections.sync.borrowed import BorrowedConnection
 from lonnymq.errors import invalid
 from lonnymq.model import (
@@ -27,8 +28,6 @@ from lonnymq.model import (
     TenantDeadLetter,
     TenantMessage,
 )
-
-MAX_CREATE = 100_000
 
 
 class Tenant:

@@ -18,7 +18,7 @@ declare
   v_has_overflow constant boolean := exists (select from history_overflow);
   v_days integer;
 begin
-  -- An hour, give or take 10%, so that the workers of a deployment do not call at the same time for ever.
+  -- An hour, give or take 10%, so that workers that started together do not keep calling together.
   wait_ms := 3600000 * (0.9 + 0.2 * random());
   created := 0;
   select count(*) into v_days
