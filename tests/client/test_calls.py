@@ -52,6 +52,7 @@ INTERNAL = {
         "turn_share",
     ),
     *("turn_advance", "turn_release_at", "wake_total", "lease_count_uncapped", "message_next"),
+    *("message_wait", "message_bytes", "lease_token"),
     "message_late_and_next",
     *("sleepers_registered", "ids_advance"),
     *("channel_due", "channel_show", "lease_counts", "message_sample", "table_pages", "table_estimate"),
