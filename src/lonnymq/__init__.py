@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from lonnymq.calls.codec import JSON, Codec, JsonCodec
 from lonnymq.client.aio import (
+    AsyncAudit,
+    AsyncAuditedAction,
     AsyncChannel,
     AsyncCrons,
     AsyncDeadLetters,
@@ -14,7 +16,17 @@ from lonnymq.client.aio import (
     AsyncTenant,
 )
 from lonnymq.client.enqueueing import EnqueueMiddleware
-from lonnymq.client.sync import Channel, Crons, DeadLetters, History, Message, Queue, Tenant
+from lonnymq.client.sync import (
+    Audit,
+    AuditedAction,
+    Channel,
+    Crons,
+    DeadLetters,
+    History,
+    Message,
+    Queue,
+    Tenant,
+)
 from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
 from lonnymq.connections.settings import ClientSettings
 from lonnymq.connections.sync.borrowed import BorrowedConnection
@@ -52,6 +64,7 @@ from lonnymq.errors import (
     is_permanent,
 )
 from lonnymq.model import (
+    AuditRecord,
     Batch,
     CancelOutcome,
     CatchUp,
@@ -129,6 +142,8 @@ __version__ = "0.1.0"
 __all__ = [
     "JSON",
     "App",
+    "AsyncAudit",
+    "AsyncAuditedAction",
     "AsyncBorrowedConnection",
     "AsyncChannel",
     "AsyncCrons",
@@ -138,6 +153,9 @@ __all__ = [
     "AsyncMessage",
     "AsyncQueue",
     "AsyncTenant",
+    "Audit",
+    "AuditRecord",
+    "AuditedAction",
     "Batch",
     "BorrowedConnection",
     "Bury",

@@ -33,16 +33,20 @@ def test_sequences_that_were_not_copied_are_found_and_advanced(
     for message in queue.dequeue(2):
         message.complete()
     owner = connect()
-    for table in ("message", "wake"):
+    with queue.audit.action("alice", "channel_pause", "acme"):
+        pass
+    for table in ("message", "wake", "audit"):
         owner.execute("select setval(pg_get_serial_sequence(%s, 'id'), 1, false)", (table,))
     owner.execute("select setval('history_id_seq', 1, false)")
     shown = lonnymq("doctor", "--after-failover")
     assert shown.code == CommandExit.NO
-    for name in ("message", "wake", "history"):
+    for name in ("message", "wake", "history", "audit"):
         assert f"the sequence of {name} is at its start, behind id" in shown.out
     assert 'select "lonnymq".ids_advance()' in shown.out
     [(first,)] = owner.execute("select ids_advance(10000)").fetchall()
     assert first > 10005
+    with queue.audit.action("alice", "channel_resume", "acme"):
+        pass
     assert "the sequence of" not in lonnymq("doctor", "--after-failover").out
     created = queue.enqueue("acme", "new")
     assert (created.outcome, created.id) == (CreateOutcome.CREATED, first)

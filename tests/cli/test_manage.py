@@ -140,3 +140,18 @@ def test_channel_names_are_completed_from_the_queue(shell: Run, queue: Queue) ->
     found = shell(**completion)
     assert found.out.split() == ["acme", "acorn"]
     assert shell(**completion, LONNYMQ_SCHEMA="nothing_here").out.split() == []
+
+
+def test_audit_lists_what_operators_did(lonnymq: Run, queue: Queue) -> None:
+    assert "no actions are recorded" in lonnymq("audit").out
+    for name in ("acme", "globex\x1b[31m"):
+        with queue.audit.action("alice", "channel_set", name, {"weight": 2}) as action:
+            action.outcomes += ["set"]
+    shown = lonnymq("audit", "--limit", "1").out
+    assert "globex" in shown
+    assert "\x1b" not in shown
+    (last,) = lonnymq("audit", "--subject", "acme", "--json").json
+    assert f"--before {last['id'] + 1}" in shown
+    shown = lonnymq("audit", "--before", str(last["id"] + 1), "--actor", "alice").out
+    assert all(part in shown for part in ("alice", "channel_set", "acme", "weight=2", "set=1"))
+    assert lonnymq("audit", "--actor", "nobody", "--json").json == []

@@ -40,7 +40,8 @@ class BlockingProxy:
             return Batch(messages, result.outcome, result.wait_ms)
         is_ours = isinstance(
             result,
-            lonnymq.AsyncChannel
+            lonnymq.AsyncAudit
+            | lonnymq.AsyncChannel
             | lonnymq.AsyncDeadLetters
             | lonnymq.AsyncHistory
             | lonnymq.AsyncTenant

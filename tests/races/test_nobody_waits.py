@@ -112,6 +112,8 @@ CALLS: dict[str, Callable[[LeaseHolder], None]] = {
     "cron_resume": select("select cron_resume('c')"),
     "cron_list": select("select count(*) from cron_list()"),
     "cron_delete": select("select cron_delete('c')"),
+    "audit_record": select("select audit_record('alice', 'v') > 0"),
+    "audit_page": select("select count(*) from audit_page()"),
     "history_prepare": select("select history_prepare(3)"),
     "history_prepare_if_due": select("select (history_prepare_if_due()).wait_ms"),
     "stage_prune": select("select stage_prune()"),

@@ -253,6 +253,22 @@ CALLS: dict[str, list[tuple[str, str]]] = {
         *variants("cron_list({})", "limit", BAD_LIMITS),
         ("cron_list(1, null)", "after"),
     ],
+    "audit": [
+        *variants("audit_record({}, 'v')", "actor", ["null", "''", "repeat('x', 256)"]),
+        *variants("audit_record('a', {})", "verb", ["null", "''", "repeat('x', 101)"]),
+        ("audit_record('a', 'v', repeat('x', 256))", "subject"),
+        *variants(
+            "audit_record('a', 'v', 's', {})",
+            "arguments",
+            ["null", "'[]'", "'1'", "jsonb_build_object('x', repeat('x', 8192))"],
+        ),
+        *variants(
+            "audit_record('a', 'v', 's', '{{}}', {})",
+            "outcomes",
+            ["null", "'[]'", """'{"set": "1"}'""", "jsonb_build_object(repeat('x', 1000), 1)"],
+        ),
+        *variants("audit_page(p_limit => {})", "limit", BAD_LIMITS),
+    ],
 }
 
 
@@ -268,7 +284,7 @@ def populated(queue: Session) -> Session:
 
 
 def rows_of_all_tables(queue: Session) -> list[Any]:
-    tables = ("channel", "cron", "setting", "publication", "sleeper", "stage", "worker")
+    tables = ("audit", "channel", "cron", "setting", "publication", "sleeper", "stage", "worker")
     return [all_rows(queue), *(queue.rows(f"select t.* from {table} t order by 1") for table in tables)]
 
 

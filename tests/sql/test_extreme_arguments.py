@@ -41,6 +41,14 @@ EXTREMES: Mapping[str, Sequence[Any]] = {
 PART = "00000000-0000-0000-0000-000000000001"
 # Valid arguments. "leased" stands for the id and the token of a leased message.
 CALLS: Mapping[str, Mapping[str, Any]] = {
+    "audit_page": {"p_actor": None, "p_subject": None, "p_before_id": None, "p_limit": 10},
+    "audit_record": {
+        "p_actor": "a",
+        "p_verb": "v",
+        "p_subject": "s",
+        "p_arguments": "{}",
+        "p_outcomes": '{"set": 1}',
+    },
     "channel_busiest": {"p_limit": 20},
     "channel_explain": {"p_channel": "a"},
     "channel_set": {"p_channel": "a", "p_policy": "{}"},
@@ -149,6 +157,7 @@ READS = [
     "select message_status_of(array[1, 2, 3])::text",
     "select cron_due()::text",
     "select cron_list()::text",
+    "select audit_page()::text",
     "select history_readers()::text",
     "select from_epoch(v)::text from unnest(array[-9223372036854775808, 9223372036854775807]) v",
 ]

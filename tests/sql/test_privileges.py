@@ -11,6 +11,7 @@ from tests.sql.conftest import DENIED, Login, role_of
 from tests.sql.session import Session
 
 TABLES = (
+    "audit",
     "channel",
     "claim",
     "cron",
@@ -95,6 +96,8 @@ CALLS = {
     "cron_resume": "select cron_resume('c')",
     "cron_delete": "select cron_delete('c')",
     "cron_list": "select cron_list()",
+    "audit_record": "select audit_record('alice', 'channel_pause')",
+    "audit_page": "select audit_page()",
     "stage_discard": "select stage_discard('p', '{}')",
     "stream_publish": "select stream_publish('s', 0, array[gen_random_uuid()], '{0}')",
     "claim_backlog": "select claim_backlog()",
@@ -122,7 +125,7 @@ WORKER = {
 }
 READER = {
     *("channel_explain", "channel_busiest", "channel_overdue"),
-    *("queue_status", "queue_pulse", "queue_activity", "to_epoch", "cron_list"),
+    *("queue_status", "queue_pulse", "queue_activity", "to_epoch", "cron_list", "audit_page"),
 }
 OPERATOR = {name for name in CALLS if not name.startswith("tenant_")}
 ALLOWED = {"producer": PRODUCER, "worker": WORKER, "reader": READER, "operator": OPERATOR, None: set()}

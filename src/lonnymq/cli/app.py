@@ -6,6 +6,7 @@ import typer
 
 import lonnymq
 from lonnymq.cli import (
+    audit,
     channel,
     channels,
     check,
@@ -76,6 +77,7 @@ app.command("top", rich_help_panel=INSPECT)(top.top)
 app.command("channels", rich_help_panel=INSPECT)(channels.channels)
 app.command("peek", rich_help_panel=INSPECT)(peek.peek)
 app.command("check", rich_help_panel=INSPECT)(check.check)
+app.command("audit", rich_help_panel=INSPECT)(audit.audit)
 
 app.command("enqueue", rich_help_panel=MESSAGES)(enqueue.enqueue)
 app.command("load", rich_help_panel=MESSAGES)(load.load)

@@ -1,5 +1,6 @@
 """Frozen values: the arguments and results of operations, and every outcome they can have."""
 
+from lonnymq.model.audit import AuditRecord
 from lonnymq.model.channel import (
     ChannelDeleteOutcome,
     ChannelSetOutcome,
@@ -52,6 +53,7 @@ from lonnymq.model.worker import RegisterOutcome, Watched
 
 __all__ = [
     "POLICY_FIELDS",
+    "AuditRecord",
     "Batch",
     "CancelOutcome",
     "CatchUp",

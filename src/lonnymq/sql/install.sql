@@ -21,6 +21,7 @@
 \ir tables/worker.sql
 \ir tables/cron.sql
 \ir tables/claim.sql
+\ir tables/audit.sql
 \ir tables/dequeue_types.sql
 
 -- Checks of arguments, and conversions.
@@ -75,6 +76,7 @@
 
 -- The queue as a whole: settings, figures, checks, privileges.
 \ir functions/queue_*.sql
+\ir functions/audit_*.sql
 \ir functions/kind_*.sql
 \ir functions/table_*.sql
 

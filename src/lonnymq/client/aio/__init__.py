@@ -1,5 +1,6 @@
 """The client. aio/ is written by hand for asyncio; tools/unasync.py generates sync/ from it."""
 
+from lonnymq.client.aio.audit import AsyncAudit, AsyncAuditedAction
 from lonnymq.client.aio.channel import AsyncChannel
 from lonnymq.client.aio.cron import AsyncCrons
 from lonnymq.client.aio.dead import AsyncDeadLetters
@@ -9,6 +10,8 @@ from lonnymq.client.aio.queue import AsyncQueue
 from lonnymq.client.aio.tenant import AsyncTenant
 
 __all__ = [
+    "AsyncAudit",
+    "AsyncAuditedAction",
     "AsyncChannel",
     "AsyncCrons",
     "AsyncDeadLetters",

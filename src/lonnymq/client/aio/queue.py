@@ -13,6 +13,7 @@ from lonnymq.calls.codec import JSON, Codec
 from lonnymq.calls.statement import pick
 from lonnymq.client.aio import migration
 from lonnymq.client.aio.acknowledger import AsyncAcknowledger
+from lonnymq.client.aio.audit import AsyncAudit
 from lonnymq.client.aio.caller import MAX_BATCH, AsyncCaller
 from lonnymq.client.aio.channel import AsyncChannel
 from lonnymq.client.aio.cron import AsyncCrons
@@ -212,6 +213,11 @@ class AsyncQueue(AsyncEnqueuer, AsyncAcknowledger, AsyncInspector):
     def cron(self) -> AsyncCrons:
         """Messages that are created on a schedule."""
         return AsyncCrons(self.caller, self.codec)
+
+    @property
+    def audit(self) -> AsyncAudit:
+        """The record of what operators did."""
+        return AsyncAudit(self.caller)
 
     @property
     def history(self) -> AsyncHistory:

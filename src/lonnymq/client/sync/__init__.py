@@ -2,6 +2,7 @@
 
 """The client. aio/ is written by hand for asyncio; tools/unasync.py generates sync/ from it."""
 
+from lonnymq.client.sync.audit import Audit, AuditedAction
 from lonnymq.client.sync.channel import Channel
 from lonnymq.client.sync.cron import Crons
 from lonnymq.client.sync.dead import DeadLetters
@@ -11,6 +12,8 @@ from lonnymq.client.sync.queue import Queue
 from lonnymq.client.sync.tenant import Tenant
 
 __all__ = [
+    "Audit",
+    "AuditedAction",
     "Channel",
     "Crons",
     "DeadLetters",

@@ -17,6 +17,7 @@ from lonnymq.client.enqueueing import EnqueueMiddleware, require_middleware
 from lonnymq.client.instrumentation import Instrumentation
 from lonnymq.client.sync import migration
 from lonnymq.client.sync.acknowledger import Acknowledger
+from lonnymq.client.sync.audit import Audit
 from lonnymq.client.sync.caller import MAX_BATCH, Caller
 from lonnymq.client.sync.channel import Channel
 from lonnymq.client.sync.cron import Crons
@@ -212,6 +213,11 @@ class Queue(Enqueuer, Acknowledger, Inspector):
     def cron(self) -> Crons:
         """Messages that are created on a schedule."""
         return Crons(self.caller, self.codec)
+
+    @property
+    def audit(self) -> Audit:
+        """The record of what operators did."""
+        return Audit(self.caller)
 
     @property
     def history(self) -> History:

@@ -15,6 +15,8 @@ from (
   union all
   select 'history', (select id from history order by xid desc, id desc limit 1),
     pg_sequence_last_value('history_id_seq')
+  union all
+  select 'audit', (select max(id) from audit), pg_sequence_last_value(pg_get_serial_sequence('audit', 'id'))
 ) s(name, highest, last_value)
 where s.highest > coalesce(s.last_value, 0)
 union all

@@ -6,7 +6,7 @@
 -- Returns the lowest id that the next message can have.
 -- Reads:  all of history, which takes a while if there is much of it.
 -- Locks:  nothing.
--- Writes: the sequences of message, wake and history.
+-- Writes: the sequences of message, wake, history and audit.
 create or replace function ids_advance(p_by bigint default 1000000) returns bigint
 language plpgsql security definer
 set search_path from current
@@ -15,6 +15,7 @@ declare
   c_gap constant bigint := 1000000;
   v_message constant text := pg_get_serial_sequence('message', 'id');
   v_wake constant text := pg_get_serial_sequence('wake', 'id');
+  v_audit constant text := pg_get_serial_sequence('audit', 'id');
   v_next bigint;
   v_history bigint;
 begin
@@ -23,6 +24,7 @@ begin
   end if;
   perform setval(v_wake, c_gap +
     greatest((select max(w.id) from wake w), (select max(t.wake_id) from turn t), nextval(v_wake)));
+  perform setval(v_audit, greatest((select max(a.id) from audit a), nextval(v_audit)));
   select max(h.id), max(h.message_id) into v_history, v_next
   from (
     select h.id, h.message_id from history h
