@@ -130,12 +130,13 @@ def test_all_timestamps_of_the_queue_come_from_one_clock(connect: Connect) -> No
 
 
 def test_settle_calls_no_volatile_function_before_it_writes_the_turn(connect: Connect) -> None:
-    """A volatile function would read with a snapshot of its own."""
+    """A volatile function would read with a snapshot of its own, unless it is inlined."""
     called = connect().execute(
         "select p.proname, settle.proname from pg_proc p, pg_proc settle, split_part(settle.prosrc,"
         "   case settle.proname when 'message_dequeue' then 'with next as' else 'begin' end, 2) body"
         " where settle.proname in ('message_settle', 'message_dequeue') and p.provolatile = 'v'"
-        " and p.pronamespace = 'lonnymq'::regnamespace and settle.pronamespace = p.pronamespace"
+        " and p.proname <> 'lease_token' and p.pronamespace = 'lonnymq'::regnamespace"
+        " and settle.pronamespace = p.pronamespace"
         " and split_part(body, 'update turn', 1) ~ ('\\m' || p.proname || '\\s*\\(')"
     )
     assert called.fetchall() == []
