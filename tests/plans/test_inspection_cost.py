@@ -14,6 +14,12 @@ BOUNDS = {
     "channel_busiest(20)": 3_000,
     "channel_overdue(20)": 1_500,
     "channel_explain('c7')": 400,
+    "channel_list(array['c7', 'c8'])": 600,
+    "queue_tables()": 1_500,
+    "cron_overdue()": 400,
+    "history_lag()": 400,
+    # What the exporter asks for.
+    "queue_pulse(1000)": 60_000,
     "message_page()": 700,
     "message_page('c7')": 700,
     "message_page(p_status => 'leased')": 4_000,

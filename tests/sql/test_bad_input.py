@@ -141,6 +141,8 @@ CALLS: dict[str, list[tuple[str, str]]] = {
         ("message_show('{1}', -1)", "preview_bytes"),
         *variants("channel_busiest({})", "limit", BAD_LIMITS),
         *variants("channel_overdue({})", "limit", BAD_LIMITS),
+        ("channel_list(null)", "channels"),
+        ("channel_list(array_fill('a'::text, array[10001]))", "channels"),
         *variants("queue_pulse({})", "limit", BAD_LIMITS),
         *[bad for bad in variants("message_page({})", "channel", BAD_CHANNELS) if "(null)" not in bad[0]],
         *variants("message_page(p_limit => {})", "limit", BAD_LIMITS),
@@ -252,6 +254,8 @@ CALLS: dict[str, list[tuple[str, str]]] = {
         *variants("cron_delete({})", "name", BAD_CRONS),
         *variants("cron_list({})", "limit", BAD_LIMITS),
         ("cron_list(1, null)", "after"),
+        *variants("cron_overdue({})", "limit", BAD_LIMITS),
+        *variants("history_lag({})", "limit", BAD_LIMITS),
     ],
     "audit": [
         *variants("audit_record({}, 'v')", "actor", ["null", "''", "repeat('x', 256)"]),

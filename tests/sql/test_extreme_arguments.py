@@ -51,6 +51,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     },
     "channel_busiest": {"p_limit": 20},
     "channel_explain": {"p_channel": "a"},
+    "channel_list": {"p_channels": ["a"]},
     "channel_set": {"p_channel": "a", "p_policy": "{}"},
     "claim_take": {
         "p_prev": None,
@@ -158,6 +159,9 @@ READS = [
     "select cron_due()::text",
     "select cron_list()::text",
     "select audit_page()::text",
+    "select cron_overdue()::text",
+    "select history_lag()::text",
+    "select queue_tables()::text",
     "select history_readers()::text",
     "select from_epoch(v)::text from unnest(array[-9223372036854775808, 9223372036854775807]) v",
 ]

@@ -60,6 +60,7 @@ CALLS = {
     "channel_explain": "select channel_explain('a')",
     "channel_busiest": "select channel_busiest()",
     "channel_overdue": "select channel_overdue()",
+    "channel_list": "select channel_list('{a}')",
     "message_page": "select message_page()",
     "message_peek": "select message_peek()",
     "message_show": "select message_show('{}')",
@@ -87,6 +88,7 @@ CALLS = {
     "queue_status": "select queue_status()",
     "queue_pulse": "select queue_pulse()",
     "queue_activity": "select queue_activity()",
+    "queue_tables": "select queue_tables()",
     "queue_check": "select queue_check()",
     "to_epoch": "select to_epoch(now())",
     "cron_set": "select cron_set('c', '* * * * *', 'a', 'x')",
@@ -98,6 +100,8 @@ CALLS = {
     "cron_list": "select cron_list()",
     "audit_record": "select audit_record('alice', 'channel_pause')",
     "audit_page": "select audit_page()",
+    "cron_overdue": "select cron_overdue()",
+    "history_lag": "select history_lag()",
     "stage_discard": "select stage_discard('p', '{}')",
     "stream_publish": "select stream_publish('s', 0, array[gen_random_uuid()], '{0}')",
     "claim_backlog": "select claim_backlog()",
@@ -124,8 +128,9 @@ WORKER = {
     *("claim_backlog", "claim_take", "claim_messages", "claim_heartbeat", "claim_read", "claim_complete"),
 }
 READER = {
-    *("channel_explain", "channel_busiest", "channel_overdue"),
-    *("queue_status", "queue_pulse", "queue_activity", "to_epoch", "cron_list", "audit_page"),
+    *("channel_explain", "channel_busiest", "channel_overdue", "channel_list"),
+    *("queue_status", "queue_pulse", "queue_activity", "queue_tables", "to_epoch"),
+    *("cron_list", "cron_overdue", "history_lag", "audit_page"),
 }
 OPERATOR = {name for name in CALLS if not name.startswith("tenant_")}
 ALLOWED = {"producer": PRODUCER, "worker": WORKER, "reader": READER, "operator": OPERATOR, None: set()}

@@ -1,6 +1,6 @@
 """Channels: their policy and their status."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lonnymq.calls.argument import instant, whole
@@ -44,6 +44,7 @@ STATUSES = Statement(
 )
 BUSIEST = function("channel_busiest", COLUMNS, p_limit="integer")
 OVERDUE = function("channel_overdue", COLUMNS, p_limit="integer")
+LIST = function("channel_list", COLUMNS, p_channels="text[]")
 
 
 def set(channel: str, changes: Mapping[str, Any]) -> Call[ChannelSetOutcome]:  # noqa: A001
@@ -94,6 +95,11 @@ def busiest(limit: int) -> Call[list[ChannelStatus]]:
 
 def overdue(limit: int) -> Call[list[ChannelStatus]]:
     return call(OVERDUE, limit, decode=lambda rows: [_status(row) for row in rows])
+
+
+def named(channels: Sequence[str]) -> Call[list[ChannelStatus]]:
+    """Return those of these channels that exist."""
+    return call(LIST, channels, decode=lambda rows: [_status(row) for row in rows])
 
 
 def _set(rows: Rows) -> ChannelSetOutcome:

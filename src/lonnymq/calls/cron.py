@@ -1,7 +1,7 @@
 """Crons: set, listed, and ticked by the first worker that sees them due."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -64,6 +64,8 @@ LIST = function(
     p_after="text",
 )
 
+OVERDUE = function("cron_overdue", "name, overdue_s", p_limit="integer")
+
 
 def set(  # noqa: A001
     cron: Cron, codec: Codec, is_declared: bool, after: datetime | None
@@ -120,6 +122,11 @@ def delete(name: str) -> Call[CronDeleteOutcome]:
 
 def list(limit: int, after: str) -> Call[Sequence[CronStatus]]:  # noqa: A001
     return call(LIST, limit, after, decode=_statuses)
+
+
+def overdue(limit: int) -> Call[Mapping[str, float]]:
+    """Return since how many seconds crons have been overdue, the most overdue ones first; 0: not at all."""
+    return call(OVERDUE, limit, decode=dict)
 
 
 def cron_name(value: Any) -> str:

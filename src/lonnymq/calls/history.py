@@ -1,5 +1,7 @@
 """Partitions of history, created ahead and dropped when they are old; and readers of history."""
 
+from collections.abc import Mapping
+
 from lonnymq.calls.statement import Call, Rows, Statement, call, function, in_utc
 from lonnymq.model import HistoryBlocker, HistoryPartition, HistoryReader
 
@@ -7,6 +9,7 @@ PREPARE = function("history_prepare", p_days="integer", p_limit="bigint")
 PREPARE_IF_DUE = function("history_prepare_if_due", "wait_ms, created")
 RELEASE = function("history_release", p_partition="text")
 READERS = function("history_readers", "reader, done_xid, done_id, followed_at, behind, horizon")
+LAG = function("history_lag", "reader, lag_s", p_limit="integer")
 BLOCKER = function("history_blocker", "xid, pid, gid, database, role, application, since")
 REBASE = function("history_rebase")
 FORGET = function("history_forget", p_reader="text")
@@ -43,6 +46,11 @@ def release(partition: str) -> Call[str | None]:
 
 def readers() -> Call[list[HistoryReader]]:
     return call(READERS, decode=lambda rows: [HistoryReader(*row) for row in map(in_utc, rows)])
+
+
+def lag(limit: int) -> Call[Mapping[str, float]]:
+    """Return how many seconds ago the oldest attempt ended that each reader is not done with; 0: none."""
+    return call(LAG, limit, decode=dict)
 
 
 def blocker() -> Call[HistoryBlocker | None]:

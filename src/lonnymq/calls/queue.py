@@ -14,6 +14,7 @@ from lonnymq.model import (
     QueuePulse,
     QueueSettings,
     QueueStatus,
+    TableFigures,
 )
 
 EVENT = function("queue_event")
@@ -24,6 +25,7 @@ STATUS = function("queue_status", ", ".join(STATUS_COLUMNS))
 PULSE_COLUMNS = [field.name for field in fields(QueuePulse)]
 PULSE = function("queue_pulse", ", ".join(PULSE_COLUMNS), p_channels="integer")
 ACTIVITY = function("queue_activity", "created, leased, ended, at")
+TABLES = function("queue_tables", "name, bytes, live_rows, dead_rows")
 CHECK = function("queue_check", "problem, channel, detail, is_repaired", p_repair="boolean")
 # Every role may execute this, so it cannot abort a caller's transaction. It reads a comment and not a table,
 # because reading a table can run code of its owner, such as the predicate of an index.
@@ -41,6 +43,9 @@ MAY_DEQUEUE = Statement(
     " join pg_catalog.pg_namespace n on n.oid = p.pronamespace"
     " where n.nspname = %t::text and p.proname = 'message_dequeue'",
     ("text",),
+)
+LIMIT_TIME = Statement(
+    "statement_timeout", "select pg_catalog.set_config('statement_timeout', %t::text, true)", ("text",)
 )
 GRANT = function(
     "queue_grant",
@@ -84,6 +89,15 @@ def pulse(channels: int) -> Call[QueuePulse]:
 
 def activity() -> Call[QueueActivity]:
     return call(ACTIVITY, decode=lambda rows: QueueActivity(*in_utc(rows[0])))
+
+
+def tables() -> Call[list[TableFigures]]:
+    return call(TABLES, decode=lambda rows: [TableFigures(*row) for row in rows])
+
+
+def limit_time(timeout_ms: int) -> Call[None]:
+    """Let no later statement of this transaction take longer."""
+    return call(LIMIT_TIME, str(timeout_ms), decode=nothing)
 
 
 def check(repair: bool) -> Call[list[Problem]]:

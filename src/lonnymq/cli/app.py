@@ -13,6 +13,7 @@ from lonnymq.cli import (
     cron,
     dead,
     enqueue,
+    exporter,
     grant,
     history,
     install,
@@ -90,4 +91,5 @@ app.add_typer(history.app, name="history", cls=CommandGroup, rich_help_panel=MAN
 app.command("repair", rich_help_panel=MANAGE)(check.repair)
 
 app.command("work", rich_help_panel=RUN)(work.work)
+app.command("exporter", rich_help_panel=RUN)(exporter.exporter)
 app.add_typer(pipeline.app, name="pipeline", cls=CommandGroup, rich_help_panel=RUN)

@@ -41,6 +41,7 @@ from lonnymq.model.queue import (
     QueueSettings,
     QueueStatus,
     RoleKind,
+    TableFigures,
 )
 from lonnymq.model.tenant import (
     TenantAttempt,
@@ -107,6 +108,7 @@ __all__ = [
     "RedriveOutcome",
     "RegisterOutcome",
     "RoleKind",
+    "TableFigures",
     "TenantAttempt",
     "TenantChannel",
     "TenantCreated",

@@ -86,6 +86,16 @@ class QueuePulse:
 
 
 @dataclass(frozen=True)
+class TableFigures:
+    """A table of the queue: its size on disk with indexes, and its rows as last counted by PostgreSQL."""
+
+    name: str
+    bytes: int
+    live_rows: int
+    dead_rows: int
+
+
+@dataclass(frozen=True)
 class Problem:
     """A broken invariant, as `queue_check()` reports it."""
 

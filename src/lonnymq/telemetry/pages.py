@@ -1,0 +1,62 @@
+"""What an exporter answers to which path."""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lonnymq.telemetry.monitor import Look, Monitor
+from lonnymq.telemetry.queue_metrics import encode, queue_metrics
+
+TEXT, JSON = "text/plain; charset=utf-8", "application/json"
+NO_STORE = {"cache-control": "no-store"}
+
+
+@dataclass(frozen=True)
+class Page:
+    """The answer to a request."""
+
+    status: int
+    body: bytes
+    content_type: str = TEXT
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class QueuePages:
+    """/metrics for Prometheus, /demand for autoscalers, /livez for probes."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = monitor
+
+    async def answer(self, method: str, path: str, headers: Mapping[str, str]) -> Page:
+        """Answer a request; the names of headers are in lower case."""
+        if method not in ("GET", "HEAD"):
+            return Page(405, b"only GET and HEAD\n", headers={"allow": "GET, HEAD"})
+        if path == "/metrics":
+            look = await self._monitor.look()
+            body, content_type = encode(queue_metrics(look, time.monotonic()), headers.get("accept", ""))
+            return Page(200, body, content_type)
+        if path == "/demand":
+            return demand(await self._monitor.look())
+        if path == "/livez":
+            return Page(200, b"ok\n")
+        if path == "/":
+            return Page(200, b"lonnymq exporter: /metrics /demand /livez\n")
+        return Page(404, b"not found; there are /metrics, /demand and /livez\n")
+
+
+def demand(look: Look) -> Page:
+    """Return how many messages could be in work now, or 503 if nobody knows."""
+    if look.reading is None:
+        return Page(503, json.dumps({"error": look.error}).encode(), JSON)
+    pulse = look.reading.pulse
+    figures = {
+        "demand": pulse.demand,
+        "leased": pulse.leased,
+        # Workers that are busy are needed, too.
+        "work": pulse.demand + pulse.leased,
+        "due_channels": pulse.due_channels,
+        "is_complete": pulse.is_due_complete,
+        "turn_lag_s": round(pulse.turn_lag_s, 3),
+    }
+    return Page(200, json.dumps(figures).encode(), JSON)
