@@ -8,6 +8,14 @@ from typing import Any, NamedTuple
 import psycopg
 
 Session = psycopg.Connection[Any]
+# Each session is a worker of its own.
+SECRET = "(repeat('s', 32) || pg_backend_pid())"
+WORKER = f"('w:' || left(encode(sha256(convert_to({SECRET}, 'UTF8')), 'hex'), 16))"
+REPORT = (
+    f"select (worker_report({WORKER}, {SECRET}, 'host', 1, '1', '{{t}}', 1, 0, false, 0, 0, '{{}}', '{{}}',"
+    " '{}', false)).wait_ms"
+)
+LEAVE = f"select worker_leave({WORKER}, {SECRET}) is null"
 
 
 class Leased(NamedTuple):

@@ -12,6 +12,8 @@ import pytest
 from lonnymq.model.acknowledge import ACTIONS
 from tests.conftest import Connect
 from tests.races.sessions import (
+    LEAVE,
+    REPORT,
     Leased,
     Session,
     create,
@@ -107,6 +109,9 @@ CALLS: dict[str, Callable[[LeaseHolder], None]] = {
     "repair": select("select count(*) from queue_check(true)"),
     "register": select("select sleeper_register('worker', 1000) is null"),
     "clear": select("select sleeper_clear('worker') is null"),
+    "worker_report": select(REPORT),
+    "worker_drain": select("select count(*) from worker_drain(null)"),
+    "worker_leave": select(LEAVE),
     "cron_set": select("select cron_set('c', gen_random_uuid()::text, 'a', 'x')"),
     "cron_set_new": select("select cron_set(gen_random_uuid()::text, '* * * * *', 'a', 'x')"),
     "cron_due": select("select count(*) from cron_due()"),

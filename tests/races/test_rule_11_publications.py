@@ -9,7 +9,19 @@ import pytest
 from lonnymq.embedded import EmbeddedServer
 from tests import schema
 from tests.conftest import Connect
-from tests.races.sessions import Session, check, complete, create, dequeue, drain, drop_partitions, end, value
+from tests.races.sessions import (
+    LEAVE,
+    REPORT,
+    Session,
+    check,
+    complete,
+    create,
+    dequeue,
+    drain,
+    drop_partitions,
+    end,
+    value,
+)
 
 pytestmark = pytest.mark.race
 
@@ -50,6 +62,10 @@ def make_every_call(session: Session) -> None:
     session.execute("select sleeper_register('w', 1000)")
     session.execute("select sleeper_register('w', 1000)")
     session.execute("select sleeper_clear('w')")
+    for _ in range(2):
+        session.execute(REPORT)
+    session.execute("select worker_drain(null)")
+    session.execute(LEAVE)
     part = uuid4()
     session.execute(
         "insert into stage (publication, part, ordinal, channel, contents) values (%s, %s, 1, 'b', '{x}')",

@@ -30,6 +30,30 @@ def policy(text: str) -> str:
     return f"channel_set('a', '{text}')"
 
 
+REPORTED = {
+    "worker": f"'{WORKER}'",
+    "secret": f"'{SECRET}'",
+    "host": "'h'",
+    "pid": "1",
+    "version": "'1'",
+    "tasks": "'{}'",
+    "slots": "1",
+    "uptime_ms": "0",
+    "has_session": "false",
+    "busy": "0",
+    "held": "0",
+    "message_ids": "'{1}'",
+    "channels": "'{a}'",
+    "leased_ats": "'{1}'",
+    "is_draining": "false",
+}
+
+
+def reported(**changes: str) -> str:
+    values = {**REPORTED, **changes}
+    return f"worker_report({', '.join(f'p_{name} => {value}' for name, value in values.items())})"
+
+
 def variants(call: str, argument: str, values: list[str]) -> list[tuple[str, str]]:
     return [(call.format(value), argument) for value in values]
 
@@ -197,6 +221,26 @@ CALLS: dict[str, list[tuple[str, str]]] = {
         *variants(f"worker_leave({{}}, '{SECRET}')", "worker", ["null", "''", LONG, "'w:0'", "'w'"]),
         *variants("worker_leave('a name of 17 or more', {})", "secret", ["null", "''", "'x'", LONG]),
         (f"worker_register(repeat('w', 17), '{SECRET}', 1)", "worker"),
+        *variants("worker_drain({})", "worker", ["''", LONG]),
+        (reported(secret="null"), "secret"),
+        *(
+            (reported(**{name: value}), name)
+            for name, value in [
+                *(("host", "null"), ("host", LONG), ("pid", "-1"), ("version", "null"), ("version", LONG)),
+                *(("tasks", "null"), ("tasks", "'{NULL}'"), ("tasks", "array[repeat('x', 6000)]")),
+                ("tasks", "array_fill('t'::text, array[51])"),
+                *(("slots", "-1"), ("slots", "1000001"), ("uptime_ms", "-1"), ("uptime_ms", "3155760000001")),
+                *(
+                    ("busy", "null"),
+                    ("held", "1000001"),
+                    ("message_ids", "null"),
+                    ("message_ids", "'{NULL}'"),
+                ),
+                ("message_ids", "array_fill(1::bigint, array[11])"),
+                *(("channels", "'{}'"), ("channels", "'{a,b}'"), ("channels", "array[repeat('x', 6000)]")),
+                *(("leased_ats", "'{}'"), ("leased_ats", "'{-1}'"), ("leased_ats", "'{9000000000000001}'")),
+            ]
+        ),
     ],
     "stage_prune": variants(
         "stage_prune({})", "older_than", ["'-1 day'", "'0'", "'59 minutes'", "'101 years'", "'-100000 years'"]
@@ -407,6 +451,8 @@ def test_calls_that_need_read_committed_refuse_other_isolation_levels(session: O
         "cron_delete('c')",
         f"worker_register('{WORKER}', '{SECRET}', pg_backend_pid())",
         "worker_watch()",
+        "worker_drain('w')",
+        reported(worker=f"'{WORKER}'"),
     ]
     for call in calls:
         with pytest.raises(psycopg.Error) as raised:

@@ -3,6 +3,7 @@
 Afterwards the queue still works: no value that a call accepts breaks another call.
 """
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -38,6 +39,8 @@ EXTREMES: Mapping[str, Sequence[Any]] = {
         ),
     ],
 }
+SECRET = "a secret of 32 characters or more"
+WORKER = f"w:{hashlib.sha256(SECRET.encode()).hexdigest()[:16]}"
 PART = "00000000-0000-0000-0000-000000000001"
 # Valid arguments. "leased" stands for the id and the token of a leased message.
 CALLS: Mapping[str, Mapping[str, Any]] = {
@@ -144,6 +147,24 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "sleeper_register": {"p_worker": "w", "p_for_ms": 1_000},
     "stage_prune": {"p_older_than": "1 day"},
     "stream_publish": {"p_stream": "s", "p_batch": 1, "p_parts": [PART], "p_counts": [0]},
+    "worker_drain": {"p_worker": None},
+    "worker_report": {
+        "p_worker": WORKER,
+        "p_secret": SECRET,
+        "p_host": "h",
+        "p_pid": 1,
+        "p_version": "1",
+        "p_tasks": ["t"],
+        "p_slots": 1,
+        "p_uptime_ms": 0,
+        "p_has_session": False,
+        "p_busy": 0,
+        "p_held": 0,
+        "p_message_ids": [1],
+        "p_channels": ["a"],
+        "p_leased_ats": [1],
+        "p_is_draining": False,
+    },
 }
 # Read everything that the calls above may have written. Values are cast to text: Python knows no year 10,000.
 READS = [
@@ -157,6 +178,7 @@ READS = [
     "select dead_list()::text",
     "select message_status_of(array[1, 2, 3])::text",
     "select cron_due()::text",
+    "select w::text from worker_status w",
     "select cron_list()::text",
     "select audit_page()::text",
     "select cron_overdue()::text",

@@ -31,11 +31,18 @@ TABLES = (
     "turn",
     "wake",
     "worker",
+    "worker_process",
 )
-VIEWS_WITHOUT_CONTENT = ("channel_status", "lease_status", "dead_letter", "table_size", "history_partition")
+VIEWS_WITHOUT_CONTENT = (
+    *("channel_status", "lease_status", "dead_letter", "table_size", "history_partition", "worker_status"),
+)
 
 WORKER_SECRET = "0123456789abcdef" * 2
 WORKER_NAME = f"w:{hashlib.sha256(WORKER_SECRET.encode()).hexdigest()[:16]}"
+REPORT = (
+    f"select worker_report('{WORKER_NAME}', '{WORKER_SECRET}', '', 0, '', '{{}}', 0, 0, false, 0, 0, '{{}}',"
+    " '{}', '{}', false)"
+)
 CALLS = {
     "create": "select message_create('a', 'x')",
     "create_many": "select message_create_many(array['a'], array['x'::bytea])",
@@ -51,6 +58,8 @@ CALLS = {
     "worker_register": f"select worker_register('{WORKER_NAME}', '{WORKER_SECRET}', null)",
     "worker_watch": "select worker_watch()",
     "worker_leave": f"select worker_leave('{WORKER_NAME}', '{WORKER_SECRET}')",
+    "worker_report": REPORT,
+    "worker_drain": "select worker_drain('nobody')",
     "event": "select queue_event()",
     "horizon": "select queue_horizon()",
     "channel_set": "select channel_set('a')",
@@ -124,7 +133,7 @@ PRODUCER = {
 WORKER = {
     *("dequeue", "read", *(action.name for action in ACTIONS), "heartbeat"),
     *("register", "clear", "event", "horizon", "to_epoch"),
-    *("worker_register", "worker_watch", "worker_leave", "cron_due", "cron_tick"),
+    *("worker_register", "worker_watch", "worker_leave", "worker_report", "cron_due", "cron_tick"),
     *("claim_backlog", "claim_take", "claim_messages", "claim_heartbeat", "claim_read", "claim_complete"),
 }
 READER = {
@@ -200,6 +209,7 @@ def test_a_reader_sees_figures_but_no_contents(login: Login, queue: Session) -> 
     queue.fill("a", 3)
     queue.bury([queue.lease()], "broken")
     queue.lease()
+    queue.run(REPORT)
     reader = login("reader")
     for view in VIEWS_WITHOUT_CONTENT:
         assert reader.rows(f"select * from {view}")

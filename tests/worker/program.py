@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from lonnymq import AsyncMessage, AsyncQueue, ClientSettings, Handler, Message, Retry, Worker, WorkerSettings
@@ -27,7 +28,7 @@ class OnLoop:
     async def __call__(self, message: AsyncMessage) -> None:
         payload = message.payload
         # A list has the seconds of each attempt, including attempts that were lost with their process.
-        seconds = payload["seconds"]
+        seconds = payload.get("seconds")
         if isinstance(seconds, list):
             seconds = seconds[min(message.attempt + message.suspicion, len(seconds)) - 1]
         append_event(
@@ -42,6 +43,8 @@ class OnLoop:
             match payload["do"]:
                 case "sleep":
                     await asyncio.sleep(seconds)
+                case "wait":
+                    await wait_for_file(Path(f"{self.log}.go"))
                 case "block":
                     time.sleep(seconds)  # noqa: ASYNC251 - on purpose
                 case "stubborn":
@@ -54,6 +57,11 @@ class OnLoop:
             append_event(self.log, event="cancelled", id=message.id)
             raise
         append_event(self.log, event="end", id=message.id)
+
+
+async def wait_for_file(path: Path) -> None:
+    while not path.exists():  # noqa: ASYNC110, ASYNC240 - another process makes it
+        await asyncio.sleep(0.02)
 
 
 async def never_stop(seconds: float) -> None:

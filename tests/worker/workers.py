@@ -156,6 +156,10 @@ class WorkerProcess:
         """Wait for the exit code."""
         return self._process.wait(TIMEOUT_S)
 
+    def release(self) -> None:
+        """Let handlers end whose payload says "wait"."""
+        self.log.with_name(f"{self.log.name}.go").touch()
+
     def kill(self) -> None:
         if self._process.poll() is None:
             self._process.kill()

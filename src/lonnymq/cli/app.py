@@ -26,6 +26,7 @@ from lonnymq.cli import (
     top,
     up,
     work,
+    workers,
 )
 from lonnymq.cli.command_group import CommandGroup
 from lonnymq.cli.doctor.command import doctor
@@ -76,6 +77,7 @@ app.command("doctor", rich_help_panel=INSPECT)(doctor)
 app.command("status", rich_help_panel=INSPECT)(status.status)
 app.command("top", rich_help_panel=INSPECT)(top.top)
 app.command("channels", rich_help_panel=INSPECT)(channels.channels)
+app.add_typer(workers.app, name="workers", cls=CommandGroup, rich_help_panel=INSPECT)
 app.command("peek", rich_help_panel=INSPECT)(peek.peek)
 app.command("check", rich_help_panel=INSPECT)(check.check)
 app.command("audit", rich_help_panel=INSPECT)(audit.audit)

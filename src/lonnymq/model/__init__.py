@@ -50,7 +50,17 @@ from lonnymq.model.tenant import (
     TenantDeadLetter,
     TenantMessage,
 )
-from lonnymq.model.worker import RegisterOutcome, Watched
+from lonnymq.model.worker import (
+    DrainOutcome,
+    HeldMessage,
+    RegisterOutcome,
+    ReportReply,
+    Watched,
+    WorkerDrain,
+    WorkerReport,
+    WorkerState,
+    WorkerStatus,
+)
 
 __all__ = [
     "POLICY_FIELDS",
@@ -76,9 +86,11 @@ __all__ = [
     "DeadLetter",
     "DequeueOutcome",
     "Dequeued",
+    "DrainOutcome",
     "DueCron",
     "DueCrons",
     "Explanation",
+    "HeldMessage",
     "HistoryBlocker",
     "HistoryMode",
     "HistoryPartition",
@@ -107,6 +119,7 @@ __all__ = [
     "Reason",
     "RedriveOutcome",
     "RegisterOutcome",
+    "ReportReply",
     "RoleKind",
     "TableFigures",
     "TenantAttempt",
@@ -116,4 +129,8 @@ __all__ = [
     "TenantMessage",
     "Ticks",
     "Watched",
+    "WorkerDrain",
+    "WorkerReport",
+    "WorkerState",
+    "WorkerStatus",
 ]

@@ -19,6 +19,7 @@
 \ir tables/stage.sql
 \ir tables/sleeper.sql
 \ir tables/worker.sql
+\ir tables/worker_process.sql
 \ir tables/cron.sql
 \ir tables/claim.sql
 \ir tables/audit.sql
@@ -64,7 +65,7 @@
 \ir functions/claim_*.sql
 \ir functions/cron_*.sql
 
--- Workers that sleep, and workers that die.
+-- Workers that sleep, and workers that die; what their processes report.
 \ir functions/sleeper*.sql
 \ir functions/worker_*.sql
 \ir functions/server_pids.sql

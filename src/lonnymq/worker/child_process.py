@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # From the parent to the child.
 STOP, STOP_NOW = b"stop", b"now"
 # From the child to the parent.
-READY, UNUSABLE = b"ready", b"unusable"
+READY, UNUSABLE, DRAINING = b"ready", b"unusable", b"draining"
 
 
 def main(worker: "str | Callable[[], Worker]", pipe: Connection, shutdown_s: float) -> None:
@@ -36,7 +36,9 @@ def main(worker: "str | Callable[[], Worker]", pipe: Connection, shutdown_s: flo
         send(pipe, UNUSABLE)
         sys.exit(ExitCode.UNUSABLE)
     code = created.run_under(
-        partial(stop_on_command, pipe=pipe, shutdown_s=shutdown_s), on_ready=partial(send, pipe, READY)
+        partial(stop_on_command, pipe=pipe, shutdown_s=shutdown_s),
+        on_ready=partial(send, pipe, READY),
+        on_drain=partial(send, pipe, DRAINING),
     )
     if code == ExitCode.UNUSABLE:
         # The exit code alone proves nothing, because a handler may end the process with the same one.

@@ -1,7 +1,6 @@
 """Keeps a session that stands for this process, and watches for processes whose session is gone."""
 
 import asyncio
-import contextlib
 import hashlib
 import secrets
 from dataclasses import dataclass, field
@@ -14,18 +13,15 @@ from lonnymq.calls import worker as calls
 from lonnymq.calls.statement import Call
 from lonnymq.connections.backoff import Backoff
 from lonnymq.connections.failure import connection_lost
-from lonnymq.errors import Busy, LonnyError
+from lonnymq.errors import Busy
 from lonnymq.model import RegisterOutcome
-from lonnymq.worker.timeouts import call_within, run_within
+from lonnymq.worker.timeouts import call_within
 
 if TYPE_CHECKING:
     from lonnymq.client.aio.caller import AsyncCaller
     from lonnymq.worker.worker_log import WorkerLog
 
 Result = TypeVar("Result")
-
-# How long to try to tell the queue that this process stops.
-LEAVE_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -54,10 +50,11 @@ class Presence:
         self, caller: "AsyncCaller", identity: Identity, log: "WorkerLog", call_timeout_s: float
     ) -> None:
         self._caller = caller
-        self._identity = identity
+        self.identity = identity
         self._log = log
         self._call_timeout_s = call_timeout_s
-        self._is_registered = False
+        # Whether a session stands for this process now.
+        self.is_registered = False
 
     async def run(self) -> None:
         """Register and watch until cancelled; return if a pooler does not keep the session."""
@@ -75,18 +72,11 @@ class Presence:
                 self._log.log_failure("registering", error)
                 await asyncio.sleep(backoff.next_s())
             finally:
-                self._is_registered = False
-
-    async def leave(self) -> None:
-        """End the registration, because this process stops and holds no leases; ignore failures."""
-        if self._is_registered:
-            call = calls.leave(self._identity.name, self._identity.secret)
-            with contextlib.suppress(LonnyError, psycopg.Error, TimeoutError):
-                await run_within(LEAVE_S, self._caller.perform(call))
+                self.is_registered = False
 
     async def _register(self, connection: AsyncConnection[Any]) -> bool:
         """Make this session stand for the process; return whether that is possible."""
-        call = calls.register(self._identity.name, self._identity.secret, connection.info.backend_pid)
+        call = calls.register(self.identity.name, self.identity.secret, connection.info.backend_pid)
         outcome = await self._execute(call, connection)
         for pause_s in Backoff(max_s=0.1).pauses(for_s=self._caller.settings.busy_for_s):
             if outcome is not RegisterOutcome.BUSY:
@@ -94,11 +84,11 @@ class Presence:
             await asyncio.sleep(pause_s)
             outcome = await self._execute(call, connection)
         if outcome is RegisterOutcome.BUSY:
-            raise Busy(f"another transaction has the row of worker {self._identity.name} locked")
-        self._is_registered = outcome is RegisterOutcome.REGISTERED
-        if not self._is_registered:
+            raise Busy(f"another transaction has the row of worker {self.identity.name} locked")
+        self.is_registered = outcome is RegisterOutcome.REGISTERED
+        if not self.is_registered:
             self._log.info("a pooler is in between: if this process dies, its messages wait for their leases")
-        return self._is_registered
+        return self.is_registered
 
     async def _watch(self, connection: AsyncConnection[Any]) -> None:
         """Watch once, then wait for the next time; raise as soon as the connection is lost."""

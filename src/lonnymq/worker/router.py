@@ -1,5 +1,6 @@
 """Chooses the handler of a message."""
 
+from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,13 @@ class Router:
 
     def __init__(self, handler: Any, judge: Judge) -> None:
         self._judge = judge
+        self._routing: Any = None
         self._route: Callable[[Any], Handler] | None = None
         self._handler: Handler = UNROUTED
         if isinstance(handler, Handler):
             self._handler = handler
         elif callable(getattr(handler, "route", None)) and not isinstance(handler, type | ModuleType):
-            self._route = handler.route
+            self._routing, self._route = handler, handler.route
         elif callable(handler):
             require_handler_function("handler", handler)
             self._handler = Handler(call=handler)
@@ -36,6 +38,14 @@ class Router:
     def is_batch(self) -> bool:
         """Whether every slot takes many messages at once."""
         return self._handler.is_batch
+
+    @property
+    def names(self) -> list[str]:
+        """The names of an app's tasks, or that of the only handler."""
+        if self._route is None:
+            return [self._handler.name]
+        tasks = getattr(self._routing, "tasks", None)
+        return [name for name in tasks if isinstance(name, str)] if isinstance(tasks, Mapping) else []
 
     def admit(self, message: Any) -> Handler | Verdict:
         """Return the handler, or the verdict on a message that must not be processed."""

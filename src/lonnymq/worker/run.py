@@ -14,6 +14,7 @@ from lonnymq.worker.inventory import Inventory
 from lonnymq.worker.lease_keeper import LeaseKeeper
 from lonnymq.worker.middleware import MiddlewareStack
 from lonnymq.worker.presence import Identity, Presence
+from lonnymq.worker.reporter import Reporter
 from lonnymq.worker.settings import ExitCode
 from lonnymq.worker.shutdown import FLUSH_S, GRACE_S
 from lonnymq.worker.slot import Slot
@@ -61,13 +62,24 @@ class WorkerRun:
         self._lease_keeper = LeaseKeeper(
             self._heartbeat_queue.caller, inventory, self._acknowledger, log, settings.lease_ms
         )
-        self._presence = presence = Presence(internal.caller, identity, log, timeout_s)
+        presence = Presence(internal.caller, identity, log, timeout_s)
+        self._reporter = Reporter(
+            internal.caller,
+            presence,
+            inventory,
+            self._shutdown,
+            log,
+            call_timeout_s=timeout_s,
+            slots=settings.concurrency,
+            tasks=router.names,
+        )
         self._parts = (
             self._acknowledger,
             for_large_states,
             self._lease_keeper,
             self._content_reader,
             presence,
+            self._reporter,
             HistoryKeeper(internal.caller, log, timeout_s),
         )
         self._slots = [
@@ -112,7 +124,7 @@ class WorkerRun:
             fetch(self._internal_queue.caller, self._async_queue, self._inventory, self._settings, self._log)
         )
         try:
-            await self._shutdown.requested.wait()
+            await self._shutdown.draining.wait()
         finally:
             self._log_stopping()
             self._inventory.close()
@@ -122,8 +134,13 @@ class WorkerRun:
             fetching.cancel()
 
     async def finish(self) -> None:
-        """Wait until running handlers have finished, `shutdown_s` is over, or a second signal arrives."""
+        """Wait until running handlers have finished, `shutdown_s` is over, or a second signal arrives.
+
+        While the worker drains, that time has not begun.
+        """
         async with _in_background(self._inventory.wait_until_idle()) as idle:
+            async with _in_background(self._shutdown.requested.wait()) as requested:
+                await asyncio.wait({idle, requested}, return_when=asyncio.FIRST_COMPLETED)
             async with _in_background(self._shutdown.immediate.wait()) as immediate:
                 await asyncio.wait(
                     {idle, immediate},
@@ -151,7 +168,7 @@ class WorkerRun:
                     # A call may still be running; the messages that it returns are given back.
                     await asyncio.wait({self._fetching})
                 await self._inventory.wait_until_empty()
-                await self._presence.leave()
+                await self._reporter.leave()
         self._log.info("stopped", **self._worker.counts, unacknowledged=len(self._inventory.held))
 
     def exit_code(self) -> ExitCode:
@@ -188,10 +205,12 @@ class WorkerRun:
         event = "stopping"
         if running:
             noun = "handler" if running == 1 else "handlers"
-            event = (
-                f"stopping: waiting up to {self._settings.shutdown_s:g} s for {running} running {noun};"
-                " a second SIGTERM or SIGINT interrupts them and gives their messages back"
-            )
+            event = f"draining: waiting for {running} running {noun}"
+            if self._shutdown.requested.is_set():
+                event = (
+                    f"stopping: waiting up to {self._settings.shutdown_s:g} s for {running} running {noun};"
+                    " a second SIGTERM or SIGINT interrupts them and gives their messages back"
+                )
         self._log.info(event, unstarted=self._inventory.unstarted_count)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
@@ -202,7 +221,7 @@ class WorkerRun:
 
     def _stop_if_failed(self, task: "asyncio.Task[None]") -> None:
         """Stop the worker if one of its tasks ends, because none of them ends by itself."""
-        if self._shutdown.requested.is_set():
+        if self._shutdown.requested.is_set() or (task.cancelled() and self._shutdown.draining.is_set()):
             return
         error = RuntimeError("a task of the worker was cancelled") if task.cancelled() else task.exception()
         if error is not None:

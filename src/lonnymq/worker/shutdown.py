@@ -1,11 +1,14 @@
-"""Stops a worker: the first signal lets running handlers finish, the second interrupts them."""
+"""Stops a worker: the first signal lets running handlers finish, the second interrupts them.
+
+A drain is like the first signal without its time limit.
+"""
 
 import asyncio
 import logging
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Self
@@ -24,11 +27,12 @@ FORCED_EXIT_S = GRACE_S + FLUSH_S + 1.0
 
 
 class Shutdown:
-    """Two events, of which the second implies the first; any thread or signal handler may set them."""
+    """Three events, each of which implies those before it; any thread or signal handler may set them."""
 
     def __init__(self) -> None:
-        self.requested = asyncio.Event()
-        self.immediate = asyncio.Event()
+        self._reset()
+        # Called when somebody asks this process to drain.
+        self.on_drain: Callable[[], object] = lambda: None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @contextmanager
@@ -39,16 +43,25 @@ class Shutdown:
             yield
         finally:
             self._loop = None
-            self.requested, self.immediate = asyncio.Event(), asyncio.Event()
+            self._reset()
+
+    def drain(self) -> None:
+        """Take no more messages, let running handlers finish, however long they take, and stop."""
+        self.on_drain()
+        self._set(self.draining)
 
     def request(self) -> None:
-        """Let running handlers finish, and stop."""
+        """Let running handlers finish in time, and stop."""
+        self._set(self.draining)
         self._set(self.requested)
 
     def request_immediate(self) -> None:
         """Interrupt running handlers, and stop."""
         self._set(self.immediate)
-        self._set(self.requested)
+        self.request()
+
+    def _reset(self) -> None:
+        self.draining, self.requested, self.immediate = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     def _set(self, event: asyncio.Event) -> None:
         loop = self._loop

@@ -53,9 +53,10 @@ class Child:
     process: BaseProcess
     # Our end of a pipe. If this process dies it is closed, and the child stops.
     pipe: Connection
-    # Whether the child has sent READY, and UNUSABLE.
+    # Whether the child has sent READY, UNUSABLE, and DRAINING.
     is_ready: bool = False
     is_unusable: bool = False
+    is_draining: bool = False
 
     def receive(self) -> None:
         """Read the messages that the child has sent so far."""
@@ -64,6 +65,7 @@ class Child:
                 message = self.pipe.recv_bytes(100)
                 self.is_ready = self.is_ready or message == child_process.READY
                 self.is_unusable = self.is_unusable or message == child_process.UNUSABLE
+                self.is_draining = self.is_draining or message == child_process.DRAINING
 
 
 class Supervisor:
@@ -130,7 +132,13 @@ class Supervisor:
                 code = ExitCode.FINISHED
             # A queue that could be used before is likely to be usable again, for example after a migration.
             is_permanent = child.is_unusable and not self._has_been_ready
-            if self._stop_requests or is_permanent:
+            if child.is_draining and not self._stop_requests:
+                # Somebody asked it to drain, so no other process takes its place.
+                self._exit_codes.append(code)
+                self._processes -= 1
+                LOGGER.info("worker process %s has drained, %s remain", child.process.pid, self._processes)
+                self._stop_requests = int(not self._processes)
+            elif self._stop_requests or is_permanent:
                 self._exit_codes.append(code)
                 self._stop_requests = self._stop_requests or 1
             else:

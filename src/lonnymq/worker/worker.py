@@ -76,9 +76,15 @@ class Worker:
         create = partial(Worker, clients, self.handler, settings=single_process, middleware=self.middleware)
         return supervise(create, settings.processes, settings.shutdown_s)
 
-    def run_under(self, control: StopControl, on_ready: Callable[[], object] | None = None) -> int:
+    def run_under(
+        self,
+        control: StopControl,
+        on_ready: Callable[[], object] | None = None,
+        on_drain: Callable[[], object] | None = None,
+    ) -> int:
         """Run on a new event loop until the control stops the worker, and return the exit code."""
         self._on_ready = on_ready or self._on_ready
+        self.shutdown.on_drain = on_drain or self.shutdown.on_drain
         # What exists now lives as long as the worker. Examining it in each garbage collection would take a
         # worker with fast handlers 7 % of its time.
         gc.freeze()

@@ -144,13 +144,22 @@ class AsyncCaller:
         self, call: Call[Outcome], connection: AsyncBorrowedConnection | None = None
     ) -> Outcome:
         """Execute a call with one outcome; repeat it for a short while if that is "busy"."""
-        outcome = await self.perform(call, connection)
+        return await self.perform_while(call, lambda outcome: outcome == "busy", connection)
+
+    async def perform_while(
+        self,
+        call: Call[Result],
+        is_busy: Callable[[Result], bool],
+        connection: AsyncBorrowedConnection | None = None,
+    ) -> Result:
+        """Execute a call, and repeat it for a short while as long as its result is busy."""
+        result = await self.perform(call, connection)
         for pause_s in self._busy_pauses():
-            if outcome != "busy":
+            if not is_busy(result):
                 break
             await asyncio.sleep(pause_s)
-            outcome = await self.perform(call, connection)
-        return outcome
+            result = await self.perform(call, connection)
+        return result
 
     async def execute(self, call: Call[Result], connection: AsyncAnyConnection) -> Result:
         """Execute a call once, on this connection; undo it if its caller is cancelled meanwhile."""

@@ -8,6 +8,7 @@ from lonnymq.calls import channel as channel_calls
 from lonnymq.calls import peek as peek_calls
 from lonnymq.calls import queue as queue_calls
 from lonnymq.calls import result as result_calls
+from lonnymq.calls import worker as worker_calls
 from lonnymq.calls.codec import Codec
 from lonnymq.client.aio.caller import AsyncCaller
 from lonnymq.client.aio.result_waiter import AsyncResultWaiter
@@ -23,6 +24,7 @@ from lonnymq.model import (
     QueueActivity,
     QueuePulse,
     QueueStatus,
+    WorkerStatus,
 )
 
 
@@ -122,6 +124,16 @@ class AsyncInspector:
     ) -> list[ChannelStatus]:
         """Return the channels that have waited longest for a worker; `ready_at` says since when."""
         call = channel_calls.overdue(argument.whole("limit", limit, 1, 10_000))
+        return await self.caller.perform(call, connection)
+
+    async def workers(
+        self, *, after: str = "", limit: int = 1000, connection: AsyncBorrowedConnection | None = None
+    ) -> list[WorkerStatus]:
+        """Return the processes of workers by name; for the next page, pass the last one's name as `after`.
+
+        A process reports every five seconds; `drain_workers()` asks it to stop.
+        """
+        call = worker_calls.statuses(argument.text("after", after), argument.whole("limit", limit, 1, 10_000))
         return await self.caller.perform(call, connection)
 
     async def activity(self, *, connection: AsyncBorrowedConnection | None = None) -> QueueActivity:

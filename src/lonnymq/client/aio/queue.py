@@ -9,6 +9,7 @@ from lonnymq import schema as schemas
 from lonnymq.calls import argument
 from lonnymq.calls import message as calls
 from lonnymq.calls import queue as queue_calls
+from lonnymq.calls import worker as worker_calls
 from lonnymq.calls.codec import JSON, Codec
 from lonnymq.calls.statement import pick
 from lonnymq.client.aio import migration
@@ -35,9 +36,11 @@ from lonnymq.errors import invalid
 from lonnymq.model import (
     Batch,
     CancelOutcome,
+    DrainOutcome,
     HistoryMode,
     QueueSettings,
     RoleKind,
+    WorkerDrain,
 )
 
 
@@ -248,6 +251,19 @@ class AsyncQueue(AsyncEnqueuer, AsyncAcknowledger, AsyncInspector):
         if quantum is not None:
             settings["quantum"] = argument.whole("quantum", quantum, 1, 100)
         return await self.caller.perform(queue_calls.set(settings), connection)
+
+    async def drain_workers(
+        self, worker: str | None, *, connection: AsyncBorrowedConnection | None = None
+    ) -> list[WorkerDrain]:
+        """Ask processes to take no more messages, to finish those that they have, and to end.
+
+        `worker` is a process, or the beginning of its name up to a colon, such as a host; None: all of them.
+        Returns those that are meant; none if no process has such a name.
+        """
+        call = worker_calls.drain(argument.optional_text("worker", worker, 1, 255))
+        return await self.caller.perform_while(
+            call, lambda asked: any(one.outcome is DrainOutcome.BUSY for one in asked), connection
+        )
 
     async def grant(
         self,

@@ -143,13 +143,22 @@ class Caller:
 
     def perform_one(self, call: Call[Outcome], connection: BorrowedConnection | None = None) -> Outcome:
         """Execute a call with one outcome; repeat it for a short while if that is "busy"."""
-        outcome = self.perform(call, connection)
+        return self.perform_while(call, lambda outcome: outcome == "busy", connection)
+
+    def perform_while(
+        self,
+        call: Call[Result],
+        is_busy: Callable[[Result], bool],
+        connection: BorrowedConnection | None = None,
+    ) -> Result:
+        """Execute a call, and repeat it for a short while as long as its result is busy."""
+        result = self.perform(call, connection)
         for pause_s in self._busy_pauses():
-            if outcome != "busy":
+            if not is_busy(result):
                 break
             time.sleep(pause_s)
-            outcome = self.perform(call, connection)
-        return outcome
+            result = self.perform(call, connection)
+        return result
 
     def execute(self, call: Call[Result], connection: AnyConnection) -> Result:
         """Execute a call once, on this connection; undo it if its caller is cancelled meanwhile."""

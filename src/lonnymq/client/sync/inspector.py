@@ -10,6 +10,7 @@ from lonnymq.calls import channel as channel_calls
 from lonnymq.calls import peek as peek_calls
 from lonnymq.calls import queue as queue_calls
 from lonnymq.calls import result as result_calls
+from lonnymq.calls import worker as worker_calls
 from lonnymq.calls.codec import Codec
 from lonnymq.client.sync.caller import Caller
 from lonnymq.client.sync.result_waiter import ResultWaiter
@@ -25,6 +26,7 @@ from lonnymq.model import (
     QueueActivity,
     QueuePulse,
     QueueStatus,
+    WorkerStatus,
 )
 
 
@@ -120,6 +122,16 @@ class Inspector:
     ) -> list[ChannelStatus]:
         """Return the channels that have waited longest for a worker; `ready_at` says since when."""
         call = channel_calls.overdue(argument.whole("limit", limit, 1, 10_000))
+        return self.caller.perform(call, connection)
+
+    def workers(
+        self, *, after: str = "", limit: int = 1000, connection: BorrowedConnection | None = None
+    ) -> list[WorkerStatus]:
+        """Return the processes of workers by name; for the next page, pass the last one's name as `after`.
+
+        A process reports every five seconds; `drain_workers()` asks it to stop.
+        """
+        call = worker_calls.statuses(argument.text("after", after), argument.whole("limit", limit, 1, 10_000))
         return self.caller.perform(call, connection)
 
     def activity(self, *, connection: BorrowedConnection | None = None) -> QueueActivity:

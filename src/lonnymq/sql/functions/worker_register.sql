@@ -3,7 +3,8 @@
 -- time, they end early (see worker_watch).
 -- p_secret: see require_worker. p_pid: the session's process, as the client was told when it connected.
 -- Returns 'registered'; 'pooled' if this is another process, so that a pooler must be in between, and nothing was
--- registered; 'busy' if another transaction has the worker's row locked (ask again).
+-- registered; 'busy' if another transaction has the worker's row locked, or if too many workers that are gone are not
+-- forgotten yet (ask again).
 -- The server will notice within 20 seconds that the worker's host is gone, unless the role or the client has set how.
 -- Locks:  an advisory lock, until the session ends; the worker's row, without waiting.
 -- Writes: worker.
@@ -14,8 +15,13 @@ as $$
 declare
   v_now constant bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
   v_lock_id constant bigint := hashtextextended(gen_random_uuid()::text, 0);
+  -- More than any fleet has. A session that gives up its lock again and again could register any number.
+  c_max_rows constant integer := 10000;
+  c_max_rows_of_session constant integer := 10;
   v_registered text;
   v_row worker;
+  v_rows bigint;
+  v_rows_of_session bigint;
 begin
   perform require_worker(p_worker, p_secret);
   perform require_read_committed('worker_register');
@@ -38,7 +44,14 @@ begin
   perform from worker w where w.name = p_worker for update skip locked;
   if not found and exists (select from worker w where w.name = p_worker) then
     return 'busy';
-  elsif not pg_try_advisory_lock(v_lock_id) then
+  elsif not found then
+    select count(*), count(*) filter (where w.pid = p_pid) into v_rows, v_rows_of_session from worker w;
+    if v_rows >= c_max_rows or v_rows_of_session >= c_max_rows_of_session then
+      perform worker_watch();
+      return 'busy';
+    end if;
+  end if;
+  if not pg_try_advisory_lock(v_lock_id) then
     return 'busy';  -- a program uses the same number for a lock of its own; the next one will be another
   end if;
   v_row := (p_worker, p_pid, v_lock_id, v_now, pg_postmaster_start_time(), server_pids(), null, null);
