@@ -45,7 +45,7 @@ def get(url: str, method: str = "GET") -> Answer:
 
 
 def samples(text: str) -> dict[tuple[str, ...], float]:
-    """Return all samples by their names and the values of their labels."""
+    """Return all samples by their names and the values of their labels, in the order of the labels' names."""
     return {
         (sample.name, *sample.labels.values()): sample.value
         for family in text_string_to_metric_families(text)

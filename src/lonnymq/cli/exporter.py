@@ -30,7 +30,7 @@ def exporter(
     due_channels: Annotated[
         int,
         typer.Option(
-            "--due-channels", min=1, max=10_000, help="Channels that are due over which demand is added up."
+            "--due-channels", min=1, max=10_000, help="Channels that are due, over which demand is added up."
         ),
     ] = 1_000,
     timeout_s: Annotated[

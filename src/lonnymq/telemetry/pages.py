@@ -46,15 +46,17 @@ class QueuePages:
 
 
 def demand(look: Look) -> Page:
-    """Return how many messages could be in work now, or 503 if nobody knows."""
+    """Return how much there is for workers to do now, or 503 if nobody knows."""
     if look.reading is None:
         return Page(503, json.dumps({"error": look.error}).encode(), JSON)
     pulse = look.reading.pulse
+    due_crons = sum(overdue_s > 0 for overdue_s in look.reading.crons.values())
     figures = {
+        # Workers that are busy are needed too, and a cron that is due needs one.
+        "work": pulse.demand + pulse.leased + due_crons,
         "demand": pulse.demand,
         "leased": pulse.leased,
-        # Workers that are busy are needed, too.
-        "work": pulse.demand + pulse.leased,
+        "due_crons": due_crons,
         "due_channels": pulse.due_channels,
         "is_complete": pulse.is_due_complete,
         "turn_lag_s": round(pulse.turn_lag_s, 3),

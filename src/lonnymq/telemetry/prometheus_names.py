@@ -161,3 +161,32 @@ QUEUE_METRICS = (
     *(CRON_OVERDUE_SECONDS, HISTORY_OVERFLOW_ROWS, READER_LAG_SECONDS, TABLE_BYTES, TABLE_DEAD_ROWS),
     *(OLDEST_TRANSACTION_SECONDS, *CHANNEL_METRICS),
 )
+
+WORKER_ATTEMPTS_TOTAL = MetricName(
+    "lonnymq_worker_attempts_total",
+    COUNTER,
+    "Attempts that this worker has ended, by task and by outcome, of which lease_lost is one.",
+    ("task", "outcome"),
+)
+WORKER_PROCESS_SECONDS = MetricName(
+    "lonnymq_worker_process_seconds", HISTOGRAM, "How long handlers took, by task.", ("task",)
+)
+WORKER_WAIT_SECONDS = MetricName(
+    "lonnymq_worker_wait_seconds", HISTOGRAM, "How long messages were due before a handler started."
+)
+WORKER_SLOTS = MetricName(
+    "lonnymq_worker_slots", GAUGE, "Slots that are busy with a handler, and that are free.", ("state",)
+)
+BUSY, FREE = "busy", "free"
+WORKER_PROCESSES = MetricName("lonnymq_worker_processes", GAUGE, "Processes of this worker that answer.")
+WORKER_LAST_FETCH = MetricName(
+    "lonnymq_worker_last_fetch_timestamp_seconds",
+    GAUGE,
+    "When the queue last answered a dequeue, for the process that is most behind; at first, when it started.",
+)
+WORKER_INFO = MetricName("lonnymq_worker_info", GAUGE, "Always 1; the version of the worker.", ("version",))
+
+WORKER_METRICS = (
+    *(WORKER_ATTEMPTS_TOTAL, WORKER_PROCESS_SECONDS, WORKER_WAIT_SECONDS, WORKER_SLOTS),
+    *(WORKER_PROCESSES, WORKER_LAST_FETCH, WORKER_INFO),
+)

@@ -58,6 +58,8 @@ class Inventory:
         )
         self._reply_limit = ReplyLimit()
         self._leased = count()
+        # When the queue last answered a call, by the monotonic clock; 0.0: never.
+        self.fetched_at = 0.0
         self._pause: asyncio.TimerHandle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._idle_slots = WakeupQueue()
@@ -80,7 +82,7 @@ class Inventory:
 
     def add(self, reply: "Dequeued[AsyncMessage]") -> None:
         """Take over leased messages, and wake idle slots."""
-        now = time.monotonic()
+        now = self.fetched_at = time.monotonic()
         self._prefetch.add_reply(now, len(reply.leases))
         self._reply_limit.adapt(reply)
         # An estimate, because the reply may have taken a while; the first heartbeat corrects it.

@@ -40,7 +40,8 @@ class WorkerRun:
         self._settings = settings
         self._shutdown = worker.shutdown
         identity = Identity.create(settings.worker_name())
-        self._log = log = WorkerLog(identity.name, worker.counts)
+        metrics = worker.metrics
+        self._log = log = WorkerLog(identity.name, worker.counts, metrics.record if metrics else None)
         clients = worker.clients
         # Heartbeats and acknowledgements have connections of their own: they never wait for handlers or for
         # large contents.
@@ -53,6 +54,9 @@ class WorkerRun:
             worker.middleware, self._threads, self._blocking_queue, clients.instrumentation
         )
         self._inventory = inventory = Inventory(settings, router.is_batch, self._give_back)
+        if metrics is not None:
+            metrics.attach(inventory, settings.concurrency)
+            metrics.add_tasks(router.names)
         timeout_s = settings.call_timeout_s
         for_large_states = Acknowledger(internal.caller, inventory, log, timeout_s)
         self._acknowledger = Acknowledger(

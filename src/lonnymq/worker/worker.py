@@ -27,6 +27,7 @@ from lonnymq.worker.worker_log import LOGGER
 
 if TYPE_CHECKING:
     from lonnymq.client.sync import Queue
+    from lonnymq.worker.metrics import WorkerMetrics
 
 # Stops a running worker on a signal, or on a command of the supervisor.
 StopControl = Callable[[Shutdown], AbstractContextManager[None]]
@@ -57,6 +58,8 @@ class Worker:
         self.shutdown = Shutdown()
         # How many attempts ended with which outcome, in this process.
         self.counts: Counter[str] = Counter()
+        # Counts more about them, if somebody wants metrics.
+        self.metrics: WorkerMetrics | None = None
         self._has_unresponsive_handlers = False
         # Called once the queue can be used.
         self._on_ready: Callable[[], object] = lambda: None

@@ -14,6 +14,8 @@ from lonnymq.texts import MAX_LINE, one_line, truncate
 from lonnymq.worker.verdict import Interruption, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lonnymq.worker.attempt import Attempt
 
 LOGGER = logging.getLogger("lonnymq.worker")
@@ -43,9 +45,13 @@ GIVING_BACK_INTERVAL_S = 60.0
 class WorkerLog:
     """`counts` has how many attempts ended with which outcome."""
 
-    def __init__(self, worker: str, counts: Counter[str]) -> None:
+    def __init__(
+        self, worker: str, counts: Counter[str], record: "Callable[[Attempt, str], None] | None" = None
+    ) -> None:
         self.worker = worker
         self.counts = counts
+        # Called with each attempt that has ended and with its outcome.
+        self._record = record
         # Operations whose failure was logged and which have not succeeded since.
         self._failing: set[str] = set()
         self._next_giving_back_at = 0.0
@@ -62,6 +68,8 @@ class WorkerLog:
             outcome = verdict.action.done
         outcome = PLAIN_OUTCOMES[outcome]
         self.counts[outcome] += 1
+        if self._record is not None:
+            self._record(attempt, outcome)
         level = LEVELS[outcome]
         if outcome == "deferred" and verdict.error is None:
             level = logging.INFO
@@ -77,6 +85,8 @@ class WorkerLog:
         """Log an attempt whose lease was lost or whose message was cancelled."""
         outcome = "cancelled" if why is Interruption.CANCELLED else "lease_lost"
         self.counts[outcome] += 1
+        if self._record is not None:
+            self._record(attempt, outcome)
         self._log_outcome(LEVELS[outcome], attempt, outcome, None)
 
     def log_refusal(self, attempt: "Attempt", action: Action[Any], error: Exception) -> None:
@@ -84,6 +94,8 @@ class WorkerLog:
         if attempt.interruption is Interruption.CANCELLED:
             return
         self.counts["refused"] += 1
+        if self._record is not None:
+            self._record(attempt, "refused")
         self._log_outcome(logging.ERROR, attempt, f"{action.name} refused", error_text(error))
 
     def info(self, event: str, **counts: int) -> None:
