@@ -143,7 +143,12 @@ def test_an_unknown_option_is_refused() -> None:
 
 
 def test_every_command_that_prints_data_can_print_json() -> None:
-    without_json = {"up", "sql", "grant", "revoke", "work", "exporter", "pause", "resume", "delete", "set"}
+    without_json = {"up", "sql", "grant", "revoke", "work", "exporter", "serve"} | {
+        "pause",
+        "resume",
+        "delete",
+        "set",
+    }
     for path in ALL:
         is_group = isinstance(command(path), TyperGroup)
         options = {option for parameter in command(path).params for option in parameter.opts}

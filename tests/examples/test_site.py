@@ -1,13 +1,14 @@
 """The documentation as a site, in a browser."""
 
 import fcntl
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
+
+from tests.browser import chromium
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "build" / "docs"
@@ -28,11 +29,8 @@ def site() -> Path:
 
 @pytest.fixture(scope="module")
 def page() -> Iterator[Page]:
-    program = shutil.which("chromium")
-    if program is None:
-        pytest.skip("chromium is not installed: apt-get install chromium")
-    with sync_playwright() as playwright, playwright.chromium.launch(executable_path=program) as chromium:
-        yield chromium.new_page()
+    with chromium() as browser:
+        yield browser.new_page()
 
 
 def test_every_page_is_in_the_site_and_the_front_page_leads_to_it(site: Path) -> None:

@@ -9,7 +9,8 @@ machine:
 2.  `laboratory` installs the rewritten functions in a database of its own. A session that reaches a yield
     point reports its number, and waits for an advisory lock that the controller holds. `states` builds the
     state in which each schedule begins, and returns to it. `sessions` are the connections.
-3.  `operations` are the calls that are examined, `scenarios` put two or three of them on a common state.
+3.  `operations` and `rarer` are the calls that are examined, `scenarios` put two or three of them on a common
+    state.
 4.  `execution` runs one schedule of a scenario: it decides at each yield point which session goes on, or that
     one rolls back or is killed. `actors` carry the decisions out. A session that waits for another is a
     problem in itself.
@@ -17,7 +18,8 @@ machine:
     nothing that breaks the promises of `tests/properties`. `views` are what is known of each open call. At
     the end, queue_check() must report nothing, and every message must come out.
 6.  `search` enumerates the schedules up to a number of preemptions and faults, or draws them at random.
-7.  `mutants` take one rule of the queue away each, and prove that the search notices.
+7.  `mutants` take one rule of the queue away each (`rules`), and prove that the search notices. What takes
+    away rules that are not about the order of statements (`tested_rules`) is noticed by other tests.
 
 A schedule is a list of decisions, such as 0,0,1,1,0k: session 0 goes on, and again, then session 1, and
 session 0 is killed. This command runs it again and prints every step:

@@ -100,6 +100,12 @@ def kill_all(found: Laboratory, chosen: list[Mutant], bound: int) -> int:
     survivors = 0
     for mutant in chosen:
         began = time.monotonic()
+        if mutant.test:
+            is_killed = mutant.fails_its_test()
+            survivors += not is_killed
+            verdict = "killed  " if is_killed else "SURVIVED"
+            print(f"{verdict} {mutant.name}, by {mutant.test} ({time.monotonic() - began:.0f} s)", flush=True)
+            continue
         killed = mutant.kill(found, 1 if mutant.survives else bound)
         seconds = f"{killed.schedules:5} schedules, {time.monotonic() - began:4.0f} s"
         if killed.trace is None:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tests.interleavings.ledger import Ledger, integer
-from tests.interleavings.operations import Call
+from tests.interleavings.ledger import Ledger
+from tests.interleavings.operations import Call, integer
 from tests.interleavings.sessions import Row
 from tests.interleavings.states import State
 from tests.interleavings.views import View, view
@@ -45,8 +45,18 @@ class Account:
             message, outcome = integer(row, "message_id") or 0, row.get("outcome")
             if outcome == "lease_lost" and seen.tokens.get(message, 0) == integer(row, "token"):
                 self.report(f"{verb} said lease_lost, although the lease of {message} was held")
-            elif outcome == "unknown" and message in (seen.messages if verb == "cancel" else seen.dead):
+            elif outcome == "unknown" and (message or seen.call.keyed) in (
+                seen.messages if verb == "cancel" else seen.dead
+            ):
                 self.report(f"{verb} said unknown, although message {message} was there")
+            elif (lost := integer(row, "lost") or 0) > sum(
+                (seen.tokens.get(one) != token or one not in seen.messages)
+                and (one, token) not in self.ledger.completed
+                for one, token in seen.call.leases
+            ):
+                self.report(f"{verb} said that {lost} leases were lost, although they were held")
+            elif verb == "repair":
+                self.report(f"queue_check(true) said {row}")
         if verb in DEQUEUING and not any(row.get("outcome") == "leased" for row in rows):
             self._judge_nothing(seen, rows[0])
 

@@ -13,8 +13,8 @@ FUNCTION = re.compile(
     r".*?\bas \$\$(?P<body>.*?)\$\$;",
     re.DOTALL,
 )
-# Tables that concurrent calls do not change, or only append to.
-NOT_SHARED = re.compile(r"setting|migration|history\w*")
+# Tables that concurrent calls do not change.
+NOT_SHARED = re.compile(r"setting|migration")
 TRANSACTIONS = "the list of transactions"
 
 

@@ -35,6 +35,7 @@ class Laboratory:
         self.control = psycopg.connect(self.dsn, autocommit=True)
         self.control.prepare_threshold = 0
         self.control.execute(SUPPORT.encode(), prepare=False)
+        self.control.execute("do $$ begin execute 'create role ' || interleavings.tenant_role(); end $$")
         self._create_functions(files.functions_and_views())
         self.states = States(self.control)
 
@@ -43,6 +44,9 @@ class Laboratory:
         for session in self.sessions.values():
             session.close()
         self.states.clear()
+        role = self.control.execute("select interleavings.tenant_role()::regrole::text").fetchone()
+        assert role is not None
+        self.control.execute(f"drop owned by {role[0]}; drop role {role[0]}".encode(), prepare=False)
         self.control.close()
 
     def begin(self, count: int) -> list[SteppedSession]:

@@ -1,10 +1,11 @@
 """What committed replies have made of the queue, and whether its tables agree."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.interleavings.operations import Call
+from tests.interleavings.operations import Call, integer
 from tests.interleavings.sessions import Row
 from tests.interleavings.states import State
 from tests.interleavings.views import Limits, View, tokens
@@ -22,6 +23,8 @@ class Ledger:
     promises: Promises = field(default_factory=Promises)
     problems: list[str] = field(default_factory=list)
     done_once: set[str] = field(default_factory=set)
+    # The leases that ended because their messages were completed.
+    completed: set[tuple[int, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         for id_, (channel, at) in self.state.messages.items():
@@ -32,6 +35,8 @@ class Ledger:
         for id_ in self.state.dead:
             self.promises.create([Message(id_, "a", 0, state=DEAD)])
         self.read_limits()
+        self.history = Counter(self.state.history or ())
+        self.results, self.kept = list(self.state.results), self.state.kept
 
     def report(self, problem: str) -> None:
         if problem not in self.problems:
@@ -48,14 +53,16 @@ class Ledger:
             message, token = integer(row, "message_id") or 0, integer(row, "token") or 0
             match row.get("outcome"):
                 case outcome if outcome in ENDINGS:
-                    self._end(outcome, message, token)
+                    self._end(outcome, message, token, seen.call.result)
                 case "created":
                     self._create(message)
                 case "published" | "ticked" as outcome:
-                    self._do_once(outcome)
+                    self._do_once(f"{seen.call.verb}: {outcome}")
                     self._create_unnamed(integer(row, "created") or 0)
                 case "redriven":
                     self._redrive(message)
+                case "purged":
+                    self._purge(message)
                 case "extended" if not self._holds(message, token):
                     self.report(f"fence: a lease of message {message} was extended that had ended")
                 case "cancelled" if seen.call.verb == "cancel":
@@ -90,13 +97,22 @@ class Ledger:
             self.report(f"message {message} was redriven, and was no dead letter")
         self._create(message)
 
-    def _end(self, outcome: str | None, message: int, token: int) -> None:
+    def _purge(self, message: int) -> None:
+        if self.promises.messages.pop(message).state != DEAD:
+            self.report(f"message {message} was purged, and was no dead letter")
+
+    def _end(self, outcome: str | None, message: int, token: int, result: str | None = None) -> None:
         if not self._holds(message, token):
             self.report(f"fence: message {message} was {outcome} with a lease that had ended")
             return
         del self.promises.leases[message]
+        if outcome != "given_back":
+            self.history[message, str(outcome)] += 1
         if outcome == "completed":
             del self.promises.messages[message]
+            self.completed.add((message, token))
+            if result is not None and message in self.kept:
+                self.results.append((message, "completed", result))
         elif outcome == "buried":
             self.promises.messages[message].state = DEAD
         else:
@@ -116,6 +132,9 @@ class Ledger:
     def _cancel(self, message: int, open_views: Sequence[View]) -> None:
         if self.promises.messages.pop(message, None) is None:
             self.report(f"message {message} was cancelled, and was not there")
+        self.history[message, "cancelled"] += 1
+        if message in self.kept:
+            self.results.append((message, "cancelled", None))
         if leased := self.promises.leases.pop(message, None):
             self.promises.orphans[message] = leased
         for one in open_views:
@@ -134,6 +153,7 @@ class Ledger:
                 self.promises.orphans.pop(id_, None)
                 if self.promises.leases.pop(id_, None):
                     self.promises.messages[id_].state = WAITING
+                    self.history[id_, "expired"] += 1
 
     def _release(self, seen: View, ids: list[int]) -> None:
         leased = [Leased(id_, *self.state.leases[id_][:4]) for id_ in ids if id_ in self.state.leases]
@@ -194,6 +214,13 @@ class Ledger:
         for name, wanted in expected.items():
             if found[name] != wanted:
                 self.report(f"{name} are {sorted(found[name])}, should be {sorted(wanted)}")
+        for channel, size in self.state.sizes.items():
+            if len(waiting := self.promises.messages_of(channel, WAITING)) > size:
+                self.report(f"{len(waiting)} messages wait in channel {channel}, which may have {size}")
+        if self.state.history is not None and self.state.history != self.history:
+            self.report(f"recorded are {self.state.history}, should be {self.history}")
+        if sorted(self.state.results) != sorted(self.results):
+            self.report(f"the results are {self.state.results}, should be {self.results}")
 
     # What is known.
 
@@ -221,8 +248,3 @@ class Ledger:
             limits.max_concurrency, limits.interval_ms, limits.is_paused = self.state.limits.get(
                 name, (None, None, False)
             )
-
-
-def integer(row: Row, name: str) -> int | None:
-    value = row.get(name)
-    return None if value is None else int(value)

@@ -14,9 +14,12 @@ class Call:
 
     verb: str
     sql: str
-    # The policy that channel_set sets, and the leases that claim_complete completes.
+    # The policy that channel_set sets, the leases of the claim that is named, the message of the key that is
+    # named, and the result that is given.
     policy: dict[str, int | bool] = field(default_factory=dict)
     leases: tuple[tuple[int, int], ...] = ()
+    keyed: int = 0
+    result: str | None = None
 
 
 class Signal(Enum):
@@ -42,6 +45,16 @@ class Need(Enum):
     CRON = "cron"
     # All leases have expired.
     EXPIRED = "expired"
+    # The load of a stream.
+    STREAM = "stream"
+    # The first leased message, or one that waits, has the key k.
+    KEY = "key"
+    # The producers of all messages want their results to be kept.
+    RESULT = "result"
+    # Attempts are recorded, and there is no partition yet.
+    HISTORY = "history"
+    # A role is the tenant of channel a.
+    TENANT = "tenant"
 
 
 @dataclass(frozen=True)
@@ -144,6 +157,11 @@ def _claim_complete(facts: Facts, session: int) -> Program:
     yield Call("claim_complete", sql, leases=tuple(facts.leases))
 
 
+def integer(row: Row, name: str) -> int | None:
+    value = row.get(name)
+    return None if value is None else int(value)
+
+
 def sleeper(*, waits_for_horizon: bool = True) -> Operation:
     """A worker that falls asleep as documented: it registers, and asks until the horizon has passed."""
 
@@ -152,11 +170,11 @@ def sleeper(*, waits_for_horizon: bool = True) -> Operation:
         yield Signal.COMMIT
         yield Call("register", f"select sleeper_register('worker {session}', 60000)")
         yield Signal.COMMIT
-        newest = _integer((yield Call("horizon", "select newest from queue_horizon()")), "newest")
+        newest = integer((yield Call("horizon", "select newest from queue_horizon()"))[0], "newest") or 0
         yield Signal.COMMIT
         # It would ask again and again; that it is still asking after three rounds is a good end.
         for _ in range(3):
-            oldest = _integer((yield Call("horizon", "select oldest from queue_horizon()")), "oldest")
+            oldest = integer((yield Call("horizon", "select oldest from queue_horizon()"))[0], "oldest") or 0
             yield Signal.COMMIT
             rows = yield Call("dequeue", dequeue_sql(5))
             yield Signal.COMMIT
@@ -168,10 +186,6 @@ def sleeper(*, waits_for_horizon: bool = True) -> Operation:
                 return
 
     return Operation("sleep" if waits_for_horizon else "sleep-at-once", start, has_hints=True)
-
-
-def _integer(rows: list[Row], name: str) -> int:
-    return int(rows[0][name] or 0)
 
 
 CREATE_MANY = """

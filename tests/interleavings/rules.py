@@ -369,6 +369,41 @@ RULES: dict[str, tuple[str, dict[str, list[Change]], str]] = {
     "returned-messages-do-not-notify": ("defer+sleep,empty", {"lease_end": [(NOTIFY, "")]}, ""),
     "redrive-does-not-notify": ("redrive+sleep,empty", {"dead_redrive": [(NOTIFY, "")]}, ""),
     "channel-set-does-not-notify": ("resume+sleep,paused", {"channel_set": [(NOTIFY, "")]}, ""),
+    # Results, history, and repairs.
+    "results-are-kept-of-lost-attempts": (
+        "complete_result+cancel_result,plain expire+complete_result,plain",
+        {"message_complete": [("case when v_outcomes[u.ordinal] is null then u.id end", "u.id")]},
+        "",
+    ),
+    "history-is-locked-against-writers": (
+        "complete+history_prepare,plain",
+        {"history_prepare": [("in share update exclusive mode", "in share row exclusive mode")]},
+        "",
+    ),
+    "history-waits-for-its-turn": (
+        "history_prepare+history_if_due,plain",
+        {"history_prepare_if_due": [("share update exclusive mode nowait", "share update exclusive mode")]},
+        "",
+    ),
+    "repair-does-not-lock-turns": (
+        "dequeue+repair,plain dequeue+repair,capped",
+        {
+            "queue_check": [
+                ("(select t.ctid from turn t for update skip locked)", "(select t.ctid from turn t)")
+            ]
+        },
+        "",
+    ),
+    # Tenants.
+    "tenants-do-not-wait-for-room": (
+        "tenant_create+tenant_create,sized",
+        {
+            "tenant_enter": [
+                ('where u.name = p_channel collate "C" for update;', 'where u.name = p_channel collate "C";')
+            ]
+        },
+        "",
+    ),
     # Crons, loads and claims.
     "ticks-are-decided-twice": (
         "cron_tick+cron_tick,plain",
@@ -377,6 +412,21 @@ RULES: dict[str, tuple[str, dict[str, list[Change]], str]] = {
     ),
     "crons-are-not-locked": ("cron_tick+cron_tick,plain", {"cron_tick": [(SKIP, "")]}, ""),
     "dead-letters-are-not-locked": ("redrive+redrive,plain", {"dead_redrive": [(SKIP, "")]}, ""),
+    "dead-letters-are-not-locked-by-a-purge": (
+        "redrive+purge,plain purge+purge,plain",
+        {"dead_purge": [(SKIP, "")]},
+        "",
+    ),
+    "batches-of-a-stream-are-published-together": (
+        "stream_publish+stream_publish,plain",
+        {"stream_publish": [("and s.name = p_stream for update;", "and s.name = p_stream;")]},
+        "",
+    ),
+    "claims-are-completed-together": (
+        "claim_complete+claim_complete,plain",
+        {"claim_complete": [("and not c.is_done for update;", "and not c.is_done;")]},
+        "",
+    ),
     "loads-are-published-twice": (
         "publish+publish,plain",
         {

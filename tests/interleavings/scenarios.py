@@ -17,6 +17,7 @@ from tests.interleavings.operations import (
     sleeper,
     work,
 )
+from tests.interleavings.rarer import RARER
 
 CREATE = "select message_create('a', 'x')"
 USE = (CREATE, "select interleavings.drain()")
@@ -35,6 +36,14 @@ STAGE = f"""
 CRON = """
     select cron_set('c', '* * * * *', 'a', 'x', p_mark_at => lonnymq.clock_timestamp() - interval '10 s')
 """
+KEYED = "select message_create('a', 'x', p_key => 'k')"
+KEPT = """select message_create('a', 'x', p_headers => '{"lonnymq-keep-result-ms": "60000"}')"""
+STREAM = (
+    "insert into stream (role, name, last_batch, created, duplicates) values (session_user, 's', 0, 0, 0)"
+)
+HISTORY = """select queue_set('{"history": "metadata"}')"""
+TENANT = "select queue_grant(interleavings.tenant_role(), 'tenant', '{a}')"
+TENANT_CHANNEL = "insert into tenant_channel (name) values ('a')"
 EXPIRE = "select setval('interleavings.clock_us', nextval('interleavings.clock_us') + 60000000)"
 
 
@@ -71,6 +80,7 @@ CONTEXTS = {
         Context("returning", waiting=2, is_used=False, has_other=False, is_served=True, has_returning=True),
         Context("new", is_used=False, has_other=False),
         Context("new-waiting", is_used=False, waiting=2),
+        Context("sized", '{"max_size": 3}', waiting=2, has_other=False),
         Context("paused", '{"is_paused": true}', waiting=2, has_other=False),
     )
 }
@@ -79,6 +89,10 @@ CONTEXTS = {
 COMMON = ("plain", "capped", "empty", "new-waiting")
 SLEEPY = ("empty", "full")
 HINTS = ("cold", "warm", "expensive")
+
+
+# A claim, a publication, a stream and a key have one user at a time, and history is prepared by one call.
+ONE_AT_A_TIME = ("claim_complete", "publish", "stream_publish", "create-key", "history_prepare")
 
 
 class UnknownScenario(Exception):
@@ -106,7 +120,7 @@ class Scenario:
     @property
     def is_possible(self) -> bool:
         """Whether the context can have what the operations need, and the hints make a difference."""
-        if not self.context.is_used and self.needs & {Need.LEASE, Need.CLAIM, Need.DEAD}:
+        if not self.context.is_used and self.needs & {Need.LEASE, Need.CLAIM, Need.DEAD, Need.KEY}:
             return False
         if Need.WAITING in self.needs and not self.context.waiting:
             return False
@@ -114,12 +128,23 @@ class Scenario:
 
     @property
     def may_wait(self) -> bool:
-        """A claim, a publication and a key have one user at a time (rule 13)."""
+        """Some calls wait for others of their kind, or for the end of a message with their key (rule 13)."""
         names = [one.name for one in self.operations]
-        return any(names.count(one) > 1 for one in ("claim_complete", "publish", "create-key"))
+        return (
+            any(names.count(one) > 1 for one in ONE_AT_A_TIME)
+            or {"create-key", "cancel_key"} <= {*names}
+            # Tenants wait for room in a channel whose size is limited.
+            or self.context.name == "sized"
+        )
 
     def setup(self) -> Iterator[str]:
         context, needs = self.context, self.needs
+        create = KEPT if Need.RESULT in needs else CREATE
+        if Need.HISTORY in needs:
+            yield HISTORY
+        if Need.TENANT in needs:
+            yield TENANT
+            yield TENANT_CHANNEL
         if context.is_used:
             yield from USE
         if Need.DEAD in needs:
@@ -127,10 +152,11 @@ class Scenario:
             yield BURY
         if context.policy:
             yield f"select channel_set('a', '{context.policy}')"
+        keyed = [KEYED] if Need.KEY in needs else []
         for _ in range(context.leases if needs & {Need.LEASE, Need.CLAIM} else 0):
-            yield CREATE
+            yield keyed.pop() if keyed else create
             yield CLAIM if Need.CLAIM in needs else LEASE
-        yield from [CREATE] * context.waiting
+        yield from [*keyed, *[create] * context.waiting]
         if context.has_returning:
             yield "select message_create('b', 'x'), message_create('c', 'x')"
         if context.is_served:
@@ -139,6 +165,9 @@ class Scenario:
             yield "select message_create('b', 'x')"
         if Need.STAGE in needs:
             yield STAGE
+        if Need.STREAM in needs:
+            yield STREAM
+            yield STAGE.replace("'p'", "'stream s'")
         if Need.CRON in needs:
             yield CRON
         if Need.EXPIRED in needs:
@@ -165,8 +194,17 @@ def pairs() -> Iterator[Scenario]:
                 yield Scenario(two, CONTEXTS[context], hints)
 
 
+def rarer_pairs() -> Iterator[Scenario]:
+    for two in combinations_with_replacement([*OPERATIONS.values(), *RARER.values()], 2):
+        if {one.name for one in two} & {*RARER}:
+            is_sleepy = any(one.name == "sleep" for one in two)
+            for context in SLEEPY if is_sleepy else COMMON[:2]:
+                yield Scenario(two, CONTEXTS[context])
+
+
 ALL_OPERATIONS = {
     **OPERATIONS,
+    **RARER,
     **{
         one.name: one
         for one in (
@@ -223,6 +261,16 @@ CHOSEN = (
     ("expire+complete+dequeue", "capped", "cold"),
     ("expire+cancel_leased+complete", "capped", "cold"),
     ("create-b+create+dequeue-2", "plain new-waiting", "cold warm"),
+    ("create-key+cancel_key", "plain", "cold"),
+    ("tenant_create+tenant_create", "sized", "cold"),
+    ("tenant_create+tenant_redrive", "sized", "cold"),
+    ("tenant_create+tenant_create+dequeue", "sized", "cold"),
+    ("expire+complete_result", "plain capped", "cold"),
+    ("expire+history_prepare", "plain", "cold"),
+    ("complete+cancel_leased+history_if_due", "capped", "cold"),
+    ("history_prepare+history_if_due+complete", "capped", "cold"),
+    ("repair+dequeue+complete", "capped", "cold"),
+    ("repair+create+dequeue", "new", "cold"),
 )
 
 
@@ -237,4 +285,4 @@ def _unique(found: Iterable[Scenario]) -> dict[str, Scenario]:
     return {one.name: one for one in found if one.is_possible}
 
 
-SCENARIOS = _unique([*pairs(), *chosen()])
+SCENARIOS = _unique([*pairs(), *rarer_pairs(), *chosen()])

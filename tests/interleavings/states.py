@@ -1,6 +1,7 @@
 """The state in which every schedule of a scenario begins, and what is committed at a moment."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,7 @@ from tests.interleavings.sessions import Control
 
 START_US = 1_800_000_000_000_000
 SEQUENCES = ("interleavings.clock_us", "lonnymq.message_id_seq", "lonnymq.wake_id_seq")
-# Tables that are only locked, or that the calls that are examined do not change.
+# Tables that are only locked, or that the calls that are examined do not change; history is emptied.
 NOT_RESTORED = ("creation_lock", "setting", "migration", "history")
 # The setting in which a session keeps its hints, as message_dequeue names it.
 HINTS = re.findall(r"c_setting constant text := (.+);", files.read("functions/message_dequeue.sql").text)[0]
@@ -28,7 +29,11 @@ FACTS = """
         order by m.dequeue_at, m.id),
       array(select d.message_id from dead d order by d.message_id),
       (select c.id::text from claim c limit 1),
-      (select c.mark_at::text from cron c limit 1)
+      (select c.mark_at::text from cron c limit 1),
+      coalesce((select m.id from message m where m.key = 'k'), 0),
+      interleavings.tenant_role(),
+      array(select array[u.id::text, message_uuid(u.id)::text]
+        from (select m.id from message m union all select d.message_id from dead d) u)
 """
 
 
@@ -44,6 +49,11 @@ class Facts:
     dead: list[int]
     claim: str | None
     cron_mark: str | None
+    # The message with the key k; 0 if there is none.
+    keyed: int
+    # The role of the tenant, and the uuids that it knows messages and dead letters by.
+    tenant: str
+    uuids: dict[int, str]
 
 
 @dataclass(frozen=True)
@@ -58,6 +68,13 @@ class State:
     dead: set[int]
     # max_concurrency, release_interval_ms and is_paused by channel.
     limits: dict[str, tuple[int | None, int | None, bool]]
+    # max_size by channel.
+    sizes: dict[str, int]
+    # How often each message ended an attempt in each way, as recorded; None if history is off.
+    history: Counter[tuple[int, str]] | None
+    # Message, outcome and content of each result, and the live messages whose results will be kept.
+    results: list[tuple[int, str, str | None]]
+    kept: set[int]
 
 
 @dataclass
@@ -70,7 +87,7 @@ class States:
     _tables: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._tables = [name for name in files.created("table") if not name.startswith(NOT_RESTORED)]
+        self._tables = [name for name in files.created("table") if name not in NOT_RESTORED]
         self.control.execute(f"alter sequence interleavings.clock_us restart {START_US}".encode())
         self._empty = {name: self._last_value(name) for name in SEQUENCES}
         self.control.execute(FORGET_HINTS.encode())
@@ -81,6 +98,7 @@ class States:
         self.clear()
         for name, last_value in self._empty.items():
             self.control.execute("select setval(%s, %s)", [name, last_value])
+        self.control.execute("""select queue_set('{"history": "off"}')""")
         self.hints = self._warm_hints(is_expensive=hints == "expensive") if hints != "cold" else ""
         self.control.execute("select interleavings.hints_forget()")
         for text in setup:
@@ -88,13 +106,15 @@ class States:
         self._save()
         row = self.control.execute(FACTS).fetchone()
         assert row is not None
-        event, leases, *rest = row
+        event, leases, *rest, uuids = row
+        rest.append({int(id_): text for id_, text in uuids})
         return Facts(event, [(id_, token) for id_, token in leases], *rest)
 
     def restore(self) -> None:
         self.control.execute("select interleavings.restore()")
 
     def clear(self) -> None:
+        self.control.execute("select interleavings.history_clear()")
         for name in self._tables:
             self.control.execute(f"delete from lonnymq.{name}".encode())
 
@@ -106,6 +126,10 @@ class States:
             {id_: tuple(rest) for id_, *rest in found["leases"] or []},
             set(found["dead"] or []),
             {name: tuple(rest) for name, *rest in found["limits"] or []},
+            found["sizes"] or {},
+            Counter(map(tuple, found["history"] or [])) if found["has_history"] else None,
+            [tuple(one) for one in found["results"] or []],
+            set(found["kept"] or []),
         )
 
     def _warm_hints(self, *, is_expensive: bool) -> str:
@@ -120,7 +144,7 @@ class States:
 
     def _create_restore(self) -> None:
         """One function, because its plans are kept."""
-        lines = []
+        lines = ["perform interleavings.history_clear();"]
         for name in self._tables:
             saved = f"interleavings.saved_{name}"
             self.control.execute(f"create table {saved} as table lonnymq.{name}".encode())

@@ -8,15 +8,19 @@ create function lonnymq.clock_timestamp() returns timestamptz language sql volat
 as 'select to_timestamp(nextval(''interleavings.clock_us'') / 1000000.0)';
 create function lonnymq.now() returns timestamptz language sql volatile
 as 'select to_timestamp(nextval(''interleavings.clock_us'') / 1000000.0)';
+-- A tenant may have no privileges but its own.
+revoke execute on function lonnymq.clock_timestamp(), lonnymq.now() from public;
 
 -- yield_at: tell the controller that this session is at a yield point, and wait until it lets the session go on: it holds
 -- an advisory lock per session and step. The steps are numbered by a sequence, because a rollback to a savepoint would
--- reset a setting. The queue's call may have set a lock_timeout, which does not concern this lock.
+-- reset a setting. The queue's call may have set a lock_timeout, which does not concern this lock, and a tenant's calls
+-- send no notices.
 create sequence interleavings.steps_0;
 create sequence interleavings.steps_1;
 create sequence interleavings.steps_2;
 create function interleavings.yield_at(p_point integer) returns boolean language plpgsql volatile
 set lock_timeout = 0
+set client_min_messages = notice
 as $$
 declare
   v_session integer := nullif(current_setting('interleavings.session', true), '')::integer;
@@ -91,9 +95,32 @@ as $$
       from lease l join name n using (channel_id)),
     'dead', (select json_agg(d.message_id) from dead d),
     'limits', (select json_agg(json_build_array(c.name, c.max_concurrency, c.release_interval_ms, c.is_paused))
-      from channel c)
+      from channel c),
+    'sizes', (select json_object_agg(c.name, c.max_size) from channel c where c.max_size is not null),
+    'has_history', (select s.history <> 'off' from setting s),
+    'history', (select json_agg(json_build_array(h.message_id, h.outcome)) from (
+      select h.message_id, h.outcome from history h union all select o.message_id, o.outcome from history_overflow o) h),
+    'results', (select json_agg(json_build_array(r.message_id, r.outcome, convert_from(r.content, 'utf8')))
+      from result r),
+    'kept', (select json_agg(m.id) from message m where result_keep_ms(m.headers) is not null)
   )
 $$;
+
+-- history_clear: drop all partitions of history.
+create function interleavings.history_clear() returns void language plpgsql
+as $$
+declare
+  v_partition regclass;
+begin
+  for v_partition in select i.inhrelid from pg_inherits i where i.inhparent = 'lonnymq.history'::regclass loop
+    execute format('drop table %s', v_partition);
+  end loop;
+end
+$$;
+
+-- tenant_role: the role that is the tenant in this database. Roles belong to the server.
+create function interleavings.tenant_role() returns text language sql stable
+as $$ select 'tenant_of_' || current_database() $$;
 
 -- drain: dequeue and complete everything that is due. Returns the completed messages.
 create function interleavings.drain() returns bigint[] language plpgsql set search_path = lonnymq, pg_catalog

@@ -1,14 +1,12 @@
 """The Spark session of the test run, configured for tiny frames, and a browser."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import sync_playwright
 
-from tests.pipeline.browser import Browser
+from tests.browser import Browser, chromium
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,12 +47,7 @@ def lake(tmp_path: Path) -> "Lake":
     return Lake(str(tmp_path / "lake"))
 
 
-# Not session-scoped: Playwright keeps an event loop running in this thread, in which asyncio.run() fails.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The installed Chromium, headless; Playwright's own would have to be downloaded."""
-    program = shutil.which("chromium")
-    if program is None:
-        pytest.skip("chromium is not installed: apt-get install chromium")
-    with sync_playwright() as playwright, playwright.chromium.launch(executable_path=program) as chromium:
-        yield Browser(chromium)
+    with chromium() as program:
+        yield Browser(program)

@@ -11,7 +11,7 @@ from lonnymq.pipeline.report.notebook import ReportPage
 from lonnymq.pipeline.report.page import render_page
 from lonnymq.pipeline.report.summarise import period_length
 from lonnymq.pipeline.report.summary import REASONS, BacklogForecast, Period, Summary, Tenant, TenantPeriod
-from tests.pipeline.browser import Browser
+from tests.browser import Browser
 
 BEGIN = datetime(2030, 1, 1, tzinfo=UTC)
 EVIL = "<script>alert(1)</script>\"'&<img src=x onerror=alert(2)>"
@@ -130,7 +130,7 @@ def test_a_browser_shows_every_section_without_errors_or_requests(
 ) -> None:
     path = tmp_path / "report.html"
     path.write_text(render_page(example_summary()), encoding="utf-8")
-    browser.open(path, width=width, is_dark=is_dark)
+    browser.open(path.as_uri(), width=width, is_dark=is_dark)
     assert browser.evaluate("[...document.querySelectorAll('section')].map(s => s.id)") == SECTIONS
     # The page does not scroll sideways: wide content scrolls inside its own frame.
     assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -159,7 +159,7 @@ def test_a_browser_shows_every_section_without_errors_or_requests(
 def test_errors_in_a_page_are_noticed(tmp_path: Path, browser: Browser, content: str, problem: str) -> None:
     path = tmp_path / "report.html"
     path.write_text(render_page(example_summary()).replace("</body>", f"{content}</body>"), encoding="utf-8")
-    browser.open(path)
+    browser.open(path.as_uri())
     assert [one for one in browser.problems if problem in one]
 
 
@@ -174,14 +174,14 @@ def test_time_labels_with_seconds_fit_on_the_axis(tmp_path: Path, browser: Brows
         for n, one in enumerate(made.tenant_periods[:240])
     )
     path.write_text(render_page(replace(short, tenant_periods=times)), encoding="utf-8")
-    browser.open(path)
+    browser.open(path.as_uri())
     assert browser.evaluate(OUTSIDE) == []
 
 
 def test_tenant_names_are_escaped(tmp_path: Path, browser: Browser) -> None:
     path = tmp_path / "report.html"
     path.write_text(render_page(example_summary()), encoding="utf-8")
-    browser.open(path)
+    browser.open(path.as_uri())
     assert browser.evaluate("document.querySelectorAll('script:not([type])').length") == 1
     assert browser.evaluate("document.querySelectorAll('img').length") == 0
     assert EVIL in browser.evaluate(
@@ -193,7 +193,7 @@ def test_tenant_names_are_escaped(tmp_path: Path, browser: Browser) -> None:
 def test_marks_have_tooltips_and_headings_sort(tmp_path: Path, browser: Browser) -> None:
     path = tmp_path / "report.html"
     path.write_text(render_page(example_summary()), encoding="utf-8")
-    browser.open(path)
+    browser.open(path.as_uri())
     browser.evaluate("document.getElementById('waiting').scrollIntoView()")
     box = browser.evaluate(MIDDLE_OF_HEAT)
     browser.page.mouse.move(*box)
@@ -226,7 +226,7 @@ def test_the_length_of_a_bar_is_the_tenants_message_time(tmp_path: Path, browser
     path = tmp_path / "report.html"
     made = example_summary()
     path.write_text(render_page(made), encoding="utf-8")
-    browser.open(path)
+    browser.open(path.as_uri())
     longest = made.tenants[0].wait_total_ms
     expected = [one.wait_total_ms / longest for one in made.tenants][:14]
     assert browser.evaluate(BAR_WIDTHS) == pytest.approx(expected, abs=0.02)
@@ -242,7 +242,7 @@ def test_all_tenants_can_be_searched_and_sorted(tmp_path: Path, browser: Browser
     tenants = (*many, Tenant(channel=EVIL, releases=7))
     page = render_page(replace(example_summary(), tenants=tenants, channels=len(tenants)))
     path.write_text(page, encoding="utf-8")
-    browser.open(path)
+    browser.open(path.as_uri())
     assert len(browser.evaluate(NAMES)) == 40
     browser.evaluate("document.querySelectorAll('#tenants th')[1].click()")
     assert browser.evaluate(NAMES)[:2] == ["shop-2999", "shop-2998"]
@@ -260,7 +260,7 @@ def test_all_tenants_can_be_searched_and_sorted(tmp_path: Path, browser: Browser
 def test_dragging_across_a_chart_zooms_all_charts(tmp_path: Path, browser: Browser) -> None:
     path = tmp_path / "report.html"
     path.write_text(render_page(example_summary()), encoding="utf-8")
-    browser.open(path)
+    browser.open(path.as_uri())
     of_the_page = browser.evaluate(LABELS)
     [whole] = map(float, browser.evaluate(VIEWS))
     browser.page.click("#whole")
@@ -287,7 +287,7 @@ def test_a_notebook_shows_the_report_in_a_frame(tmp_path: Path, browser: Browser
     assert "LonnyMQ" not in repr(page)
     path = tmp_path / "notebook.html"
     path.write_text(f"<!doctype html><title>Notebook</title>{page._repr_html_()}", encoding="utf-8")
-    browser.open(path)
+    browser.open(path.as_uri())
     frame = browser.page.frames[1]
     frame.wait_for_selector("#zoom:not([hidden])")
     assert frame.evaluate("[...document.querySelectorAll('section')].map(s => s.id)") == SECTIONS
@@ -302,7 +302,7 @@ def test_a_report_without_any_activity_is_rendered(tmp_path: Path, browser: Brow
     )  # fmt: skip
     path = tmp_path / "report.html"
     path.write_text(render_page(quiet), encoding="utf-8")
-    browser.open(path)
+    browser.open(path.as_uri())
     assert browser.evaluate("document.getElementById('forecast')") is None
     assert "No message waited." in browser.evaluate("document.body.innerText")
     assert not browser.evaluate("/NaN|undefined|None/.test(document.querySelector('main').innerHTML)")

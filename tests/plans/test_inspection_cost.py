@@ -13,6 +13,7 @@ BOUNDS = {
     "queue_pulse()": 2_500,
     "channel_busiest(20)": 3_000,
     "channel_overdue(20)": 1_500,
+    "channel_page('c7', 'c70', 20)": 1_500,
     "channel_explain('c7')": 400,
     "channel_list(array['c7', 'c8'])": 600,
     "queue_tables()": 1_500,

@@ -53,6 +53,7 @@ def mislead(queue: Session, holder: Session) -> None:
         ("message_cancel_key('a', 'k7')", FEW),
         ("channel_explain('a')", FEW),
         ("channel_overdue(5)", FEW),
+        ("channel_page('c7', 'c7', 5)", FEW),
         ("channel_status", FEW),
         # The messages on 64 pages.
         ("channel_busiest(5)", 7 * FEW),

@@ -102,6 +102,7 @@ CALLS: dict[str, Callable[[LeaseHolder], None]] = {
     "list": select(f"select count(*) from channel_list(array['{CHANNEL}'])"),
     "tables": select("select count(*) from queue_tables()"),
     "history_lag": select("select count(*) from history_lag()"),
+    "channel_page": select("select count(*) from channel_page()"),
     "message_page": select("select (message_page()).next_id is null"),
     "dead_page": select("select (dead_page()).next_id is null"),
     "dead_groups": select("select count(*) from dead_groups()"),

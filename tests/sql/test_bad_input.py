@@ -167,6 +167,7 @@ CALLS: dict[str, list[tuple[str, str]]] = {
         *variants("channel_overdue({})", "limit", BAD_LIMITS),
         ("channel_list(null)", "channels"),
         ("channel_list(array_fill('a'::text, array[10001]))", "channels"),
+        *variants("channel_page(p_limit => {})", "limit", BAD_LIMITS),
         *variants("queue_pulse({})", "limit", BAD_LIMITS),
         *[bad for bad in variants("message_page({})", "channel", BAD_CHANNELS) if "(null)" not in bad[0]],
         *variants("message_page(p_limit => {})", "limit", BAD_LIMITS),

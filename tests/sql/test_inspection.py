@@ -116,6 +116,31 @@ def test_the_busiest_channels_of_a_large_queue_are_found_in_a_sample(queue: Sess
     assert not pulse(queue, "is_exact")
 
 
+def test_channels_are_paged_by_prefix_whether_a_dequeue_has_seen_them_or_not(queue: Session) -> None:
+    def page(*arguments: object) -> list[str]:
+        places = ", ".join(["%s"] * len(arguments))
+        return [row[0] for row in queue.rows(f"select channel from channel_page({places})", *arguments)]
+
+    for channel in ("a/1", "a/2", "a_3", "b"):
+        queue.fill(channel, 1)
+    queue.take(4)
+    for channel in ("a/1", "a/%", "é"):
+        queue.fill(channel, 2)
+    assert page() == ["a/%", "a/1", "a/2", "a_3", "b", "é"]
+    assert page("a/") == ["a/%", "a/1", "a/2"]
+    assert page("a/", "a/%", 1) == ["a/1"]
+    assert page("a_") == ["a_3"]
+    assert page("", "b") == ["é"]
+    assert page("é", "é") == []
+    assert page("a/1x") == []
+    # More wakes than are looked at: the full name is found all the same.
+    for channel in ("many", "last"):
+        queue.create_many([channel] * 1)
+        queue.run("select message_create('many', 'x') from generate_series(1, 1100)")
+    assert page("last") == ["last"]
+    assert page("las") == []
+
+
 def waits(queue: Session, channel: str) -> tuple[int, int]:
     found: tuple[int, int] = queue.rows(
         "select released, waited_ms from channel_status where channel = %s", channel

@@ -70,6 +70,7 @@ CALLS = {
     "channel_busiest": "select channel_busiest()",
     "channel_overdue": "select channel_overdue()",
     "channel_list": "select channel_list('{a}')",
+    "channel_page": "select channel_page()",
     "message_page": "select message_page()",
     "message_peek": "select message_peek()",
     "message_show": "select message_show('{}')",
@@ -137,7 +138,7 @@ WORKER = {
     *("claim_backlog", "claim_take", "claim_messages", "claim_heartbeat", "claim_read", "claim_complete"),
 }
 READER = {
-    *("channel_explain", "channel_busiest", "channel_overdue", "channel_list"),
+    *("channel_explain", "channel_busiest", "channel_overdue", "channel_list", "channel_page"),
     *("queue_status", "queue_pulse", "queue_activity", "queue_tables", "to_epoch"),
     *("cron_list", "cron_overdue", "history_lag", "audit_page"),
 }

@@ -1,11 +1,14 @@
 """docs/invariants.md names an existing test for each capability, invariant and rule."""
 
 import ast
+import fnmatch
 import re
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.interleavings.mutants import MUTANTS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "invariants.md"
@@ -68,6 +71,20 @@ def test_each_row_names_tests_that_exist(kind: str) -> None:
     assert (unproven, missing) == ([], [])
     # Nothing that looks like a test escapes the pattern.
     assert sum(row.count("::") for row in rows(kind).values()) == len(named)
+
+
+def test_each_rule_has_a_mutant_and_each_mutant_a_row() -> None:
+    """The page about interleavings names them by patterns."""
+    text = (ROOT / "docs" / "explanation" / "interleavings.md").read_text(encoding="utf-8")
+    section = text.partition("\n| rules | mutants |\n")[2].partition("\n\n")[0]
+    found = {
+        head: re.findall(r"`([^`]+)`", row)
+        for head, row in re.findall(r"^\| (.+?) \| (.+) \|$", section, re.M)
+    }
+    assert {int(number) for head in found for number in re.findall(r"^\d+", head)} == set(rows("rule"))
+    patterns = [one for row in found.values() for one in row]
+    assert [one for one in patterns if not fnmatch.filter(MUTANTS, one)] == []
+    assert [name for name in MUTANTS if not any(fnmatch.fnmatch(name, one) for one in patterns)] == []
 
 
 def test_the_numbers_that_tests_refer_to_are_on_the_page() -> None:

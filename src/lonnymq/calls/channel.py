@@ -33,15 +33,11 @@ COLUMNS = (
 )
 STATUS = Statement(
     "channel_status",
-    f"select {COLUMNS} from {{schema}}.channel_status where channel = %t::text",
-    ("text",),
+    f"select {COLUMNS} from {{schema}}.channel_page(p_prefix => %t::text, p_limit => 1)"
+    " where channel = %t::text",
+    ("text", "text"),
 )
-STATUSES = Statement(
-    "channel_status",
-    f"select {COLUMNS} from {{schema}}.channel_status where channel > %t::text order by channel"
-    " limit %t::bigint",
-    ("text", "bigint"),
-)
+PAGE = function("channel_page", COLUMNS, p_prefix="text", p_after="text", p_limit="integer")
 BUSIEST = function("channel_busiest", COLUMNS, p_limit="integer")
 OVERDUE = function("channel_overdue", COLUMNS, p_limit="integer")
 LIST = function("channel_list", COLUMNS, p_channels="text[]")
@@ -82,11 +78,11 @@ def explain(channel: str) -> Call[Explanation]:
 
 
 def status(channel: str) -> Call[ChannelStatus | None]:
-    return call(STATUS, channel, decode=lambda rows: _status(rows[0]) if rows else None)
+    return call(STATUS, channel, channel, decode=lambda rows: _status(rows[0]) if rows else None)
 
 
-def statuses(after: str, limit: int) -> Call[list[ChannelStatus]]:
-    return call(STATUSES, after, limit, decode=lambda rows: [_status(row) for row in rows])
+def page(prefix: str, after: str, limit: int) -> Call[list[ChannelStatus]]:
+    return call(PAGE, prefix, after, limit, decode=lambda rows: [_status(row) for row in rows])
 
 
 def busiest(limit: int) -> Call[list[ChannelStatus]]:

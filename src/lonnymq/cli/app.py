@@ -21,6 +21,7 @@ from lonnymq.cli import (
     message,
     peek,
     pipeline,
+    serve,
     sql,
     status,
     top,
@@ -94,4 +95,5 @@ app.command("repair", rich_help_panel=MANAGE)(check.repair)
 
 app.command("work", rich_help_panel=RUN)(work.work)
 app.command("exporter", rich_help_panel=RUN)(exporter.exporter)
+app.command("serve", rich_help_panel=RUN)(serve.serve)
 app.add_typer(pipeline.app, name="pipeline", cls=CommandGroup, rich_help_panel=RUN)

@@ -38,20 +38,22 @@ VERSION_17 = 170_000
 REFUSAL = re.compile(r"startup parameter|command-line option", re.IGNORECASE)
 
 
-def startup_options(given: Mapping[str, Any]) -> str | None:
+def startup_options(given: Mapping[str, Any], more: Mapping[str, str]) -> str | None:
     """Return `options` for the start of a session; None if a service file may contain options."""
     if given.get("service") or os.environ.get("PGSERVICE"):
         # Ours would replace those of the service file.
         return None
-    ours = " ".join(f"-c {name}={_escape(value)}" for name, value in SETTINGS.items())
+    ours = " ".join(f"-c {name}={_escape(value)}" for name, value in {**SETTINGS, **more}.items())
     theirs = given.get("options") or os.environ.get("PGOPTIONS", "")
     return f"{ours} {theirs}".rstrip()
 
 
-def correction_statement(server_version: int, *, has_options: bool) -> sql.Composed | None:
+def correction_statement(
+    server_version: int, more: Mapping[str, str], *, has_options: bool
+) -> sql.Composed | None:
     """Return a statement for settings that the startup options could not contain; None if none is left."""
     if not has_options:
-        return _set_config_statement({**SETTINGS, **SETTINGS_OF_17})
+        return _set_config_statement({**SETTINGS, **more, **SETTINGS_OF_17})
     return _set_config_statement(SETTINGS_OF_17) if server_version >= VERSION_17 else None
 
 

@@ -36,6 +36,8 @@ class ClientSettings:
     retry_for_s: float = 30.0
     # How long to repeat a call while its outcome is "busy".
     busy_for_s: float = 1.0
+    # How long the server executes a statement before it cancels it; 0: no limit.
+    statement_timeout_s: float = 0.0
     # Whether a waiting dequeue is woken by NOTIFY; if not, or while LISTEN fails, it polls.
     listen: bool = True
     poll_s: float = 0.5
@@ -46,12 +48,18 @@ class ClientSettings:
         argument.optional_whole("prepare_threshold", self.prepare_threshold, 0, argument.MAX_INTEGER)
         argument.seconds("retry_for_s", self.retry_for_s)
         argument.seconds("busy_for_s", self.busy_for_s)
+        argument.seconds_between("statement_timeout_s", self.statement_timeout_s, 0, 86_400)
         argument.seconds_between("poll_s", self.poll_s, 0.001, 3600)
 
     @property
     def keeps_session(self) -> bool:
         """Whether each connection has a session of its own, so that settings made on it last."""
         return self.listen and self.prepare_threshold is not None
+
+    @property
+    def session_settings(self) -> dict[str, str]:
+        """The settings of each session that are this client's choice."""
+        return {"statement_timeout": str(round(self.statement_timeout_s * 1000))}
 
 
 def connection_options(dsn: str, settings: ClientSettings) -> dict[str, Any]:
@@ -75,6 +83,6 @@ def connection_options(dsn: str, settings: ClientSettings) -> dict[str, Any]:
     if timeout is not None and not str(timeout).strip().isdecimal():
         raise InvalidArgument(f"connect_timeout in dsn must be a whole number of seconds, got {timeout!r}")
     defaults = {name: value for name, value in CONNECTION_DEFAULTS.items() if name not in given}
-    if (options := startup_options(given)) is not None:
+    if (options := startup_options(given, settings.session_settings)) is not None:
         defaults["options"] = options
     return {**defaults, "autocommit": True, "prepare_threshold": settings.prepare_threshold}

@@ -98,11 +98,22 @@ class Inspector:
         return result_calls.require_result(self._result_waiter.wait(id_, wait_s), self.codec)
 
     def channels(
-        self, *, after: str = "", limit: int = 100, connection: BorrowedConnection | None = None
+        self,
+        *,
+        prefix: str = "",
+        after: str = "",
+        limit: int = 100,
+        connection: BorrowedConnection | None = None,
     ) -> list[ChannelStatus]:
-        """Return channels by name; for the next page, pass the last one's name as `after`."""
-        call = channel_calls.statuses(
-            argument.text("after", after), argument.whole("limit", limit, 1, 10_000)
+        """Return channels by the bytes of their names; for the next page, pass the last name as `after`.
+
+        With `prefix`, only channels whose names begin with it. While no worker runs, some new channels may
+        be missing. The cost does not depend on the size of the queue.
+        """
+        call = channel_calls.page(
+            argument.text("prefix", prefix, 0, 255),
+            argument.text("after", after),
+            argument.whole("limit", limit, 1, 10_000),
         )
         return self.caller.perform(call, connection)
 

@@ -181,7 +181,9 @@ class Source:
             self._options = options
             connection = Connection.connect(dsn, **address, **options)
         correction = session_settings.correction_statement(
-            connection.info.server_version, has_options="options" in options
+            connection.info.server_version,
+            self._settings.session_settings,
+            has_options="options" in options,
         )
         if correction is not None and self._settings.keeps_session:
             try:

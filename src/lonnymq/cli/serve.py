@@ -1,0 +1,201 @@
+"""serve: the dashboard."""
+
+import ipaddress
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lonnymq.cli.connect import open_queue
+from lonnymq.cli.log import LogFormat, start_logging
+from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Schema
+from lonnymq.errors import install_advice
+
+if TYPE_CHECKING:
+    from lonnymq.dashboard import User
+
+SECURITY = "Who may use it"
+
+
+def serve(
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host", help="The address to listen on. Any other than loopback needs a password or a proxy."
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="The port; 0 picks a free one.")
+    ] = 8090,
+    environment: Annotated[
+        str,
+        typer.Option(
+            "--environment", help="A name shown on each page, such as production.", show_default=False
+        ),
+    ] = "",
+    colour: Annotated[
+        str,
+        typer.Option(
+            "--colour", help="The colour of the header: grey, blue, green, yellow, orange, red or purple."
+        ),
+    ] = "grey",
+    root_path: Annotated[
+        str,
+        typer.Option(
+            "--root-path", help="The path under which a proxy shows it, such as /queue.", show_default=False
+        ),
+    ] = "",
+    reader_dsn: Annotated[
+        str,
+        typer.Option(
+            "--reader-dsn",
+            envvar="LONNYMQ_READER_DSN",
+            help="The database as a role that was granted `reader`: used for all but actions and contents.",
+            show_default=False,
+        ),
+    ] = "",
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-host",
+            help="A host name under which browsers may open it, besides localhost; may be repeated.",
+            show_default=False,
+            rich_help_panel=SECURITY,
+        ),
+    ] = None,
+    users_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--users-file",
+            help="Users and passwords, one per line: name:operator:password or name:reader:password.",
+            show_default=False,
+            rich_help_panel=SECURITY,
+        ),
+    ] = None,
+    proxy_header: Annotated[
+        str,
+        typer.Option(
+            "--proxy-header",
+            help="The header in which a proxy states the user's name, such as X-Forwarded-User.",
+            show_default=False,
+            rich_help_panel=SECURITY,
+        ),
+    ] = "",
+    proxy_network: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--proxy-network",
+            help="A network from which that header is trusted, such as 10.0.0.0/8; may be repeated.",
+            show_default=False,
+            rich_help_panel=SECURITY,
+        ),
+    ] = None,
+    proxy_operator: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--proxy-operator",
+            help="A user of the proxy who may act; the others may only look. May be repeated.",
+            show_default=False,
+            rich_help_panel=SECURITY,
+        ),
+    ] = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Nobody may act.", rich_help_panel=SECURITY)
+    ] = False,
+    dsn: Dsn = "",
+    schema: Schema = DEFAULT_SCHEMA,
+) -> None:
+    """Serve the dashboard: the queue in a browser, at an address of this machine.
+
+    Without passwords and without a proxy it listens on loopback only, and everyone who can open the page is
+    an operator. LONNYMQ_DASHBOARD_PASSWORD is the password of a user named operator, and
+    LONNYMQ_DASHBOARD_READER_PASSWORD that of one named reader; a file can name more. A proxy that has
+    authenticated its users states their names in a header.
+
+    lonnymq serve --environment production --colour red
+    """
+    try:
+        import jinja2  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn
+    except ImportError as error:
+        raise typer.BadParameter(f"the dashboard needs {error.name}: {install_advice('dashboard')}") from None
+    from lonnymq.dashboard import Access, DashboardSettings, PasswordAccess, ProxyAccess, Visitor, asgi_app
+    from lonnymq.dashboard.settings import LOCAL_HOSTS
+
+    access: Any
+    users = _users(users_file)
+    if users and proxy_header:
+        raise typer.BadParameter("passwords and --proxy-header exclude one another")
+    if users:
+        access = PasswordAccess(users)
+    elif proxy_header:
+        access = ProxyAccess(proxy_header, proxy_network or (), operators=proxy_operator or ())
+    elif not _is_loopback(host):
+        raise typer.BadParameter(
+            f"--host {host} is not loopback, so it needs authentication: set LONNYMQ_DASHBOARD_PASSWORD,"
+            " or use --users-file or --proxy-header"
+        )
+    else:
+        access = lambda request: Visitor("local", Access.OPERATOR)  # noqa: E731
+    if read_only:
+        access = _as_reader(access)
+    hosts = (*LOCAL_HOSTS, *(allow_host or ()))
+    settings = DashboardSettings(environment=environment, colour=colour, hosts=hosts)
+    with open_queue(dsn, schema) as queue:
+        queue.schema_status()
+    dashboard = asgi_app(dsn, access=access, reader=reader_dsn or None, schema=schema, settings=settings)
+    start_logging("info", LogFormat.TEXT)
+    logging.getLogger("uvicorn.access").setLevel(logging.WARNING)
+    uvicorn.run(
+        dashboard,
+        host=host,
+        port=port,
+        root_path=root_path.rstrip("/"),
+        # The address of a proxy must stay visible, and no header may change the scheme.
+        proxy_headers=False,
+        server_header=False,
+        log_config=None,
+        timeout_graceful_shutdown=3,
+        ws="none",
+    )
+
+
+def _users(file: Path | None) -> "list[User]":
+    from lonnymq.dashboard import Access, User
+
+    found = []
+    for variable, access in (("", Access.OPERATOR), ("READER_", Access.READER)):
+        if password := os.environ.get(f"LONNYMQ_DASHBOARD_{variable}PASSWORD"):
+            found.append(User(access.value, password, access))
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines() if file else (), 1):
+        if line.strip():
+            name, _, rest = line.partition(":")
+            kind, colon, password = rest.partition(":")
+            if not colon or kind not in (Access.OPERATOR, Access.READER):
+                raise typer.BadParameter(
+                    f"line {number} of {file} must be name:operator:password or name:reader:password"
+                )
+            found.append(User(name, password, Access(kind)))
+    return found
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _as_reader(access: Any) -> Any:
+    from lonnymq.dashboard import Access, Visitor
+    from lonnymq.dashboard.access import visitor_of
+
+    async def check(request: Any) -> Visitor:
+        visitor = await visitor_of(access, request)
+        return Visitor(visitor.name, min(visitor.access, Access.READER, key=list(Access).index))
+
+    check.challenge = getattr(access, "challenge", None)  # type: ignore[attr-defined]
+    return check

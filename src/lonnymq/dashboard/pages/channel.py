@@ -1,0 +1,56 @@
+"""Channel: why it waits, how long its messages waited, and its policy."""
+
+from starlette.responses import Response
+
+from lonnymq.dashboard.form import Form
+from lonnymq.dashboard.history import Ring
+from lonnymq.dashboard.refusal import Refused
+from lonnymq.dashboard.view import View
+from lonnymq.model import POLICY_FIELDS, Reason
+
+
+async def show(view: View) -> Response:
+    name = name_of(view)
+    channel = view.reader.channel(name)
+    sampler = view.dashboard.sampler
+    pulse = (await sampler.look()).pulse
+    status = await channel.status()
+    explanation = await channel.explain()
+    if status is not None:
+        sampler.history.add_channel(status, pulse)
+    return view.render(
+        "channel.html",
+        200 if explanation.reason is not Reason.UNKNOWN else 404,
+        channel=name,
+        status=status,
+        explanation=explanation,
+        fields=POLICY_FIELDS,
+        pulse=pulse,
+        history=sampler.history,
+        ring=sampler.history.channels.get(name, Ring()),
+    )
+
+
+async def act(view: View, form: Form) -> Response:
+    name = name_of(view)
+    channel = view.operator.channel(name)
+    match form.text("action"):
+        case "pause":
+            async with view.act("channel_pause", name) as action:
+                await channel.pause(connection=action.connection)
+            message = "The channel is paused. Leased messages are still processed."
+        case "resume":
+            async with view.act("channel_resume", name) as action:
+                await channel.resume(connection=action.connection)
+            message = "The channel releases messages again."
+        case _:
+            raise Refused(400, "There is no such action", "Nothing was changed.")
+    return view.back_to(view.channel_href(name), message)
+
+
+def name_of(view: View) -> str:
+    """Return the channel that the address names."""
+    name = view.arguments.get("name") or view.query("name")
+    if not name:
+        raise Refused(404, "There is no such page", "")
+    return name

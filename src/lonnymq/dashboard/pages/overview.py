@@ -1,0 +1,88 @@
+"""Overview: is the queue healthy, and why; figures, and the channels to look at first."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from starlette.responses import Response
+
+from lonnymq.charts.draw import format_count
+from lonnymq.cli.formatting import duration, quantity
+from lonnymq.dashboard.sampler import Sample
+from lonnymq.dashboard.view import View
+
+WARN_LAG_S, BAD_LAG_S = 10.0, 60.0
+# A dequeue ends expired leases every few seconds.
+EXPIRED_S = 30.0
+LONG_TRANSACTION_S = 3600.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether the queue is healthy, in a few words, why, and what to do."""
+
+    level: Literal["good", "warn", "bad"]
+    title: str
+    reason: str
+    # A channel that the reason is about.
+    channel: str | None = None
+
+
+async def show(view: View) -> Response:
+    sampler = view.dashboard.sampler
+    sample = await sampler.look()
+    return view.render(
+        "overview.html",
+        sample=sample,
+        pulse=sample.pulse,
+        rates=sampler.rates,
+        history=sampler.history,
+        verdict=judge(sample),
+    )
+
+
+def judge(sample: Sample) -> Verdict:
+    """Say what matters most about a queue."""
+    pulse = sample.pulse
+    first = sample.overdue[0].channel if sample.overdue else None
+    demand = f"{format_count(pulse.demand)}{'' if pulse.is_due_complete else ' or more'}"
+    if pulse.first_expiry_at is not None and pulse.at - pulse.first_expiry_at > timedelta(seconds=EXPIRED_S):
+        return Verdict(
+            "bad",
+            "No worker is taking over",
+            f"{quantity(pulse.expired, 'lease')} expired, the first one"
+            f" {duration((pulse.at - pulse.first_expiry_at).total_seconds())} ago, and no worker has"
+            " dequeued since: start workers. Nothing is lost.",
+        )
+    if pulse.turn_lag_s >= WARN_LAG_S:
+        level: Literal["warn", "bad"] = "bad" if pulse.turn_lag_s >= BAD_LAG_S else "warn"
+        waits = (
+            f"A channel has been ready for {duration(pulse.turn_lag_s)}, and {demand} messages could run now"
+        )
+        if pulse.leased == 0:
+            return Verdict(level, "No worker is running", f"{waits}, but none does: start workers.", first)
+        return Verdict(
+            level,
+            "There are too few workers",
+            f"{waits}: start more workers, or look at what they do.",
+            first,
+        )
+    if pulse.oldest_transaction_s is not None and pulse.oldest_transaction_s > LONG_TRANSACTION_S:
+        return Verdict(
+            "warn",
+            "A transaction has been open for long",
+            f"It began {duration(pulse.oldest_transaction_s)} ago. While it is open, dead rows accumulate"
+            " in every table of this database.",
+        )
+    if pulse.history_overflow:
+        return Verdict(
+            "warn",
+            "History has no partition for today",
+            f"{quantity(pulse.history_overflow, 'attempt')} went into history_overflow: run"
+            " `lonnymq history prepare`.",
+        )
+    if pulse.demand:
+        return Verdict(
+            "good", "The queue keeps up", f"The longest wait for a turn is {duration(pulse.turn_lag_s)}."
+        )
+    return Verdict("good", "Nothing waits", "Every message that may run now is being processed.")

@@ -1,0 +1,95 @@
+"""Looks at the queue every few seconds while somebody looks at the dashboard: once for all of them."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+
+from lonnymq.client.aio import AsyncQueue
+from lonnymq.dashboard.history import History, per_second
+from lonnymq.dashboard.settings import DashboardSettings
+from lonnymq.model import ChannelStatus, QueuePulse
+
+# After this long without a visitor, it stops.
+IDLE_S = 30.0
+CHANNELS = 10
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A reading of the queue: figures, and the channels that wait longest and that have most messages."""
+
+    pulse: QueuePulse
+    overdue: list[ChannelStatus]
+    busiest: list[ChannelStatus]
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Messages per second during the last minute."""
+
+    created: float
+    released: float
+
+
+class Sampler:
+    """The latest reading, and those of the last hour."""
+
+    def __init__(self, queue: AsyncQueue, settings: DashboardSettings) -> None:
+        self.history = History()
+        self._queue = queue
+        self._interval_s = settings.sample_s
+        self._lock = asyncio.Lock()
+        self._latest: Sample | None = None
+        self._sampled_at = float("-inf")
+        self._looked_at = float("-inf")
+        self._task: asyncio.Task[None] | None = None
+
+    async def look(self) -> Sample:
+        """Return a reading that is at most one interval old, and keep sampling for a while."""
+        self._looked_at = time.monotonic()
+        sample = await self._fresh()
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run(), name="lonnymq dashboard sampler")
+        return sample
+
+    @property
+    def rates(self) -> Rates | None:
+        ring = self.history.queue
+        first = ring.since(timedelta(minutes=1))
+        if first is None:
+            return None
+        last = ring.points[-1]
+        return Rates(
+            per_second(first.created, last.created, first.at, last.at),
+            per_second(first.leased, last.leased, first.at, last.at),
+        )
+
+    async def stop(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _run(self) -> None:
+        while time.monotonic() - self._looked_at < IDLE_S:
+            await asyncio.sleep(self._interval_s)
+            try:
+                await self._fresh()
+            except Exception:  # noqa: BLE001 - a gap in the charts; the next visitor sees the error
+                continue
+
+    async def _fresh(self) -> Sample:
+        async with self._lock:
+            # A little less, so that the task and its own interval agree.
+            if self._latest is None or time.monotonic() - self._sampled_at > self._interval_s * 0.9:
+                self._latest = await self._take()
+                self._sampled_at = time.monotonic()
+            return self._latest
+
+    async def _take(self) -> Sample:
+        pulse = await self._queue.pulse()
+        overdue = await self._queue.overdue(limit=CHANNELS)
+        busiest = await self._queue.busiest(limit=CHANNELS)
+        self.history.add(pulse, [*busiest, *overdue])
+        return Sample(pulse, overdue, busiest)

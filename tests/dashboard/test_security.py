@@ -1,0 +1,374 @@
+"""Who may see and do what; requests from elsewhere; what a page may contain."""
+
+import base64
+import html
+import re
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.testclient import TestClient
+
+from lonnymq import InvalidArgument, Queue
+from lonnymq.dashboard import (
+    Access,
+    DashboardSettings,
+    PasswordAccess,
+    ProxyAccess,
+    User,
+    Visitor,
+    asgi_app,
+)
+from tests.dashboard.conftest import HOSTILE, OpenClient, operator, reader, token_of
+
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+OWN = {"origin": "http://localhost:8090", "sec-fetch-site": "same-origin"}
+
+
+def is_paused(queue: Queue, channel: str = "acme") -> bool:
+    status = queue.channel(channel).status()
+    return status is not None and status.policy.is_paused
+
+
+def basic(name: str, password: str) -> dict[str, str]:
+    return {"authorization": "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()}
+
+
+def test_a_form_of_the_page_pauses_a_channel_and_says_so(client: OpenClient, queue: Queue) -> None:
+    queue.enqueue("acme", 1)
+    browser = client()
+    token = token_of(browser.get("/channels/acme").text)
+    answer = browser.post("/channels/acme", data={"token": token, "action": "pause"}, headers=OWN)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/channels/acme")
+    assert is_paused(queue)
+    (record,) = queue.audit.page().items
+    assert (record.actor, record.verb, record.subject) == ("olga", "channel_pause", "acme")
+    assert "The channel is paused" in browser.get("/channels/acme").text
+    # Once only.
+    assert "The channel is paused. Leased" not in browser.get("/channels/acme").text
+
+
+@pytest.mark.parametrize(
+    ("data", "headers"),
+    [
+        ({}, OWN),
+        ({"token": ""}, OWN),
+        ({"token": "0" * 64}, OWN),
+        ({"token": "é"}, OWN),
+        ({}, {"origin": "http://evil.example"}),
+        (None, {"origin": "http://evil.example"}),
+        (None, {"origin": "null"}),
+        (None, {"origin": "http://localhost:9999"}),
+        (None, {"sec-fetch-site": "cross-site"}),
+        (None, {"sec-fetch-site": "same-site"}),
+        (None, {"sec-fetch-site": "none"}),
+    ],
+)
+def test_a_form_from_elsewhere_changes_nothing(
+    client: OpenClient, queue: Queue, data: dict[str, str] | None, headers: dict[str, str]
+) -> None:
+    """None: the right token, as if it had leaked."""
+    queue.enqueue("acme", 1)
+    browser = client()
+    token = token_of(browser.get("/channels/acme").text)
+    fields = {"token": token} if data is None else data
+    answer = browser.post("/channels/acme", data={**fields, "action": "pause"}, headers=headers)
+    assert answer.status_code == 403
+    assert not is_paused(queue)
+
+
+def test_the_token_of_another_browser_or_user_is_refused(client: OpenClient, queue: Queue) -> None:
+    queue.enqueue("acme", 1)
+    browser = client(access=lambda request: Visitor(request.headers["x-user"], Access.OPERATOR))
+
+    def pause(user: str, token: str) -> int:
+        data = {"token": token, "action": "pause"}
+        return browser.post("/channels/acme", data=data, headers={"x-user": user}).status_code
+
+    token = token_of(browser.get("/channels/acme", headers={"x-user": "a"}).text)
+    assert pause("b", token) == 403
+    browser.cookies.clear()
+    assert pause("a", token) == 403
+    browser.get("/channels/acme", headers={"x-user": "a"})
+    assert pause("a", token) == 403
+    browser.cookies.set("lonnymq_session", "x" * 43)
+    assert pause("a", token) == 403
+    assert not is_paused(queue)
+
+
+def test_a_reader_gets_403_and_changes_nothing(client: OpenClient, queue: Queue) -> None:
+    queue.enqueue("acme", {"secret": 1})
+    roles = {"operator": operator, "reader": reader}
+    browser = client(access=lambda request: roles[request.headers.get("x-role", "reader")](request))
+    page = browser.get("/channels/acme").text
+    assert "<form method" not in page
+    answer = browser.post("/channels/acme", data={"action": "pause"}, headers=OWN)
+    assert answer.status_code == 403
+    # Even with a token of its own.
+    rita = browser.app.guard.token(browser.cookies["lonnymq_session"], "rita")  # type: ignore[attr-defined]
+    answer = browser.post("/channels/acme", data={"action": "pause", "token": rita}, headers=OWN)
+    assert (answer.status_code, "You may look" in answer.text) == (403, True)
+    assert not is_paused(queue)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "localhost.evil.example",
+        "localhost:80@evil.example",
+        "",
+        "127.0.0.1.nip.io",
+        "LOCALHOST.",
+        "[::1",
+    ],
+)
+def test_another_host_name_is_refused_and_sees_nothing(client: OpenClient, queue: Queue, host: str) -> None:
+    queue.enqueue("acme", 1)
+    answer = client().get("/channels/acme", headers={"host": host})
+    assert (answer.status_code, "acme" in answer.text) == (421, False)
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:8090", "127.0.0.1:1", "[::1]:8090", "a.queue.example"]
+)
+def test_allowed_host_names_are_served(client: OpenClient, host: str) -> None:
+    browser = client(hosts=("localhost", "127.0.0.1", "[::1]", "*.queue.example"))
+    assert browser.get("/", headers={"host": host}).status_code == 200
+    assert browser.get("/", headers={"host": "queue.example"}).status_code == 421
+
+
+def test_every_answer_carries_the_security_headers(client: OpenClient) -> None:
+    browser = client(access=lambda request: request.headers.get("x-role", "operator"))
+    answers = [
+        browser.get("/"),
+        browser.get("/nothing"),
+        browser.get("/static/style.css"),
+        browser.get("/", headers={"x-role": "none"}),
+        browser.get("/", headers={"host": "evil.example"}),
+        browser.post("/", data={}),
+    ]
+    assert [one.status_code for one in answers] == [200, 404, 200, 403, 421, 405]
+    for answer in answers:
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert "access-control-allow-origin" not in answer.headers
+    cookie = answers[0].headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+
+
+def test_a_broken_access_function_lets_nobody_in(client: OpenClient) -> None:
+    def fails(request: Any) -> str:
+        raise RuntimeError("the directory is down: password=hunter2")
+
+    for access in (fails, lambda request: "admin", lambda request: None, lambda request: True):
+        answer = client(access=access).get("/")
+        assert answer.status_code in (500, 400)
+        assert "hunter2" not in answer.text
+        assert "Overview" not in answer.text
+
+
+def test_passwords_decide_who_may_act(client: OpenClient, queue: Queue) -> None:
+    queue.enqueue("acme", 1)
+    access = PasswordAccess([User("olga", "correct horse é"), User("rita", "battery staple", Access.READER)])
+    browser = client(access=access)
+    for headers in (
+        {},
+        basic("olga", "wrong"),
+        basic("olga", ""),
+        basic("", ""),
+        basic("rita", "correct horse é"),
+        {"authorization": "Basic !!!"},
+        {"authorization": "Bearer x"},
+        {"authorization": "Basic"},
+    ):
+        answer = browser.get("/", headers=headers)
+        assert (answer.status_code, answer.headers["www-authenticate"][:5]) == (401, "Basic")
+    page = browser.get("/channels/acme", headers=basic("rita", "battery staple"))
+    assert (page.status_code, "<form method" in page.text) == (200, False)
+    page = browser.get("/channels/acme", headers=basic("olga", "correct horse é"))
+    answer = browser.post(
+        "/channels/acme",
+        data={"token": token_of(page.text), "action": "pause"},
+        headers={**OWN, **basic("olga", "correct horse é")},
+    )
+    assert answer.status_code == 303
+    assert is_paused(queue)
+
+
+@pytest.mark.parametrize(
+    ("address", "headers", "expected"),
+    [
+        ("10.1.2.3", [("x-user", "olga")], "operator"),
+        ("10.1.2.3", [("x-user", "eve")], "reader"),
+        ("::ffff:10.1.2.3", [("x-user", "eve")], "reader"),
+        ("10.1.2.3", [], "none"),
+        ("10.1.2.3", [("x-user", "")], "none"),
+        ("10.1.2.3", [("x-user", "eve"), ("x-user", "olga")], "none"),
+        ("11.1.2.3", [("x-user", "olga")], "none"),
+        ("11.1.2.3", [("x-user", "olga"), ("x-forwarded-for", "10.1.2.3")], "none"),
+        ("testclient", [("x-user", "olga")], "none"),
+    ],
+)
+def test_a_user_header_is_believed_only_from_the_proxy(
+    dsn: str, address: str, headers: list[tuple[str, str]], expected: str
+) -> None:
+    app = asgi_app(dsn, access=ProxyAccess("X-User", ["10.0.0.0/8"], operators=["olga"]))
+    with TestClient(app, base_url="http://localhost", client=(address, 5)) as browser:
+        answer = browser.get("/", headers=headers)
+    if expected == "none":
+        assert answer.status_code == 403
+    else:
+        assert f'title="{expected}"' in answer.text
+
+
+def test_hostile_names_are_shown_and_harm_nothing(client: OpenClient, queue: Queue) -> None:
+    for name in HOSTILE:
+        queue.enqueue(name, 1)
+    browser = client()
+    pages = [
+        browser.get(path) for path in ("/", "/channels", "/channels?order=messages", "/channels?order=name")
+    ]
+    for page in pages:
+        assert page.status_code == 200
+        assert "<script>alert" not in page.text
+        assert "<img src=x" not in page.text
+        assert "\u202e" not in page.text
+    links = set(_channel_links(pages[3].text))
+    assert len(links) == len(HOSTILE)
+    for link in links:
+        page = browser.get(link)
+        assert page.status_code == 200, link
+        token = token_of(page.text)
+        action = _form_action(page.text)
+        answer = browser.post(action, data={"token": token, "action": "pause"}, headers=OWN)
+        assert answer.status_code == 303, link
+        assert browser.get(answer.headers["location"]).status_code == 200
+    assert all(is_paused(queue, name) for name in HOSTILE)
+    for name in HOSTILE:
+        found = browser.get("/channels", params={"prefix": name})
+        assert len(_channel_links(found.text)) >= 1, name
+
+
+def _channel_links(page: str) -> list[str]:
+    return [html.unescape(one) for one in re.findall(r'class="channel"[^>]* href="([^"]*)"', page)]
+
+
+def _form_action(page: str) -> str:
+    found = re.search(r'<form method="post" action="([^"]*)"', page)
+    assert found is not None
+    return html.unescape(found[1])
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "options", "status"),
+    [
+        ("GET", "/channels?prefix=" + "x" * 256, {}, 400),
+        ("GET", "/channels?prefix=%00", {}, 400),
+        ("GET", "/channels?order=evil", {}, 400),
+        ("GET", "/channels?prefix=" + "x" * 9000, {}, 414),
+        ("GET", "/" + "x" * 5000, {}, 414),
+        ("GET", "/channels/%00", {}, 400),
+        ("GET", "/channels/" + "x" * 256, {}, 400),
+        ("GET", "/channels/%ff", {}, 404),
+        ("GET", "/channel", {}, 404),
+        ("GET", "/static/../app.py", {}, 404),
+        ("GET", "/static/%2e%2e/app.py", {}, 404),
+        ("PUT", "/", {}, 405),
+        ("DELETE", "/channels/acme", {}, 405),
+        ("POST", "/channels/acme", {"json": {"action": "pause"}}, 415),
+        ("POST", "/channels/acme", {"data": {"action": "x" * 70_000}}, 413),
+        ("POST", "/channels/acme", {"content": "&a" * 3_000, "headers": FORM}, 413),
+        ("POST", "/channels/acme", {"data": {"action": "pause"}}, 403),
+    ],
+)
+def test_bad_input_is_answered_with_what_is_wrong(
+    client: OpenClient, queue: Queue, method: str, path: str, options: dict[str, Any], status: int
+) -> None:
+    answer = client().request(method, path, **options)
+    assert answer.status_code == status
+    assert "Traceback" not in answer.text
+
+
+def test_reading_runs_as_the_readers_role(dsn: str, queue: Queue, connect: Any) -> None:
+    queue.enqueue("acme", 1)
+    connection = connect()
+    role = f"dashboard_reader_{connection.info.backend_pid}"
+    connection.execute(f"create role {role} login")
+    try:
+        queue.grant(role, "reader")
+        reading = (
+            f"{dsn} options='-c role={role}'" if "://" not in dsn else f"{dsn}&options=-c%20role%3D{role}"
+        )
+        app = asgi_app(dsn, access=operator, reader=reading)
+        with TestClient(app, base_url="http://localhost") as browser:
+            for path in (
+                "/",
+                "/channels",
+                "/channels?order=name",
+                "/channels?order=messages",
+                "/channels/acme",
+            ):
+                assert browser.get(path).status_code == 200
+            connection.execute(f"select lonnymq.queue_revoke('{role}')")
+            refused = browser.get("/channels?order=messages")
+            assert refused.status_code == 403
+            assert "permission denied" in refused.text
+    finally:
+        connection.execute(f"drop owned by {role}")
+        connection.execute(f"drop role {role}")
+
+
+def test_a_mounted_dashboard_links_to_itself(dsn: str, queue: Queue) -> None:
+    queue.enqueue("acme", 1)
+    dashboard = asgi_app(dsn, access="operator")
+    with TestClient(
+        Starlette(routes=[Mount("/ops/queue", dashboard)]), base_url="http://localhost"
+    ) as browser:
+        page = browser.get("/ops/queue/").text
+        links = [one for one in re.findall(r'(?:href|src|action|hx-get)="([^"]*)"', page) if one != "#main"]
+        assert links
+        assert [one for one in links if not one.startswith("/ops/queue/")] == []
+        assert {browser.get(link.replace("&amp;", "&")).status_code for link in links} == {200}
+        page = browser.get("/ops/queue/channels/acme").text
+        answer = browser.post(
+            "/ops/queue/channels/acme",
+            data={"token": token_of(page), "action": "pause"},
+            follow_redirects=False,
+        )
+        assert answer.headers["location"] == "/ops/queue/channels/acme"
+        assert "Path=/ops/queue" in answer.headers["set-cookie"]
+        assert browser.portal is not None
+        browser.portal.call(dashboard.close)
+    assert is_paused(queue)
+
+
+def test_settings_that_make_no_sense_are_refused(dsn: str) -> None:
+    for settings in (
+        {"colour": "pink"},
+        {"hosts": ("https://x",)},
+        {"hosts": ("x:80",)},
+        {"secret": b"short"},
+        {"sample_s": 0},
+        {"statement_timeout_s": 0},
+        {"environment": "x" * 41},
+    ):
+        with pytest.raises(InvalidArgument):
+            DashboardSettings(**settings)
+    for access in ("admin", None, 5):
+        with pytest.raises((InvalidArgument, TypeError)):
+            asgi_app(dsn, access=access)
+    for make in (
+        lambda: User("a:b", "long enough"),
+        lambda: User("a", "short"),
+        lambda: PasswordAccess([]),
+        lambda: ProxyAccess("X-User", []),
+        lambda: ProxyAccess("X-User", ["10.0.0.0/99"]),
+    ):
+        with pytest.raises(InvalidArgument):
+            make()

@@ -1,0 +1,50 @@
+"""Rules that are not about the order of statements, as changes of the queue that take them away.
+
+Each has the test that notices it, the changes by function, and a statement that changes a table.
+"""
+
+from tests.interleavings.rules import Change
+
+TESTED_RULES: dict[str, tuple[str, dict[str, list[Change]], str]] = {
+    "replies-are-not-bounded": (
+        "tests/races/test_rule_02_stopped_clients.py::"
+        "test_a_stopped_client_with_large_payloads_over_a_unix_socket",
+        {"message_dequeue": [("v_content_bytes bigint := 33000;", "v_content_bytes bigint := 33000000;")]},
+        "",
+    ),
+    "wakes-of-one-channel-fill-the-window": (
+        "tests/races/test_rule_03_head_of_line.py::test_wakes_of_a_locked_channel_do_not_hide_other_channels",
+        {"turn_lock_woken": [("for v_try in 1..6 loop", "for v_try in 1..1 loop")]},
+        "",
+    ),
+    "turns-from-before-a-clock-step-stay-in-the-future": (
+        "tests/races/test_rule_09_clock.py::test_due_channels_are_served_after_the_clock_stepped_back",
+        {"clock_step_fix": [("where next_at > p_now and last_at", "where false and last_at")]},
+        "",
+    ),
+    "a-table-has-no-replica-identity": (
+        "tests/races/test_rule_11_publications.py::test_every_call_works_with_a_publication_for_all_tables",
+        {},
+        "alter table history_overflow replica identity nothing",
+    ),
+    "keys-are-not-sorted": (
+        "tests/races/test_rule_13_keys.py::"
+        "test_two_calls_with_the_same_keys_in_opposite_order_do_not_deadlock",
+        {
+            "message_create_many": [
+                ("order by u.key is null, u.channel_id, u.key, u.ordinal", "order by u.ordinal")
+            ]
+        },
+        "",
+    ),
+    "settle-calls-a-volatile-function": (
+        "tests/races/test_rule_09_clock.py::test_settle_calls_no_volatile_function_before_it_writes_the_turn",
+        {"message_wait": [("language sql immutable", "language sql volatile")]},
+        "",
+    ),
+    "parked-turns-are-not-reported": (
+        "tests/races/test_rule_15_queue_check.py::test_every_kind_of_damage_is_reported_and_repaired",
+        {"queue_check": [("h.soon = 0 and h.next_at is null and h.return_at is null", "false")]},
+        "",
+    ),
+}
