@@ -76,16 +76,16 @@ def test_the_page_follows_the_queue_until_updates_are_paused(
 ) -> None:
     page = browser.page
     browser.open(f"{site}/channels/capped")
-    expect(page.locator(".verdict")).to_contain_text("the only message allowed at a time is leased")
+    expect(page.locator(".verdict")).to_contain_text("The only message allowed at a time is leased")
     queue.channel("capped").set(max_concurrency=None)
-    expect(page.locator(".verdict")).to_contain_text("the next message waits for a worker", timeout=20_000)
+    expect(page.locator(".verdict")).to_contain_text("The next message waits for a worker", timeout=20_000)
     page.get_by_role("button", name="Pause updates").click()
     browser.requests.clear()
     queue.channel("capped").pause()
     page.wait_for_timeout(2_500)
     assert browser.requests == []
     page.get_by_role("button", name="Resume updates").click()
-    expect(page.locator(".verdict")).to_contain_text("the channel is paused", timeout=20_000)
+    expect(page.locator(".verdict")).to_contain_text("The channel is paused", timeout=20_000)
     assert_clean(browser, site)
 
 
@@ -115,10 +115,10 @@ def test_everything_works_without_scripts(program: Any, site: str, queue: Queue)
     page.get_by_label("Find channels whose names begin with").fill("stop")
     page.keyboard.press("Enter")
     page.get_by_role("link", name="stopped").click()
-    expect(page.locator(".verdict")).to_contain_text("the channel is paused")
+    expect(page.locator(".verdict")).to_contain_text("The channel is paused")
     page.get_by_role("button", name="Resume").click()
     expect(page.get_by_role("status").first).to_contain_text("releases messages again")
-    expect(page.locator(".verdict")).to_contain_text("the next message waits for a worker")
+    expect(page.locator(".verdict")).to_contain_text("The next message waits for a worker")
     assert [one.channel for one in queue.dequeue(limit=100) if one.channel == "stopped"] == ["stopped"]
     assert_clean(browser, site)
     page.close()

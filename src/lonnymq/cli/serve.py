@@ -1,8 +1,9 @@
 """serve: the dashboard."""
 
 import ipaddress
-import logging
 import os
+import signal
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 from lonnymq.cli.connect import open_queue
 from lonnymq.cli.log import LogFormat, start_logging
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Schema
+from lonnymq.cli.output import print_text
 from lonnymq.errors import install_advice
 
 if TYPE_CHECKING:
@@ -148,19 +150,28 @@ def serve(
         queue.schema_status()
     dashboard = asgi_app(dsn, access=access, reader=reader_dsn or None, schema=schema, settings=settings)
     start_logging("info", LogFormat.TEXT)
-    logging.getLogger("uvicorn.access").setLevel(logging.WARNING)
-    uvicorn.run(
+    config = uvicorn.Config(
         dashboard,
-        host=host,
-        port=port,
         root_path=root_path.rstrip("/"),
         # The address of a proxy must stay visible, and no header may change the scheme.
         proxy_headers=False,
         server_header=False,
         log_config=None,
         timeout_graceful_shutdown=3,
+        # A request that is not complete by then is dropped, as is a connection that is idle.
+        timeout_keep_alive=15,
+        limit_concurrency=200,
         ws="none",
     )
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, port), family=family) as listening:
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{listening.getsockname()[1]}{root_path.rstrip('/')}/"
+        # uvicorn sends itself the signal again after it has stopped.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: None)
+        print_text(f"The dashboard is at {address} ; Ctrl-C stops it")
+        uvicorn.Server(config).run(sockets=[listening])
 
 
 def _users(file: Path | None) -> "list[User]":

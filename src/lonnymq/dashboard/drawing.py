@@ -1,7 +1,7 @@
 """The charts of the pages, from the readings of the last hour."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from markupsafe import Markup
 
@@ -18,6 +18,9 @@ from lonnymq.dashboard.history import (
     per_second,
     steps,
 )
+
+# A shorter period is not stretched to the whole width.
+MIN_PERIOD = timedelta(minutes=5)
 
 
 def lag(history: History, now: datetime) -> Markup:
@@ -74,12 +77,29 @@ def spark(history: History, now: datetime, kind: str) -> Markup:
         "created": lambda: Line("created", 0, _rates(ring, lambda one: one.created)),
         "released": lambda: Line("released", 4, _rates(ring, lambda one: one.leased)),
     }
-    return Markup(sparkline(f"{kind} in the last hour", lines[kind](), now - KEPT, now))
+    drawn = lines[kind]()
+    return Markup(sparkline(f"{kind} in the last hour", drawn, _begin([drawn], now), now))
+
+
+def meter(some: float, whole: float) -> Markup:
+    """Draw which part of something is used."""
+    width = 100 * (part(some, whole) or 0.0)
+    return Markup(
+        '<svg class="meter" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect class="track" width="100" height="6"/>'
+        '<rect class="fill series4" width="{}" height="6"/></svg>'
+    ).format(f"{width:.1f}")
 
 
 def _figure(title: str, lines: list[Line], now: datetime, format_value: Callable[[float], str]) -> Markup:
     # The drawing module escapes what it is given.
-    return Markup(figure(title, lines, now - KEPT, now, format_value))
+    return Markup(figure(title, lines, _begin(lines, now), now, format_value))
+
+
+def _begin(lines: list[Line], now: datetime) -> datetime:
+    """Return where a chart begins: with the first reading of the last hour."""
+    first = min((one.known[0][0] for one in lines if one.known), default=now)
+    return max(now - KEPT, min(first, now - MIN_PERIOD))
 
 
 def _values(ring: Ring[Point], value: Callable[[Point], float]) -> list[Value]:

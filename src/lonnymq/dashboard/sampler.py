@@ -8,18 +8,32 @@ from datetime import timedelta
 from lonnymq.client.aio import AsyncQueue
 from lonnymq.dashboard.history import History, per_second
 from lonnymq.dashboard.settings import DashboardSettings
-from lonnymq.model import ChannelStatus, QueuePulse
+from lonnymq.model import ChannelStatus, QueuePulse, WorkerState
 
 # After this long without a visitor, it stops.
 IDLE_S = 30.0
 CHANNELS = 10
+# Processes report every five seconds.
+WORKERS_S = 5.0
+MAX_WORKERS = 500
+
+
+@dataclass(frozen=True)
+class Slots:
+    """What the registered processes of workers can do at a time; `is_complete`: these are all of them."""
+
+    processes: int
+    slots: int
+    busy: int
+    is_complete: bool
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A reading of the queue: figures, and the channels that wait longest and that have most messages."""
+    """A reading of the queue: figures, workers, and the channels that wait longest or have most messages."""
 
     pulse: QueuePulse
+    slots: Slots
     overdue: list[ChannelStatus]
     busiest: list[ChannelStatus]
 
@@ -43,6 +57,8 @@ class Sampler:
         self._latest: Sample | None = None
         self._sampled_at = float("-inf")
         self._looked_at = float("-inf")
+        self._slots: Slots | None = None
+        self._slots_at = float("-inf")
         self._task: asyncio.Task[None] | None = None
 
     async def look(self) -> Sample:
@@ -92,4 +108,17 @@ class Sampler:
         overdue = await self._queue.overdue(limit=CHANNELS)
         busiest = await self._queue.busiest(limit=CHANNELS)
         self.history.add(pulse, [*busiest, *overdue])
-        return Sample(pulse, overdue, busiest)
+        return Sample(pulse, await self._count_slots(), overdue, busiest)
+
+    async def _count_slots(self) -> Slots:
+        if self._slots is None or time.monotonic() - self._slots_at > WORKERS_S:
+            found = await self._queue.workers(limit=MAX_WORKERS)
+            working = [one for one in found if one.state is WorkerState.WORKING]
+            self._slots = Slots(
+                len(working),
+                sum(one.slots for one in working),
+                sum(one.busy for one in working),
+                len(found) < MAX_WORKERS,
+            )
+            self._slots_at = time.monotonic()
+        return self._slots

@@ -32,6 +32,7 @@ def make_templates() -> Environment:
         name=show_name,
         text=show_text,
         slug=slug,
+        sentence=lambda value: value[:1].upper() + value[1:],
         count=show_count,
         exact=lambda value: NOTHING if value is None else f"{value:,}",
         seconds=lambda value: NOTHING if value is None else formatting.duration(value),

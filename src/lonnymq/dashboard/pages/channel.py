@@ -1,12 +1,15 @@
 """Channel: why it waits, how long its messages waited, and its policy."""
 
+from typing import cast
+
 from starlette.responses import Response
 
+from lonnymq.cli.formatting import quantity
 from lonnymq.dashboard.form import Form
 from lonnymq.dashboard.history import Ring
 from lonnymq.dashboard.refusal import Refused
 from lonnymq.dashboard.view import View
-from lonnymq.model import POLICY_FIELDS, Reason
+from lonnymq.model import POLICY_FIELDS, PolicyChanges, Reason
 
 
 async def show(view: View) -> Response:
@@ -43,9 +46,27 @@ async def act(view: View, form: Form) -> Response:
             async with view.act("channel_resume", name) as action:
                 await channel.resume(connection=action.connection)
             message = "The channel releases messages again."
+        case "set":
+            message = "Nothing was changed."
+            if changes := _changes(form):
+                message = f"{quantity(len(changes), 'field')} of the policy changed."
+                async with view.act("channel_set", name, changes) as action:
+                    await channel.set(connection=action.connection, **changes)
         case _:
             raise Refused(400, "There is no such action", "Nothing was changed.")
     return view.back_to(view.channel_href(name), message)
+
+
+def _changes(form: Form) -> PolicyChanges:
+    """Return the fields that the user changed, so that what others changed meanwhile is kept."""
+    changes: dict[str, int | None] = {}
+    for field in POLICY_FIELDS.values():
+        if field.is_flag:
+            continue
+        value = form.whole(field.name)
+        if value != form.whole(f"was_{field.name}"):
+            changes[field.name] = value
+    return cast("PolicyChanges", changes)
 
 
 def name_of(view: View) -> str:

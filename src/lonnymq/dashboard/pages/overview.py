@@ -8,8 +8,10 @@ from starlette.responses import Response
 
 from lonnymq.charts.draw import format_count
 from lonnymq.cli.formatting import duration, quantity
+from lonnymq.dashboard.history import History
 from lonnymq.dashboard.sampler import Sample
 from lonnymq.dashboard.view import View
+from lonnymq.model import ChannelStatus
 
 WARN_LAG_S, BAD_LAG_S = 10.0, 60.0
 # A dequeue ends expired leases every few seconds.
@@ -38,6 +40,17 @@ async def show(view: View) -> Response:
         rates=sampler.rates,
         history=sampler.history,
         verdict=judge(sample),
+        starved=sample.overdue[0] if sample.overdue else None,
+        noisiest=_noisiest(sample, sampler.history),
+    )
+
+
+def _noisiest(sample: Sample, history: History) -> ChannelStatus | None:
+    """Return the channel that was served most in the last minute; if none was, that with most messages."""
+    return max(
+        sample.busiest,
+        key=lambda one: (history.share(one.channel) or 0.0, one.waiting + one.leased),
+        default=None,
     )
 
 
@@ -59,14 +72,13 @@ def judge(sample: Sample) -> Verdict:
         waits = (
             f"A channel has been ready for {duration(pulse.turn_lag_s)}, and {demand} messages could run now"
         )
-        if pulse.leased == 0:
+        if pulse.leased == 0 and sample.slots.processes == 0:
             return Verdict(level, "No worker is running", f"{waits}, but none does: start workers.", first)
-        return Verdict(
-            level,
-            "There are too few workers",
-            f"{waits}: start more workers, or look at what they do.",
-            first,
+        busy = (
+            f" {sample.slots.busy:,} of {sample.slots.slots:,} slots are busy." if sample.slots.slots else ""
         )
+        advice = f"{waits}: start more workers, or look at what they do.{busy}"
+        return Verdict(level, "There are too few workers", advice, first)
     if pulse.oldest_transaction_s is not None and pulse.oldest_transaction_s > LONG_TRANSACTION_S:
         return Verdict(
             "warn",

@@ -1,0 +1,147 @@
+"""`lonnymq serve` in a process of its own, beside a worker that does the work."""
+
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from lonnymq import ChannelPolicy, Queue
+from tests.cli.conftest import DEADLINE_S, Run, Start, lonnymq, start
+from tests.dashboard.conftest import OpenClient, token_of
+from tests.worker.workers import eventually
+
+__all__ = ["lonnymq", "start"]
+APP = """
+import os
+import lonnymq
+
+app = lonnymq.App(lonnymq.Queue(os.environ["LONNYMQ_DSN"]))
+
+@app.task()
+def note(word: str) -> None:
+    with open("notes.txt", "a") as notes:
+        notes.write(word + "\\n")
+"""
+
+
+def note(word: str) -> dict[str, Any]:
+    return {"task": "note", "arguments": {"word": word}}
+
+
+@pytest.fixture
+def address(start: Start) -> Iterator[str]:
+    """The address of `lonnymq serve`, which ends with 0 when it is asked to stop."""
+    process = start("serve", "--port", "0", "--environment", "test")
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    found = re.search(r"(http://127\.0\.0\.1:\d+)/", line)
+    assert found is not None, line
+    yield found[1]
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(DEADLINE_S) == 0
+
+
+def test_a_tenant_that_is_paused_here_is_not_served_by_workers(
+    address: str, start: Start, queue: Queue, tmp_path: Path
+) -> None:
+    (tmp_path / "shop.py").write_text(APP)
+    notes = tmp_path / "notes.txt"
+    start("work", "shop:app", cwd=tmp_path)
+    with httpx2.Client(base_url=address, timeout=DEADLINE_S) as browser:
+
+        def act(action: str) -> None:
+            token = token_of(browser.get("/channels/acme").text)
+            answer = browser.post("/channels/acme", data={"token": token, "action": action})
+            assert answer.status_code == 303
+
+        act("pause")
+        for channel in ("acme", "other"):
+            queue.enqueue(channel, note(channel))
+        eventually(lambda: notes.exists() and "other" in notes.read_text())
+        for _ in range(5):
+            queue.enqueue("other", note("other"))
+        eventually(lambda: notes.read_text().count("other") == 6)
+        assert "acme" not in notes.read_text()
+        assert "The channel is paused" in browser.get("/channels/acme").text
+        overview = browser.get("/").text
+        assert "busy, of 1 process" in overview
+        act("resume")
+        eventually(lambda: "acme" in notes.read_text())
+
+
+def test_a_policy_is_changed_where_the_user_changed_it(client: OpenClient, queue: Queue) -> None:
+    channel = queue.channel("acme")
+    channel.set(max_concurrency=5, weight=2)
+    browser = client()
+    page = browser.get("/channels/acme").text
+    shown = dict(re.findall(r'name="was_(\w+)" value="(\d*)"', page))
+    assert {name: value for name, value in shown.items() if value} == {"max_concurrency": "5", "weight": "2"}
+    form = {f"was_{name}": value for name, value in shown.items()} | shown
+    form |= {"token": token_of(page), "action": "set", "max_concurrency": "", "release_interval_ms": "1,000"}
+    # Somebody else changes another field meanwhile.
+    channel.set(weight=7)
+    assert browser.post("/channels/acme", data=form).status_code == 303
+    status = channel.status()
+    assert status is not None
+    assert status.policy == ChannelPolicy(release_interval_ms=1000, weight=7)
+    (record,) = queue.audit.page().items
+    assert record.arguments == {"max_concurrency": None, "release_interval_ms": 1000}
+    for bad in ("x", "1.5", "0", "99999999999", "-1", "²", "9" * 30):
+        answer = browser.post("/channels/acme", data={**form, "max_concurrency": bad})
+        assert answer.status_code == 400, bad
+    assert channel.status() == status
+    assert len(queue.audit.page().items) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "error"),
+    [
+        (["--host", "0.0.0.0"], {}, "needs authentication"),
+        (["--host", "::"], {}, "needs authentication"),
+        (["--host", "192.168.1.1", "--read-only"], {}, "needs authentication"),
+        (["--host", "queue.example.com"], {}, "needs authentication"),
+        (["--proxy-header", "X-User"], {}, "at least one network"),
+        (["--proxy-header", "X-User"], {"LONNYMQ_DASHBOARD_PASSWORD": "long enough"}, "exclude one another"),
+        ([], {"LONNYMQ_DASHBOARD_PASSWORD": "short"}, "8 or more"),
+        (["--users-file", "nothing.txt"], {}, "No such file"),
+        (["--users-file", "users.txt"], {}, "line 2 of users.txt"),
+        (["--colour", "pink"], {}, "colour must be one of"),
+        (["--allow-host", "http://x"], {}, "without scheme"),
+    ],
+)
+def test_it_does_not_start_unprotected_or_with_mistakes(
+    lonnymq: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    environment: dict[str, str],
+    error: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("users.txt").write_text("olga:operator:long enough\nrita:admin:long enough\n")
+    result = lonnymq("serve", "--port", "0", *options, **environment)
+    assert result.code == 2
+    assert error in result.error_text
+
+
+def test_passwords_open_it_to_the_network(start: Start, queue: Queue, tmp_path: Path) -> None:
+    (tmp_path / "users.txt").write_text("olga:operator:pass: with colon\n\nrita:reader:battery staple\n")
+    process = start(
+        *("serve", "--port", "0", "--host", "0.0.0.0", "--users-file", "users.txt", "--root-path", "/queue/"),
+        *("--allow-host", "queue.example.com"),
+        cwd=tmp_path,
+    )
+    assert process.stdout is not None
+    found = re.search(r":(\d+)/queue/", process.stdout.readline())
+    assert found is not None
+    with httpx2.Client(base_url=f"http://127.0.0.1:{found[1]}", timeout=DEADLINE_S) as browser:
+        assert browser.get("/").status_code == 401
+        page = browser.get("/", auth=("olga", "pass: with colon"), headers={"host": "queue.example.com"})
+        assert page.status_code == 200
+        assert 'href="/queue/channels"' in page.text
+        # The proxy removes the prefix.
+        assert browser.get("/channels", auth=("rita", "battery staple")).status_code == 200
