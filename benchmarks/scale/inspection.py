@@ -17,6 +17,10 @@ CALLS = {
     "channel_busiest": "channel_busiest(20)",
     "channel_explain": "channel_explain('{channel}')",
     "message_page": "message_page()",
+    "dead_groups": "dead_groups()",
+    "message_attempts": "message_attempts(7)",
+    "audit_page": "audit_page()",
+    "queue_count": "queue_count(false)",
     "queue_status": "queue_status()",
 }
 MESSAGES_PER_CHANNEL = 4

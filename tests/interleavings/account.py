@@ -46,7 +46,7 @@ class Account:
             if outcome == "lease_lost" and seen.tokens.get(message, 0) == integer(row, "token"):
                 self.report(f"{verb} said lease_lost, although the lease of {message} was held")
             elif outcome == "unknown" and (message or seen.call.keyed) in (
-                seen.messages if verb == "cancel" else seen.dead
+                seen.messages if verb in ("cancel", "run_now") else seen.dead
             ):
                 self.report(f"{verb} said unknown, although message {message} was there")
             elif (lost := integer(row, "lost") or 0) > sum(

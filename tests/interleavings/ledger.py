@@ -69,6 +69,8 @@ class Ledger:
                     self._cancel(message, open_views)
                 case "cancelled" if seen.call.verb != "heartbeat":
                     self._end_cancelled(message, open_views)
+                case "due":
+                    self._run_now(message)
                 case "set":
                     self._expect_policy(seen.call)
         if seen.call.verb == "claim_complete":
@@ -139,6 +141,14 @@ class Ledger:
             self.promises.orphans[message] = leased
         for one in open_views:
             one.cancelled.add(message)
+
+    def _run_now(self, message: int) -> None:
+        """A message has another time from now on, unless it has ended in the meantime."""
+        found = self.state.messages.get(message)
+        if found and message in self.promises.messages:
+            self.promises.messages[message].dequeue_at = found[1]
+            if found[1] * 1000 > self.state.now_us:
+                self.report(f"message {message} is not due, although run_now said so")
 
     def _expect_policy(self, call: Call) -> None:
         max_concurrency, _, is_paused = self.state.limits.get("a", (None, None, None))

@@ -43,6 +43,8 @@ class Need(Enum):
     DEAD = "dead"
     STAGE = "stage"
     CRON = "cron"
+    # A message becomes due in a moment.
+    SCHEDULED = "scheduled"
     # All leases have expired.
     EXPIRED = "expired"
     # The load of a stream.
@@ -106,6 +108,13 @@ def cancel(target: str, name: str, *needs: Need) -> Operation:
     return call(
         "cancel", f"select outcome, message_id from message_cancel(array[{target}])", *needs, name=name
     )
+
+
+# A lease that the call leaves alone is not a release.
+RUN_NOW = """
+    select case outcome when 'leased' then 'held' else outcome end as outcome, message_id
+    from message_run_now(array[{last[0]}])
+"""
 
 
 def channel_set(field_name: str, value: int | bool, name: str = "channel_set") -> Operation:
@@ -212,6 +221,7 @@ OPERATIONS = {
         *map(end, ("complete", "defer", "bury", "give_back", "heartbeat")),
         cancel("{waiting[0]}", "cancel", Need.WAITING),
         cancel("{leases[0][0]}", "cancel_leased", Need.LEASE),
+        call("run_now", RUN_NOW, Need.SCHEDULED),
         call("redrive", "select outcome, message_id from dead_redrive(array[{dead[0]}])", Need.DEAD),
         channel_set("max_concurrency", 2),
         call("channel_delete", "select channel_delete('a') as outcome"),

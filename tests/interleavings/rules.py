@@ -189,6 +189,17 @@ RULES: dict[str, tuple[str, dict[str, list[Change]], str]] = {
         {"message_cancel": [("-count(*) from gone g", "0 from gone g")]},
         "",
     ),
+    # A scheduled message is made due while it is being leased.
+    "run-now-announces-nothing": (
+        "run_now+dequeue_many,alone",
+        {"message_run_now": [("from moved m group by", "from moved m where false group by")]},
+        "",
+    ),
+    "run-now-waits": (
+        "run_now+cancel_last,alone",
+        {"message_run_now": [(SKIP, "for update")]},
+        "",
+    ),
     # First use of a channel (rule 8), and its end.
     "turn-is-inserted-without-a-lock": (
         "dequeue+dequeue,new-waiting",

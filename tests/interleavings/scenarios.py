@@ -10,6 +10,7 @@ from tests.interleavings.operations import (
     PART,
     Need,
     Operation,
+    cancel,
     channel_set,
     create,
     dequeue,
@@ -44,6 +45,9 @@ STREAM = (
 HISTORY = """select queue_set('{"history": "metadata"}')"""
 TENANT = "select queue_grant(interleavings.tenant_role(), 'tenant', '{a}')"
 TENANT_CHANNEL = "insert into tenant_channel (name) values ('a')"
+SCHEDULE = "select message_create('a', 'x', p_delay_ms => 1000)"
+# The clock advances whenever it is read, so the message becomes due while the calls run.
+ALMOST_DUE = "select setval('interleavings.clock_us', (select max(dequeue_at) * 1000 - 25 from message))"
 EXPIRE = "select setval('interleavings.clock_us', nextval('interleavings.clock_us') + 60000000)"
 
 
@@ -172,6 +176,9 @@ class Scenario:
             yield CRON
         if Need.EXPIRED in needs:
             yield EXPIRE
+        if Need.SCHEDULED in needs:
+            yield SCHEDULE
+            yield ALMOST_DUE
 
 
 def scenario(name: str) -> Scenario:
@@ -216,6 +223,7 @@ ALL_OPERATIONS = {
             channel_set("is_paused", False, "resume"),
             channel_set("max_concurrency", 1, "channel_set-1"),
             dequeue(2, "dequeue-2"),
+            cancel("{last[0]}", "cancel_last", Need.SCHEDULED),
             work(1),
             DEQUEUE_TWICE,
             # Broken on purpose: see the mutants.
@@ -258,6 +266,10 @@ CHOSEN = (
     ("create+work", "plain empty", "cold warm"),
     ("work+work", "capped", "cold warm"),
     ("dequeue+dequeue-twice", "due alone new-waiting", "cold warm expensive"),
+    ("run_now+dequeue_many", "alone due full limited paused", "cold warm expensive"),
+    ("run_now+work+dequeue", "alone", "cold warm"),
+    ("run_now+cancel+dequeue_many", "alone capped-2", "cold"),
+    ("run_now+resume+dequeue", "paused", "cold"),
     ("expire+complete+dequeue", "capped", "cold"),
     ("expire+cancel_leased+complete", "capped", "cold"),
     ("create-b+create+dequeue-2", "plain new-waiting", "cold warm"),

@@ -27,6 +27,9 @@ FACTS = """
       array(select m.id from message m join interleavings.name n using (channel_id)
         where n.channel = 'a' and not exists (select from lease l where l.message_id = m.id)
         order by m.dequeue_at, m.id),
+      array(select m.id from message m join interleavings.name n using (channel_id)
+        where n.channel = 'a' and not exists (select from lease l where l.message_id = m.id)
+        order by m.dequeue_at desc, m.id desc limit 1),
       array(select d.message_id from dead d order by d.message_id),
       (select c.id::text from claim c limit 1),
       (select c.mark_at::text from cron c limit 1),
@@ -46,6 +49,8 @@ class Facts:
     leases: list[tuple[int, int]]
     # The messages of channel a that wait, in the order of their release.
     waiting: list[int]
+    # The last one of these, which may be scheduled.
+    last: list[int]
     dead: list[int]
     claim: str | None
     cron_mark: str | None

@@ -20,6 +20,7 @@ QUICK = (
     "create+channel_delete,empty",
     "create+sleep,empty",
     "complete+cancel_leased,capped",
+    "run_now+dequeue_many,due,warm",
 )
 TRIPLES = (
     "create+dequeue+dequeue,plain,warm",
@@ -28,6 +29,7 @@ TRIPLES = (
 )
 REPEATED = (
     "cancelled-is-not-refunded",
+    "run-now-announces-nothing",
     "create-notifies-before-it-inserts",
     "expiry-does-not-lock",
     "settle-deletes-all-wakes",

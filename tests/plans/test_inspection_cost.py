@@ -27,6 +27,13 @@ BOUNDS = {
     "dead_page()": 100,
     "dead_page('c7')": 200,
     "dead_groups(p_letters => 200)": 1_000,
+    "message_page(p_status => 'scheduled')": 4_000,
+    "message_outline(array(select i from unnest((message_page()).ids) i))": 2_000,
+    "message_attempts(7)": 1_500,
+    "audit_page()": 50,
+    "cron_list()": 50,
+    "history_readers(10000)": 1_500,
+    "queue_count(false)": 20,
 }
 SMALL, LARGE = 2_000, 60_000
 
@@ -49,6 +56,23 @@ def fill(queue: Session, count: int) -> None:
         10 * count,
         count,
     )
+    queue.run(
+        "insert into history (message_id, channel_id, outcome, attempt, created_at, dequeue_at, ended_at)"
+        " select n, 1, 'completed', 1, 1, 1, floor(extract(epoch from clock_timestamp()) * 1000)"
+        " from generate_series(1, %s) n",
+        4 * count,
+    )
+    queue.run(
+        "insert into audit (acted_at, actor, role, verb, subject, arguments, outcomes)"
+        " select now(), 'a', 'r', 'v', 'c' || n, '{}', '{}' from generate_series(1, %s) n",
+        count,
+    )
+    queue.run(
+        "insert into cron (name, expression, timezone, channel, content, catch_up, is_declared, mark_at)"
+        " select count || '-' || n, '* * * * *', 'UTC', 'c', 'x', 'all', false, now()"
+        " from (values (%s)) v(count), generate_series(1, count / 10) n",
+        count,
+    )
     flush_statistics(queue)
 
 
@@ -59,8 +83,10 @@ def cost(queue: Session) -> dict[str, int]:
 @pytest.mark.broken_on_purpose
 @pytest.mark.parametrize("is_analyzed", [True, False])
 def test_inspection_touches_no_more_pages_in_a_large_queue(session: Open, is_analyzed: bool) -> None:
-    """Dead letters are inserted directly."""
+    """Dead letters, history, records, crons and a reader of history are inserted directly."""
     queue = session()
+    queue.run("select history_prepare(3)")
+    queue.run("insert into history_reader (name, xid, id, done_xid, done_id) values ('r', 0, 0, 0, 0)")
     found = {}
     for count in (SMALL, LARGE):
         fill(queue, count)

@@ -122,6 +122,9 @@ CALLS: dict[str, Callable[[LeaseHolder], None]] = {
     "cron_list": select("select count(*) from cron_list()"),
     "cron_overdue": select("select count(*) from cron_overdue()"),
     "cron_delete": select("select cron_delete('c')"),
+    "run_now": lambda holder: run_now(holder),
+    "message_attempts": select("select count(*) from message_attempts(1)"),
+    "count": select("select count(*) from queue_count()"),
     "audit_record": select("select audit_record('alice', 'v') > 0"),
     "audit_page": select("select count(*) from audit_page()"),
     "history_prepare": select("select history_prepare(3)"),
@@ -133,7 +136,7 @@ MAY_BE_LEFT_OPEN = [name for name in CALLS if name not in ("history_prepare",)]
 
 
 APPENDERS = [
-    *("create", "create_many", "publish", "redrive", "cancel"),
+    *("create", "create_many", "publish", "redrive", "cancel", "run_now"),
     *VERBS,
 ]
 
@@ -141,6 +144,13 @@ APPENDERS = [
 def cancel(holder: LeaseHolder) -> None:
     (one,) = create(holder.session, CHANNEL)
     holder.session.execute("select message_cancel(array[%s::bigint])", [one])
+
+
+def run_now(holder: LeaseHolder) -> None:
+    holder.session.execute(
+        "select message_run_now(array[message_id]) from message_create(%s, 'x', p_delay_ms => 60000)",
+        [CHANNEL],
+    )
 
 
 @pytest.mark.parametrize("history", ["off", "metadata"])

@@ -302,6 +302,12 @@ CALLS: dict[str, list[tuple[str, str]]] = {
         *variants("cron_overdue({})", "limit", BAD_LIMITS),
         *variants("history_lag({})", "limit", BAD_LIMITS),
     ],
+    "look": [
+        ("message_run_now(null)", "ids"),
+        ("message_run_now(array_fill(1::bigint, array[10001]))", "ids"),
+        ("message_attempts(null)", "id"),
+        *variants("message_attempts(1, {})", "limit", BAD_LIMITS),
+    ],
     "audit": [
         *variants("audit_record({}, 'v')", "actor", ["null", "''", "repeat('x', 256)"]),
         *variants("audit_record('a', {})", "verb", ["null", "''", "repeat('x', 101)"]),

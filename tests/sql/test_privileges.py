@@ -11,6 +11,7 @@ from tests.sql.conftest import DENIED, Login, role_of
 from tests.sql.session import Session
 
 TABLES = (
+    "exact_count",
     "audit",
     "channel",
     "claim",
@@ -108,6 +109,12 @@ CALLS = {
     "cron_resume": "select cron_resume('c')",
     "cron_delete": "select cron_delete('c')",
     "cron_list": "select cron_list()",
+    "message_outline": "select message_outline('{}')",
+    "message_status_outline": "select message_status_outline('{}')",
+    "message_attempts": "select message_attempts(1)",
+    "message_run_now": "select message_run_now('{}')",
+    "dead_outline": "select dead_outline('{}')",
+    "queue_count": "select queue_count()",
     "audit_record": "select audit_record('alice', 'channel_pause')",
     "audit_page": "select audit_page()",
     "cron_overdue": "select cron_overdue()",
@@ -141,6 +148,8 @@ READER = {
     *("channel_explain", "channel_busiest", "channel_overdue", "channel_list", "channel_page"),
     *("queue_status", "queue_pulse", "queue_activity", "queue_tables", "to_epoch"),
     *("cron_list", "cron_overdue", "history_lag", "audit_page"),
+    *("message_page", "message_outline", "message_status_outline", "message_attempts", "queue_count"),
+    *("dead_page", "dead_outline", "dead_groups", "history_readers", "history_blocker"),
 }
 OPERATOR = {name for name in CALLS if not name.startswith("tenant_")}
 ALLOWED = {"producer": PRODUCER, "worker": WORKER, "reader": READER, "operator": OPERATOR, None: set()}

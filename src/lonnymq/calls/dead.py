@@ -43,6 +43,22 @@ PAGE = Statement(
     " left join lateral {schema}.dead_show(p.ids, %t::integer) s on true",
     (*PAGE_TYPES, "integer"),
 )
+OUTLINE_COLUMNS = "message_id, channel, key, attempts, error, created_at, buried_at, content_bytes"
+# Without contents, for roles that may not see them.
+PAGE_OUTLINE = Statement(
+    "dead_page_outline",
+    f"select p.next_id, p.next_at, {OUTLINE_COLUMNS} from {{schema}}.dead_page({PAGE_ARGUMENTS}) p"
+    " left join lateral {schema}.dead_outline(p.ids) s on true",
+    PAGE_TYPES,
+)
+OUTLINE = function("dead_outline", OUTLINE_COLUMNS, p_ids="bigint[]")
+SHOW = function(
+    "dead_show",
+    "message_id, channel, key, attempts, error, created_at, buried_at, content, state, content_bytes,"
+    " headers::text",
+    p_ids="bigint[]",
+    p_preview_bytes="integer",
+)
 IDS = Statement(
     "dead_page", f"select next_id, next_at, ids from {{schema}}.dead_page({PAGE_ARGUMENTS})", PAGE_TYPES
 )
@@ -67,9 +83,19 @@ def page(
     channel: str | None, error: str | None, before: PageCursor | None, limit: int, preview_bytes: int | None
 ) -> Call[Page[DeadLetter]]:
     id_, at = (before.id, before.at) if before else (None, None)
+    if preview_bytes == 0:
+        return call(
+            PAGE_OUTLINE, channel, error, id_, at, limit, decode=lambda rows: page_of(rows, _outlined)
+        )
     return call(
         PAGE, channel, error, id_, at, limit, preview_bytes, decode=lambda rows: page_of(rows, _letter)
     )
+
+
+def show(id_: int, preview_bytes: int | None) -> Call[DeadLetter | None]:
+    if preview_bytes == 0:
+        return call(OUTLINE, [id_], decode=lambda rows: _outlined(rows[0]) if rows else None)
+    return call(SHOW, [id_], preview_bytes, decode=lambda rows: _letter(rows[0]) if rows else None)
 
 
 def ids(channel: str | None, error: str | None, before: PageCursor | None, limit: int) -> Call[Page[int]]:
@@ -120,6 +146,11 @@ def purge_channel(channel: str, limit: int, before: datetime | None) -> Call[int
 
 def _letters(rows: Rows) -> Sequence[DeadLetter]:
     return [_letter((*row[:9], len(row[7]), row[9])) for row in rows]
+
+
+def _outlined(row: tuple[Any, ...]) -> DeadLetter:
+    """Return a dead letter without content, state and headers."""
+    return _letter((*row[:7], b"", None, row[7], None))
 
 
 def _letter(row: tuple[Any, ...]) -> DeadLetter:

@@ -8,8 +8,10 @@ from lonnymq.model import HistoryBlocker, HistoryPartition, HistoryReader
 PREPARE = function("history_prepare", p_days="integer", p_limit="bigint")
 PREPARE_IF_DUE = function("history_prepare_if_due", "wait_ms, created")
 RELEASE = function("history_release", p_partition="text")
-READERS = function("history_readers", "reader, done_xid, done_id, followed_at, behind, horizon")
 LAG = function("history_lag", "reader, lag_s", p_limit="integer")
+READERS = function(
+    "history_readers", "reader, done_xid, done_id, followed_at, behind, horizon", p_count_to="integer"
+)
 BLOCKER = function("history_blocker", "xid, pid, gid, database, role, application, since")
 REBASE = function("history_rebase")
 FORGET = function("history_forget", p_reader="text")
@@ -44,8 +46,8 @@ def release(partition: str) -> Call[str | None]:
     return call(RELEASE, partition, decode=lambda rows: rows[0][0])
 
 
-def readers() -> Call[list[HistoryReader]]:
-    return call(READERS, decode=lambda rows: [HistoryReader(*row) for row in map(in_utc, rows)])
+def readers(count_to: int) -> Call[list[HistoryReader]]:
+    return call(READERS, count_to, decode=lambda rows: [HistoryReader(*row) for row in map(in_utc, rows)])
 
 
 def lag(limit: int) -> Call[Mapping[str, float]]:

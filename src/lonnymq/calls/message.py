@@ -15,6 +15,7 @@ from lonnymq.model import (
     DequeueOutcome,
     Published,
     PublishOutcome,
+    RunNowOutcome,
 )
 from lonnymq.model.lease import Leased, construct
 
@@ -63,6 +64,7 @@ READ = function(
     "message_read", "message_id, key, content, state, headers::text", p_ids="bigint[]", p_tokens="bigint[]"
 )
 CANCEL = function("message_cancel", "message_id, outcome", p_ids="bigint[]")
+RUN_NOW = function("message_run_now", "message_id, outcome", p_ids="bigint[]")
 CANCEL_KEY = function("message_cancel_key", "message_id, outcome", p_channel="text", p_key="text")
 
 
@@ -131,6 +133,10 @@ def cancel(ids: Sequence[int]) -> Call[list[CancelOutcome]]:
         decode=outcomes(CancelOutcome),
         is_unsure=lambda answers: CancelOutcome.UNKNOWN in answers,
     )
+
+
+def run_now(ids: Sequence[int]) -> Call[list[RunNowOutcome]]:
+    return call(RUN_NOW, ids, decode=outcomes(RunNowOutcome))
 
 
 def cancel_key(channel: str, key: str) -> Call[CancelOutcome]:

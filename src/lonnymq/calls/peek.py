@@ -6,7 +6,14 @@ from lonnymq.calls.argument import instant, instant_of_us
 from lonnymq.calls.headers import decode_headers
 from lonnymq.calls.page import page_of
 from lonnymq.calls.statement import Call, Rows, Statement, call, function
-from lonnymq.model import LiveMessage, MessageStatus, Page, PageCursor
+from lonnymq.model import (
+    LiveMessage,
+    MessageStatus,
+    Page,
+    PageCursor,
+    RecordedAttempt,
+    RecordedAttempts,
+)
 
 COLUMNS = (
     "message_id, channel, key, status, dequeue_at, created_at, attempts, max_attempts, suspicion,"
@@ -22,13 +29,34 @@ PEEK = function(
 )
 SHOW = function("message_show", COLUMNS, p_ids="bigint[]", p_preview_bytes="integer")
 
+# Without contents, for roles that may not see them.
+OUTLINE_COLUMNS = COLUMNS.removesuffix(", content, state, headers::text")
+OUTLINE = function("message_outline", OUTLINE_COLUMNS, p_ids="bigint[]")
+# What stands for contents, state and headers.
+NO_CONTENTS = (b"", None, None)
+
+PAGE_CALL = (
+    "{schema}.message_page(p_channel => %t::text, p_status => %t::text, p_before_id => %t::bigint,"
+    " p_before_at => %t::bigint, p_limit => %t::integer) p"
+)
+PAGE_TYPES = ("text", "text", "bigint", "bigint", "integer")
 PAGE = Statement(
     "message_page_show",
     f"select p.next_id, p.next_at, {', '.join(f's.{name}' for name in COLUMNS.split(', '))}"
-    " from {schema}.message_page(p_channel => %t::text, p_status => %t::text, p_before_id => %t::bigint,"
-    " p_before_at => %t::bigint, p_limit => %t::integer) p"
-    " left join lateral {schema}.message_show(p.ids, %t::integer) s on true",
-    ("text", "text", "bigint", "bigint", "integer", "integer"),
+    f" from {PAGE_CALL} left join lateral {{schema}}.message_show(p.ids, %t::integer) s on true",
+    (*PAGE_TYPES, "integer"),
+)
+PAGE_OUTLINE = Statement(
+    "message_page_outline",
+    f"select p.next_id, p.next_at, {', '.join(f's.{name}' for name in OUTLINE_COLUMNS.split(', '))}"
+    f" from {PAGE_CALL} left join lateral {{schema}}.message_outline(p.ids) s on true",
+    PAGE_TYPES,
+)
+ATTEMPTS = function(
+    "message_attempts",
+    "searched_from, is_complete, outcome, attempt, leased_at, ended_at, worker, error",
+    p_id="bigint",
+    p_rows="integer",
 )
 
 
@@ -36,6 +64,16 @@ def page(
     channel: str | None, status: str | None, before: PageCursor | None, limit: int, preview_bytes: int | None
 ) -> Call[Page[LiveMessage]]:
     id_, at = (before.id, before.at) if before else (None, None)
+    if preview_bytes == 0:
+        return call(
+            PAGE_OUTLINE,
+            channel,
+            status,
+            id_,
+            at,
+            limit,
+            decode=lambda rows: page_of(rows, lambda row: _message((*row, *NO_CONTENTS))),
+        )
     return call(
         PAGE, channel, status, id_, at, limit, preview_bytes, decode=lambda rows: page_of(rows, _message)
     )
@@ -47,8 +85,35 @@ def peek(
     return call(PEEK, channel, limit, is_leased, preview_bytes, decode=_messages)
 
 
-def show(id_: int) -> Call[LiveMessage | None]:
-    return call(SHOW, [id_], None, decode=lambda rows: _message(rows[0]) if rows else None)
+def show(id_: int, preview_bytes: int | None) -> Call[LiveMessage | None]:
+    if preview_bytes == 0:
+        return call(OUTLINE, [id_], decode=lambda rows: _message((*rows[0], *NO_CONTENTS)) if rows else None)
+    return call(SHOW, [id_], preview_bytes, decode=lambda rows: _message(rows[0]) if rows else None)
+
+
+def attempts(id_: int, rows: int) -> Call[RecordedAttempts]:
+    return call(ATTEMPTS, id_, rows, decode=_attempts)
+
+
+def _attempts(rows: Rows) -> RecordedAttempts:
+    searched_from, is_complete = rows[0][:2]
+    found = [
+        RecordedAttempt(
+            outcome=outcome,
+            attempt=attempt,
+            leased_at=None if leased_at is None else instant(leased_at),
+            ended_at=instant(ended_at),
+            worker=worker,
+            error=error,
+        )
+        for _, _, outcome, attempt, leased_at, ended_at, worker, error in rows
+        if outcome is not None
+    ]
+    return RecordedAttempts(
+        attempts=found,
+        searched_from=None if searched_from is None else instant(searched_from),
+        is_complete=is_complete,
+    )
 
 
 def _messages(rows: Rows) -> list[LiveMessage]:

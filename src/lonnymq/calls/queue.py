@@ -7,6 +7,7 @@ from typing import Any
 
 from lonnymq.calls.statement import Call, Rows, Statement, call, function, in_utc, nothing
 from lonnymq.model import (
+    ExactCounts,
     HistoryMode,
     Horizon,
     Problem,
@@ -26,6 +27,11 @@ PULSE_COLUMNS = [field.name for field in fields(QueuePulse)]
 PULSE = function("queue_pulse", ", ".join(PULSE_COLUMNS), p_channels="integer")
 ACTIVITY = function("queue_activity", "created, leased, ended, at")
 TABLES = function("queue_tables", "name, bytes, live_rows, dead_rows")
+COUNT = function(
+    "queue_count",
+    "channels, waiting, leased, dead, unfolded_wakes, history_overflow, counted_at, age_s, took_ms",
+    p_may_count="boolean",
+)
 CHECK = function("queue_check", "problem, channel, detail, is_repaired", p_repair="boolean")
 # Every role may execute this, so it cannot abort a caller's transaction. It reads a comment and not a table,
 # because reading a table can run code of its owner, such as the predicate of an index.
@@ -98,6 +104,13 @@ def tables() -> Call[list[TableFigures]]:
 def limit_time(timeout_ms: int) -> Call[None]:
     """Let no later statement of this transaction take longer."""
     return call(LIMIT_TIME, str(timeout_ms), decode=nothing)
+
+
+def count(may_count: bool) -> Call[ExactCounts | None]:
+    def decode(rows: Rows) -> ExactCounts | None:
+        return None if rows[0][0] is None else ExactCounts(*in_utc(rows[0]))
+
+    return call(COUNT, may_count, decode=decode)
 
 
 def check(repair: bool) -> Call[list[Problem]]:

@@ -28,11 +28,16 @@ ONLY_OUTCOME = _OnlyOutcome()
 STATUS_OF = function(
     "message_status_of", "message_id, status, attempt, worker, at, error, content", p_ids="bigint[]"
 )
+# For roles that may not see results.
+STATUS_OUTLINE = function(
+    "message_status_outline", "message_id, status, attempt, worker, at, error", p_ids="bigint[]"
+)
 EVENT = function("result_event", "*")
 
 
-def status_of(ids: Sequence[int]) -> Call[list[MessageReport]]:
-    return call(STATUS_OF, list(ids), decode=lambda rows: [_report(row) for row in rows])
+def status_of(ids: Sequence[int], *, has_results: bool = True) -> Call[list[MessageReport]]:
+    statement = STATUS_OF if has_results else STATUS_OUTLINE
+    return call(statement, list(ids), decode=lambda rows: [_report(row) for row in rows])
 
 
 def event() -> Call[str]:
@@ -101,7 +106,7 @@ def require_result(report: MessageReport, codec: Codec) -> Any:
 
 
 def _report(row: tuple[Any, ...]) -> MessageReport:
-    id_, status, attempt, worker, at, error, content = row
+    id_, status, attempt, worker, at, error = row[:6]
     return MessageReport(
         id=id_,
         status=MessageStatus(status),
@@ -109,7 +114,7 @@ def _report(row: tuple[Any, ...]) -> MessageReport:
         worker=worker,
         at=_instant(at),
         error=error,
-        result_content=content,
+        result_content=row[6] if len(row) > 6 else None,
     )
 
 

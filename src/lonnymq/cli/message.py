@@ -1,11 +1,11 @@
-"""message: show or cancel single messages, and read their results."""
+"""message: show, hasten or cancel single messages, and read their results."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
 
-from lonnymq import CancelOutcome, MessageStatus, ResultError
+from lonnymq import CancelOutcome, MessageStatus, ResultError, RunNowOutcome
 from lonnymq.cli import formatting, parse
 from lonnymq.cli.completion import complete_channel
 from lonnymq.cli.confirm import require_confirmation
@@ -16,7 +16,9 @@ from lonnymq.cli.outcomes import report_outcomes
 from lonnymq.cli.output import print_error, print_json, print_record, print_text
 from lonnymq.cli.peek import timing
 
-app = typer.Typer(help="Show or cancel single messages, and read their results.", no_args_is_help=True)
+app = typer.Typer(
+    help="Show, cancel or hasten single messages, and read their results.", no_args_is_help=True
+)
 
 
 @app.command()
@@ -114,6 +116,19 @@ def result(
         print_text(found)
     else:
         print_json(found)
+
+
+@app.command("run-now")
+def run_now(
+    message_ids: Annotated[list[int], typer.Argument(help="Message ids.", show_default=False)],
+    dsn: Dsn = "",
+    schema: Schema = DEFAULT_SCHEMA,
+    as_json: Json = False,
+) -> None:
+    """Make scheduled messages due now; their channel's pause, cap and rate limit still apply."""
+    with open_queue(dsn, schema) as queue:
+        outcomes = dict(zip(map(str, message_ids), queue.run_now(message_ids), strict=True))
+    report_outcomes(outcomes, RunNowOutcome.DUE, as_json)
 
 
 @app.command()

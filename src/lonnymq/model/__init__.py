@@ -30,10 +30,19 @@ from lonnymq.model.history import (
     HistorySlice,
 )
 from lonnymq.model.lease import Batch, Claim, Content, Dequeued, DequeueOutcome, Lease, LeasedMessage
-from lonnymq.model.live import CancelOutcome, LiveMessage, MessageReport, MessageStatus
+from lonnymq.model.live import (
+    CancelOutcome,
+    LiveMessage,
+    MessageReport,
+    MessageStatus,
+    RecordedAttempt,
+    RecordedAttempts,
+    RunNowOutcome,
+)
 from lonnymq.model.page import Page, PageCursor
 from lonnymq.model.policy import POLICY_FIELDS, ChannelPolicy, PolicyChanges, PolicyField
 from lonnymq.model.queue import (
+    ExactCounts,
     Horizon,
     Problem,
     QueueActivity,
@@ -89,6 +98,7 @@ __all__ = [
     "DrainOutcome",
     "DueCron",
     "DueCrons",
+    "ExactCounts",
     "Explanation",
     "HeldMessage",
     "HistoryBlocker",
@@ -117,10 +127,13 @@ __all__ = [
     "QueueSettings",
     "QueueStatus",
     "Reason",
+    "RecordedAttempt",
+    "RecordedAttempts",
     "RedriveOutcome",
     "RegisterOutcome",
     "ReportReply",
     "RoleKind",
+    "RunNowOutcome",
     "TableFigures",
     "TenantAttempt",
     "TenantChannel",

@@ -25,7 +25,7 @@ class HistoryPartition:
 
 @dataclass(frozen=True)
 class HistoryReader:
-    """A reader that follows history. `behind` counts the rows it is not done with, up to 1,000,000.
+    """A reader that follows history. `behind` counts the rows it is not done with, up to a limit.
 
     `horizon` is the oldest open transaction, beyond which no reader may read.
     """

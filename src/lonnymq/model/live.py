@@ -31,6 +31,15 @@ class CancelOutcome(StrEnum):
     BUSY = "busy"
 
 
+class RunNowOutcome(StrEnum):
+    """DUE: it is due now, or was already. LEASED: a worker has it."""
+
+    DUE = "due"
+    LEASED = "leased"
+    UNKNOWN = "unknown"
+    BUSY = "busy"
+
+
 @dataclass(frozen=True, kw_only=True)
 class LiveMessage:
     """A live message, for display. It has no token, so it cannot be acknowledged.
@@ -72,3 +81,30 @@ class MessageReport:
     at: datetime | None
     error: str | None
     result_content: bytes | None = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedAttempt:
+    """An attempt that has ended, as history recorded it.
+
+    `leased_at` is None if the message was cancelled while it waited.
+    """
+
+    outcome: str
+    attempt: int
+    leased_at: datetime | None
+    ended_at: datetime
+    worker: str | None
+    error: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedAttempts:
+    """Attempts of a message, the latest first.
+
+    If not `is_complete`, history has earlier attempts, before `searched_from`, which were not searched.
+    """
+
+    attempts: list[RecordedAttempt]
+    searched_from: datetime | None
+    is_complete: bool

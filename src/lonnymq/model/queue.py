@@ -39,6 +39,21 @@ class QueueStatus:
 
 
 @dataclass(frozen=True)
+class ExactCounts:
+    """Exact counts, as they were at `counted_at`, `age_s` ago; the last attempt took `took_ms`."""
+
+    channels: int
+    waiting: int
+    leased: int
+    dead: int
+    unfolded_wakes: int
+    history_overflow: int
+    counted_at: datetime
+    age_s: float
+    took_ms: int
+
+
+@dataclass(frozen=True)
 class QueueActivity:
     """Messages created, leases taken and leases ended since PostgreSQL began to count; read at `at`."""
 

@@ -23,6 +23,7 @@
 \ir tables/cron.sql
 \ir tables/claim.sql
 \ir tables/audit.sql
+\ir tables/exact_count.sql
 \ir tables/dequeue_types.sql
 
 -- Checks of arguments, and conversions.

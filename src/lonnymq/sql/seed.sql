@@ -4,3 +4,6 @@
 insert into setting (salt)
 values (decode(replace(gen_random_uuid()::text, '-', ''), 'hex'))
 on conflict do nothing;
+
+-- The row in which queue_count keeps its counts.
+insert into exact_count default values on conflict do nothing;

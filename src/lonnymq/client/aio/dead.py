@@ -43,7 +43,7 @@ class AsyncDeadLetters:
         """Return a page of dead letters, those buried last first; for the next one, pass `next` as `before`.
 
         `error` is the last line of an error, as `groups()` returns it. `preview_bytes=None` reads whole
-        contents.
+        contents; 0 reads neither contents, states nor headers, which a reader may not.
         """
         call = calls.page(
             self._channel,
@@ -84,12 +84,22 @@ class AsyncDeadLetters:
         return await self._caller.perform(calls.groups(self._channel, limit, letters), connection)
 
     async def show(
-        self, message_id: int, *, connection: AsyncBorrowedConnection | None = None
+        self,
+        message_id: int,
+        *,
+        preview_bytes: int | None = None,
+        connection: AsyncBorrowedConnection | None = None,
     ) -> DeadLetter | None:
-        """Return one dead letter; None if there is none with that id."""
-        after = argument.whole("message_id", message_id, 0, argument.MAX_BIGINT) - 1
-        found = await self._caller.perform(calls.list(self._channel, 1, after), connection)
-        return found[0] if found and found[0].id == message_id else None
+        """Return one dead letter; None if there is none with that id.
+
+        `preview_bytes=0` reads neither content, state nor headers, which a reader may not.
+        """
+        call = calls.show(
+            argument.identifier("message_id", message_id),
+            argument.optional_whole("preview_bytes", preview_bytes, 0, argument.MAX_INTEGER),
+        )
+        found = await self._caller.perform(call, connection)
+        return found if found is not None and self._channel in (None, found.channel) else None
 
     async def redrive(
         self, ids: Sequence[int], *, connection: AsyncBorrowedConnection | None = None

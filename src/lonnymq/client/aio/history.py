@@ -60,9 +60,10 @@ class AsyncHistory:
                 pruned.append(partition.name)
         return pruned
 
-    async def readers(self) -> list[HistoryReader]:
-        """Return the readers that follow history, and how far each has read."""
-        return await self._caller.perform(calls.readers())
+    async def readers(self, *, count_to: int = 1_000_000) -> list[HistoryReader]:
+        """Return the readers that follow history, and how far each is behind, counted up to `count_to`."""
+        call = calls.readers(argument.whole("count_to", count_to, 1, 1_000_000))
+        return await self._caller.perform(call)
 
     async def blocker(self) -> HistoryBlocker | None:
         """Return the open transaction that keeps readers from reading further; None if there is none."""

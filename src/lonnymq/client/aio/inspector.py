@@ -13,8 +13,10 @@ from lonnymq.calls.codec import Codec
 from lonnymq.client.aio.caller import AsyncCaller
 from lonnymq.client.aio.result_waiter import AsyncResultWaiter
 from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
+from lonnymq.connections.aio.execution import transaction
 from lonnymq.model import (
     ChannelStatus,
+    ExactCounts,
     LiveMessage,
     MessageReport,
     MessageStatus,
@@ -24,6 +26,7 @@ from lonnymq.model import (
     QueueActivity,
     QueuePulse,
     QueueStatus,
+    RecordedAttempts,
     WorkerStatus,
 )
 
@@ -66,7 +69,11 @@ class AsyncInspector:
         preview_bytes: int | None = 1000,
         connection: AsyncBorrowedConnection | None = None,
     ) -> Page[LiveMessage]:
-        """Return a page of live messages, newest first; for the next one, pass its `next` as `before`."""
+        """Return a page of live messages, newest first; for the next one, pass its `next` as `before`.
+
+        `preview_bytes=None` reads whole contents; 0 reads neither contents, states nor headers, which a
+        reader may not.
+        """
         call = peek_calls.page(
             None if channel is None else argument.channel(channel),
             None if status is None else argument.enum_value("status", status, MessageStatus),
@@ -77,17 +84,44 @@ class AsyncInspector:
         return await self.caller.perform(call, connection)
 
     async def show(
-        self, message_id: int, *, connection: AsyncBorrowedConnection | None = None
+        self,
+        message_id: int,
+        *,
+        preview_bytes: int | None = None,
+        connection: AsyncBorrowedConnection | None = None,
     ) -> LiveMessage | None:
-        """Return one message; None if it is not live: finished, a dead letter, or never created."""
-        call = peek_calls.show(argument.identifier("message_id", message_id))
+        """Return one message; None if it is not live: finished, a dead letter, or never created.
+
+        `preview_bytes=0` reads neither content, state nor headers, which a reader may not.
+        """
+        call = peek_calls.show(
+            argument.identifier("message_id", message_id),
+            argument.optional_whole("preview_bytes", preview_bytes, 0, argument.MAX_INTEGER),
+        )
+        return await self.caller.perform(call, connection)
+
+    async def attempts(
+        self, message_id: int, *, rows: int = 10_000, connection: AsyncBorrowedConnection | None = None
+    ) -> RecordedAttempts:
+        """Return what history says of a message's attempts, as far as they are among its newest `rows`."""
+        call = peek_calls.attempts(
+            argument.identifier("message_id", message_id), argument.whole("rows", rows, 1, 10_000)
+        )
         return await self.caller.perform(call, connection)
 
     async def status_of(
-        self, message_id: int, *, connection: AsyncBorrowedConnection | None = None
+        self,
+        message_id: int,
+        *,
+        has_result: bool = True,
+        connection: AsyncBorrowedConnection | None = None,
     ) -> MessageReport:
-        """Return what has become of a message, whether it is live or has ended."""
-        call = result_calls.status_of([argument.identifier("message_id", message_id)])
+        """Return what has become of a message, whether it is live or has ended.
+
+        `has_result=False` does not read the result, which a reader may not.
+        """
+        ids = [argument.identifier("message_id", message_id)]
+        call = result_calls.status_of(ids, has_results=has_result)
         return (await self.caller.perform(call, connection))[0]
 
     async def result(self, message_id: int, *, wait: timedelta | float | None = None) -> Any:
@@ -164,6 +198,17 @@ class AsyncInspector:
     async def status(self, *, connection: AsyncBorrowedConnection | None = None) -> QueueStatus:
         """Return exact counts, which takes longer the more channels and messages there are; see `pulse()`."""
         return await self.caller.perform(queue_calls.status(), connection)
+
+    async def count(self, *, may_count: bool = True, timeout_s: float = 10.0) -> ExactCounts | None:
+        """Return the last exact counts, and take new ones if that is due; None if there are none yet.
+
+        A count is due once 40 times as long has passed as the last one took, whoever took it. Call this in
+        the background; without `may_count` it returns at once.
+        """
+        timeout_ms = round(argument.seconds_between("timeout_s", timeout_s, 0.001, 3600) * 1000)
+        async with self.caller.source.connection() as own, transaction(own):
+            await self.caller.perform(queue_calls.limit_time(timeout_ms), own)
+            return await self.caller.perform(queue_calls.count(may_count), own)
 
     async def check(
         self, *, repair: bool = False, connection: AsyncBorrowedConnection | None = None

@@ -40,6 +40,7 @@ from lonnymq.model import (
     HistoryMode,
     QueueSettings,
     RoleKind,
+    RunNowOutcome,
     WorkerDrain,
 )
 
@@ -188,6 +189,15 @@ class AsyncQueue(AsyncEnqueuer, AsyncAcknowledger, AsyncInspector):
         ids = [argument.identifier("ids", id_) for id_ in ids]
         return await self.caller.perform_each(
             lambda indexes: calls.cancel(pick(ids, indexes)), len(ids), connection
+        )
+
+    async def run_now(
+        self, ids: Sequence[int], *, connection: AsyncBorrowedConnection | None = None
+    ) -> list[RunNowOutcome]:
+        """Make waiting messages due now that are scheduled for later; their channel's limits still apply."""
+        ids = [argument.identifier("ids", id_) for id_ in ids]
+        return await self.caller.perform_each(
+            lambda indexes: calls.run_now(pick(ids, indexes)), len(ids), connection
         )
 
     async def cancel_key(

@@ -45,7 +45,7 @@ class DeadLetters:
         """Return a page of dead letters, those buried last first; for the next one, pass `next` as `before`.
 
         `error` is the last line of an error, as `groups()` returns it. `preview_bytes=None` reads whole
-        contents.
+        contents; 0 reads neither contents, states nor headers, which a reader may not.
         """
         call = calls.page(
             self._channel,
@@ -85,11 +85,23 @@ class DeadLetters:
         argument.whole("letters", letters, 1, MAX_BATCH)
         return self._caller.perform(calls.groups(self._channel, limit, letters), connection)
 
-    def show(self, message_id: int, *, connection: BorrowedConnection | None = None) -> DeadLetter | None:
-        """Return one dead letter; None if there is none with that id."""
-        after = argument.whole("message_id", message_id, 0, argument.MAX_BIGINT) - 1
-        found = self._caller.perform(calls.list(self._channel, 1, after), connection)
-        return found[0] if found and found[0].id == message_id else None
+    def show(
+        self,
+        message_id: int,
+        *,
+        preview_bytes: int | None = None,
+        connection: BorrowedConnection | None = None,
+    ) -> DeadLetter | None:
+        """Return one dead letter; None if there is none with that id.
+
+        `preview_bytes=0` reads neither content, state nor headers, which a reader may not.
+        """
+        call = calls.show(
+            argument.identifier("message_id", message_id),
+            argument.optional_whole("preview_bytes", preview_bytes, 0, argument.MAX_INTEGER),
+        )
+        found = self._caller.perform(call, connection)
+        return found if found is not None and self._channel in (None, found.channel) else None
 
     def redrive(
         self, ids: Sequence[int], *, connection: BorrowedConnection | None = None

@@ -62,9 +62,10 @@ class History:
                 pruned.append(partition.name)
         return pruned
 
-    def readers(self) -> list[HistoryReader]:
-        """Return the readers that follow history, and how far each has read."""
-        return self._caller.perform(calls.readers())
+    def readers(self, *, count_to: int = 1_000_000) -> list[HistoryReader]:
+        """Return the readers that follow history, and how far each is behind, counted up to `count_to`."""
+        call = calls.readers(argument.whole("count_to", count_to, 1, 1_000_000))
+        return self._caller.perform(call)
 
     def blocker(self) -> HistoryBlocker | None:
         """Return the open transaction that keeps readers from reading further; None if there is none."""

@@ -15,8 +15,10 @@ from lonnymq.calls.codec import Codec
 from lonnymq.client.sync.caller import Caller
 from lonnymq.client.sync.result_waiter import ResultWaiter
 from lonnymq.connections.sync.borrowed import BorrowedConnection
+from lonnymq.connections.sync.execution import transaction
 from lonnymq.model import (
     ChannelStatus,
+    ExactCounts,
     LiveMessage,
     MessageReport,
     MessageStatus,
@@ -26,6 +28,7 @@ from lonnymq.model import (
     QueueActivity,
     QueuePulse,
     QueueStatus,
+    RecordedAttempts,
     WorkerStatus,
 )
 
@@ -68,7 +71,11 @@ class Inspector:
         preview_bytes: int | None = 1000,
         connection: BorrowedConnection | None = None,
     ) -> Page[LiveMessage]:
-        """Return a page of live messages, newest first; for the next one, pass its `next` as `before`."""
+        """Return a page of live messages, newest first; for the next one, pass its `next` as `before`.
+
+        `preview_bytes=None` reads whole contents; 0 reads neither contents, states nor headers, which a
+        reader may not.
+        """
         call = peek_calls.page(
             None if channel is None else argument.channel(channel),
             None if status is None else argument.enum_value("status", status, MessageStatus),
@@ -78,14 +85,45 @@ class Inspector:
         )
         return self.caller.perform(call, connection)
 
-    def show(self, message_id: int, *, connection: BorrowedConnection | None = None) -> LiveMessage | None:
-        """Return one message; None if it is not live: finished, a dead letter, or never created."""
-        call = peek_calls.show(argument.identifier("message_id", message_id))
+    def show(
+        self,
+        message_id: int,
+        *,
+        preview_bytes: int | None = None,
+        connection: BorrowedConnection | None = None,
+    ) -> LiveMessage | None:
+        """Return one message; None if it is not live: finished, a dead letter, or never created.
+
+        `preview_bytes=0` reads neither content, state nor headers, which a reader may not.
+        """
+        call = peek_calls.show(
+            argument.identifier("message_id", message_id),
+            argument.optional_whole("preview_bytes", preview_bytes, 0, argument.MAX_INTEGER),
+        )
         return self.caller.perform(call, connection)
 
-    def status_of(self, message_id: int, *, connection: BorrowedConnection | None = None) -> MessageReport:
-        """Return what has become of a message, whether it is live or has ended."""
-        call = result_calls.status_of([argument.identifier("message_id", message_id)])
+    def attempts(
+        self, message_id: int, *, rows: int = 10_000, connection: BorrowedConnection | None = None
+    ) -> RecordedAttempts:
+        """Return what history says of a message's attempts, as far as they are among its newest `rows`."""
+        call = peek_calls.attempts(
+            argument.identifier("message_id", message_id), argument.whole("rows", rows, 1, 10_000)
+        )
+        return self.caller.perform(call, connection)
+
+    def status_of(
+        self,
+        message_id: int,
+        *,
+        has_result: bool = True,
+        connection: BorrowedConnection | None = None,
+    ) -> MessageReport:
+        """Return what has become of a message, whether it is live or has ended.
+
+        `has_result=False` does not read the result, which a reader may not.
+        """
+        ids = [argument.identifier("message_id", message_id)]
+        call = result_calls.status_of(ids, has_results=has_result)
         return self.caller.perform(call, connection)[0]
 
     def result(self, message_id: int, *, wait: timedelta | float | None = None) -> Any:
@@ -160,6 +198,17 @@ class Inspector:
     def status(self, *, connection: BorrowedConnection | None = None) -> QueueStatus:
         """Return exact counts, which takes longer the more channels and messages there are; see `pulse()`."""
         return self.caller.perform(queue_calls.status(), connection)
+
+    def count(self, *, may_count: bool = True, timeout_s: float = 10.0) -> ExactCounts | None:
+        """Return the last exact counts, and take new ones if that is due; None if there are none yet.
+
+        A count is due once 40 times as long has passed as the last one took, whoever took it. Call this in
+        the background; without `may_count` it returns at once.
+        """
+        timeout_ms = round(argument.seconds_between("timeout_s", timeout_s, 0.001, 3600) * 1000)
+        with self.caller.source.connection() as own, transaction(own):
+            self.caller.perform(queue_calls.limit_time(timeout_ms), own)
+            return self.caller.perform(queue_calls.count(may_count), own)
 
     def check(self, *, repair: bool = False, connection: BorrowedConnection | None = None) -> list[Problem]:
         """Check the queue's invariants; return the broken ones, repaired on request."""

@@ -42,6 +42,7 @@ from lonnymq.model import (
     HistoryMode,
     QueueSettings,
     RoleKind,
+    RunNowOutcome,
     WorkerDrain,
 )
 
@@ -188,6 +189,15 @@ class Queue(Enqueuer, Acknowledger, Inspector):
         ids = [argument.identifier("ids", id_) for id_ in ids]
         return self.caller.perform_each(
             lambda indexes: calls.cancel(pick(ids, indexes)), len(ids), connection
+        )
+
+    def run_now(
+        self, ids: Sequence[int], *, connection: BorrowedConnection | None = None
+    ) -> list[RunNowOutcome]:
+        """Make waiting messages due now that are scheduled for later; their channel's limits still apply."""
+        ids = [argument.identifier("ids", id_) for id_ in ids]
+        return self.caller.perform_each(
+            lambda indexes: calls.run_now(pick(ids, indexes)), len(ids), connection
         )
 
     def cancel_key(
