@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 import yaml
 
+from lonnymq import WorkerState
 from lonnymq.telemetry import prometheus_names as names
 from lonnymq.telemetry.prometheus_names import HISTOGRAM, MetricName
 from lonnymq.worker.metrics import OUTCOMES
@@ -24,7 +25,7 @@ METRICS = {one.name: one for one in vars(names).values() if isinstance(one, Metr
 # What Prometheus adds to each series, and what an expression may create.
 OF_PROMETHEUS = {"job", "instance", "le", "alertname", "alertstate"}
 VALUES = {
-    "state": {names.WAITING, names.SCHEDULED, names.LEASED, names.DEAD, names.BUSY, names.FREE},
+    "state": {names.WAITING, names.SCHEDULED, names.LEASED, names.DEAD, names.BUSY, names.FREE, *WorkerState},
     "outcome": set(OUTCOMES),
 }
 COUNTS = ("minReplicaCount", "maxReplicaCount", "pollingInterval", "cooldownPeriod")

@@ -11,12 +11,17 @@ import psycopg
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from lonnymq import AsyncQueue, HistoryMode, Queue
+from lonnymq import AsyncQueue, HistoryMode, Queue, WorkerState
 from lonnymq.errors import InvalidArgument
+from lonnymq.model import FleetPart
 from lonnymq.telemetry import prometheus_names as names
-from lonnymq.telemetry.monitor import Monitor
+from lonnymq.telemetry.monitor import Monitor, Reading
 from lonnymq.telemetry.prometheus import MonitorSettings, QueueCollector, make_asgi_app
+from lonnymq.telemetry.queue_metrics import encode, queue_metrics
+from tests.conftest import Database
+from tests.proxy import Proxy
 from tests.telemetry.scrape import check_with_promtool, samples
+from tests.worker.workers import running_worker
 
 
 def collect(registry: CollectorRegistry) -> dict[tuple[str, ...], float]:
@@ -124,6 +129,67 @@ def test_whoever_asks_at_the_same_time_gets_the_same_look(dsn: str) -> None:
         assert (await patient).reading is not None
         assert await patient is not looks[0]
         await monitor.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_silent_database_is_given_up_and_tried_again(dsn: str) -> None:
+    """The connection stays open, as with a pooler whose server is gone: nothing reports an error."""
+
+    async def scenario(proxy: Proxy) -> None:
+        monitor = Monitor(proxy.dsn, MonitorSettings(max_age_s=0, timeout_s=0.5))
+        while (await monitor.look()).reading is None:  # on a busy machine
+            pass
+        proxy.stall_open_connections()
+        given_up = await monitor.look()
+        assert given_up.reading is None
+        assert "no answer" in given_up.error
+        # It asks on a new connection.
+        while (await monitor.look()).reading is None:
+            pass
+        proxy.stall()
+        for _ in range(3):
+            assert (await monitor.look()).reading is None
+        proxy.resume()
+        while (await monitor.look()).reading is None:
+            pass
+        await monitor.close()
+
+    with Proxy(dsn) as proxy:
+        asyncio.run(scenario(proxy))
+
+
+def test_a_look_says_what_is_wrong_with_the_queue(database: Database) -> None:
+    async def scenario() -> None:
+        monitor = Monitor(database(is_empty=True), MonitorSettings(max_age_s=0))
+        look = await monitor.look()
+        assert look.reading is None
+        assert "lonnymq install" in look.error
+        assert samples(encode(queue_metrics(look, 0.0), "")[0].decode()) == {("lonnymq_up",): 0.0}
+        await monitor.close()
+        closed = await monitor.look()
+        assert closed.reading is None
+
+    asyncio.run(scenario())
+
+
+def test_workers_are_shown_by_their_own_reports(dsn: str) -> None:
+    async def scenario() -> None:
+        monitor = Monitor(dsn, MonitorSettings(max_age_s=0))
+        async with running_worker(dsn, lambda message: None, concurrency=3):
+            while not (fleet := (await read(monitor)).fleet):  # noqa: ASYNC110 - another task reports
+                await asyncio.sleep(0.05)
+            assert fleet == {WorkerState.WORKING: FleetPart(1, 3, 0)}
+            found = samples(encode(queue_metrics(await monitor.look(), 0.0), "")[0].decode())
+            assert found["lonnymq_queue_workers", "working"] == 1
+            assert found["lonnymq_queue_workers", "gone"] == 0
+            assert found["lonnymq_queue_slots", "free"] == 3
+        await monitor.close()
+
+    async def read(monitor: Monitor) -> Reading:
+        look = await monitor.look()
+        assert look.reading is not None, look.error
+        return look.reading
 
     asyncio.run(scenario())
 

@@ -1,10 +1,12 @@
 """Sessions that stand for workers, so that leases of one that dies end early; and what workers report."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from lonnymq.calls.statement import Call, Rows, Statement, call, function, in_utc, nothing
 from lonnymq.model import (
     DrainOutcome,
+    FleetPart,
     HeldMessage,
     RegisterOutcome,
     ReportReply,
@@ -38,6 +40,12 @@ REPORT = function(
     p_is_draining="boolean",
 )
 DRAIN = function("worker_drain", "worker, outcome", p_worker="text")
+# At most 10,000 processes are kept.
+FLEET = Statement(
+    "worker_status",
+    "select state, count(*), sum(slots)::bigint, sum(busy)::bigint from {schema}.worker_status"
+    " group by state",
+)
 STATUSES = Statement(
     "worker_status",
     "select worker, state, host, pid, version, tasks, slots, busy, held, message_ids, channels, leased_ats,"
@@ -78,6 +86,11 @@ def drain(worker: str | None) -> Call[list[WorkerDrain]]:
     return call(
         DRAIN, worker, decode=lambda rows: [WorkerDrain(row[0], DrainOutcome(row[1])) for row in rows]
     )
+
+
+def fleet() -> Call[Mapping[WorkerState, FleetPart]]:
+    """Return how many processes there are, and their slots, by their state."""
+    return call(FLEET, decode=lambda rows: {WorkerState(row[0]): FleetPart(*row[1:]) for row in rows})
 
 
 def statuses(after: str, limit: int) -> Call[list[WorkerStatus]]:

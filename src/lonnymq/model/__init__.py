@@ -61,6 +61,7 @@ from lonnymq.model.tenant import (
 )
 from lonnymq.model.worker import (
     DrainOutcome,
+    FleetPart,
     HeldMessage,
     RegisterOutcome,
     ReportReply,
@@ -100,6 +101,7 @@ __all__ = [
     "DueCrons",
     "ExactCounts",
     "Explanation",
+    "FleetPart",
     "HeldMessage",
     "HistoryBlocker",
     "HistoryMode",

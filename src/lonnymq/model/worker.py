@@ -30,6 +30,15 @@ class WorkerState(StrEnum):
     GONE = "gone"
 
 
+@dataclass(frozen=True)
+class FleetPart:
+    """The processes in one state, with their slots."""
+
+    processes: int = 0
+    slots: int = 0
+    busy: int = 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class HeldMessage:
     """A message that a worker's process holds, and since when."""

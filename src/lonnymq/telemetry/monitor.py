@@ -14,10 +14,11 @@ from lonnymq.calls import channel as channel_calls
 from lonnymq.calls import cron as cron_calls
 from lonnymq.calls import history as history_calls
 from lonnymq.calls import queue as queue_calls
+from lonnymq.calls import worker as worker_calls
 from lonnymq.connections.aio.execution import transaction
 from lonnymq.connections.settings import ClientSettings
 from lonnymq.errors import InvalidArgument, LonnyError
-from lonnymq.model import ChannelStatus, QueuePulse, TableFigures
+from lonnymq.model import ChannelStatus, FleetPart, QueuePulse, TableFigures, WorkerState
 from lonnymq.texts import MAX_LINE, one_line, truncate
 from lonnymq.worker.client_factory import ClientFactory
 from lonnymq.worker.timeouts import call_within, close_quietly
@@ -68,6 +69,7 @@ class Reading:
     """What one look has found."""
 
     pulse: QueuePulse
+    fleet: Mapping[WorkerState, FleetPart]
     tables: Sequence[TableFigures]
     crons: Mapping[str, float]
     reader_lags: Mapping[str, float]
@@ -141,6 +143,7 @@ async def read_queue(caller: "AsyncCaller", settings: MonitorSettings) -> Readin
     async with caller.source.connection(settings.timeout_s) as own, transaction(own):
         await caller.execute(queue_calls.limit_time(round(settings.timeout_s * 1000)), own)
         pulse = await caller.execute(queue_calls.pulse(settings.due_channels), own)
+        fleet = await caller.execute(worker_calls.fleet(), own)
         tables = await caller.execute(queue_calls.tables(), own)
         crons = await caller.execute(cron_calls.overdue(MAX_CRONS), own)
         reader_lags = await caller.execute(history_calls.lag(MAX_READERS), own)
@@ -151,4 +154,4 @@ async def read_queue(caller: "AsyncCaller", settings: MonitorSettings) -> Readin
         if settings.channels:
             named = await caller.execute(channel_calls.named(list(settings.channels)), own)
             channels.update((one.channel, one) for one in named)
-    return Reading(pulse, tables, crons, reader_lags, channels)
+    return Reading(pulse, fleet, tables, crons, reader_lags, channels)

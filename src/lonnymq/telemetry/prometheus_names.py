@@ -74,6 +74,16 @@ SLEEPERS = MetricName(
     GAUGE,
     "Workers that may be asleep until they are notified; at most 1000 are counted.",
 )
+WORKERS = MetricName(
+    "lonnymq_queue_workers",
+    GAUGE,
+    "Processes of workers, by their own reports, every five seconds; gone ones are shown for an hour.",
+    ("state",),
+)
+SLOTS = MetricName(
+    "lonnymq_queue_slots", GAUGE, "Slots of the workers that are not gone, by their own reports.", ("state",)
+)
+BUSY, FREE = "busy", "free"
 UNFOLDED_WAKES = MetricName("lonnymq_queue_unfolded_wakes", GAUGE, "Wakes that no dequeue has processed yet.")
 STATISTICS = "Counted by PostgreSQL, also if rolled back; starts again when the server crashes or fails over."
 CREATED_TOTAL = MetricName(
@@ -157,7 +167,7 @@ CHANNEL_METRICS = (
 QUEUE_METRICS = (
     *(UP, INFO, LOOK_SECONDS, LOOK_AGE_SECONDS),
     *(MESSAGES, CHANNELS, COUNTS_EXACT, TURN_LAG_SECONDS, DUE_CHANNELS, DEMAND, DUE_COMPLETE, EXPIRED_LEASES),
-    *(SLEEPERS, UNFOLDED_WAKES, CREATED_TOTAL, LEASED_TOTAL, ENDED_TOTAL),
+    *(WORKERS, SLOTS, SLEEPERS, UNFOLDED_WAKES, CREATED_TOTAL, LEASED_TOTAL, ENDED_TOTAL),
     *(CRON_OVERDUE_SECONDS, HISTORY_OVERFLOW_ROWS, READER_LAG_SECONDS, TABLE_BYTES, TABLE_DEAD_ROWS),
     *(OLDEST_TRANSACTION_SECONDS, *CHANNEL_METRICS),
 )
@@ -177,7 +187,6 @@ WORKER_WAIT_SECONDS = MetricName(
 WORKER_SLOTS = MetricName(
     "lonnymq_worker_slots", GAUGE, "Slots that are busy with a handler, and that are free.", ("state",)
 )
-BUSY, FREE = "busy", "free"
 WORKER_PROCESSES = MetricName("lonnymq_worker_processes", GAUGE, "Processes of this worker that answer.")
 WORKER_LAST_FETCH = MetricName(
     "lonnymq_worker_last_fetch_timestamp_seconds",

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import lonnymq
 from lonnymq.errors import install_advice
-from lonnymq.model import ChannelStatus
+from lonnymq.model import ChannelStatus, FleetPart, WorkerState
 from lonnymq.telemetry import prometheus_names as names
 from lonnymq.telemetry.monitor import Look, Reading
 from lonnymq.telemetry.prometheus_names import MetricName
@@ -39,6 +39,7 @@ def queue_metrics(look: Look, now: float) -> Iterator[Metric]:
     yield _single(names.LOOK_SECONDS, look.took_s)
     yield _single(names.LOOK_AGE_SECONDS, max(0.0, now - look.ended_at))
     yield from _pulse_metrics(reading)
+    yield from _fleet_metrics(reading)
     yield family(names.CRON_OVERDUE_SECONDS, [((name,), lag) for name, lag in reading.crons.items()])
     yield family(names.READER_LAG_SECONDS, [((name,), lag) for name, lag in reading.reader_lags.items()])
     yield family(names.TABLE_BYTES, [((table.name,), table.bytes) for table in reading.tables])
@@ -99,6 +100,14 @@ def _pulse_metrics(reading: Reading) -> Iterator[Metric]:
     }
     for metric, number in singles.items():
         yield _single(metric, number)
+
+
+def _fleet_metrics(reading: Reading) -> Iterator[Metric]:
+    fleet = {state: reading.fleet.get(state, FleetPart()) for state in WorkerState}
+    yield family(names.WORKERS, [((state,), part.processes) for state, part in fleet.items()])
+    present = [part for state, part in fleet.items() if state is not WorkerState.GONE]
+    busy, slots = sum(part.busy for part in present), sum(part.slots for part in present)
+    yield family(names.SLOTS, [((names.BUSY,), busy), ((names.FREE,), slots - busy)])
 
 
 def _channel_metrics(reading: Reading) -> Iterator[Metric]:
