@@ -1,9 +1,16 @@
-"""Computes the figures of each channel in each window: one pass over the attempts, one shuffle, one sort."""
+"""Computes the figures of each channel in each window, in one pass over the attempts.
+
+The events of a channel and day form a line. How many messages wait and run after each event is a running sum
+over the line, and a line of millions of events would be one task's sort. So a line is cut into parts of about
+an hour, which are summed up by themselves; what each part begins with is added to the figures of its windows,
+which are few. The line of a channel with a rate limit stays whole: the limit compares releases across parts,
+and itself bounds their number.
+"""
 
 from collections.abc import Sequence
 from datetime import date
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as f
 
 from lonnymq.errors import invalid
@@ -14,7 +21,9 @@ from lonnymq.pipeline.policies import join_policies, rate_limits
 from lonnymq.pipeline.schemas import DAY_MS
 from lonnymq.pipeline.shares import add_shares
 
-WINDOW = ("channel", "day", "start")
+WINDOW = ("channel", "day", "part", "start")
+# A part of a line is the smallest number of windows that takes this long.
+PART_MS = 3_600_000
 DURATIONS = ("wait", "run")
 OUTCOMES = ("completed", "deferred", "expired", "buried", "cancelled")
 # Zero in a window without events.
@@ -36,7 +45,7 @@ def windows(
     if days is not None:
         timeline = timeline.where(f.col("day").isin(list(days)))
     measured = _aggregate(_add_levels(timeline, limits, window_ms))
-    filled = _fill_quiet_windows(measured, window_ms)
+    filled = _fill_quiet_windows(_join_parts(measured), window_ms)
     compared = _compare_with_policy(join_policies(filled, policies))
     return schemas.conform(
         add_shares(compared)
@@ -53,8 +62,12 @@ def check_window_s(window_s: int) -> None:
 
 
 def _add_levels(timeline: DataFrame, limits: DataFrame, window_ms: int) -> DataFrame:
-    """Add to each event how many messages wait and run after it, and the gap to an earlier release."""
-    line = Window.partitionBy("channel", "day")
+    """Add to each event how many messages more wait and run after it than before its part of the line.
+
+    Also add the gap to an earlier release of the same part.
+    """
+    part_ms = -(-PART_MS // window_ms) * window_ms
+    line = Window.partitionBy("channel", "day", "part")
     # A range, not rows: events at the same time count together, whatever their order.
     until_now = line.orderBy("at").rangeBetween(Window.unboundedPreceding, Window.currentRow)
     small_limits = f.broadcast(
@@ -69,6 +82,7 @@ def _add_levels(timeline: DataFrame, limits: DataFrame, window_ms: int) -> DataF
     )
     bursts = sorted({int(row[0]) for row in limits.select("release_burst").distinct().collect()} | {1})
     start = f.col("at") - f.pmod(f.col("at"), f.lit(window_ms))
+    part = f.floor((f.col("at") - f.unix_date("day").cast("long") * DAY_MS) / part_ms)
     return (
         timeline.join(small_limits, is_limited, "left")
         .select(
@@ -76,6 +90,7 @@ def _add_levels(timeline: DataFrame, limits: DataFrame, window_ms: int) -> DataF
             start.alias("start"),
             f.col("release_interval_ms").alias("interval"),
             f.coalesce("release_burst", f.lit(1)).alias("burst"),
+            f.when(f.col("release_interval_ms").isNull(), part).otherwise(0).alias("part"),
         )
         .withColumn("is_waiting", f.sum("waiting").over(until_now))
         .withColumn("is_running", f.sum("running").over(until_now))
@@ -88,7 +103,9 @@ def _release_before(bursts: Sequence[int]) -> Column:
     """The release `burst` places earlier: since then, one interval must have passed."""
     earlier = f.lit(None).cast("long")
     for burst in bursts:
-        lagged = f.expr(f"lag(release, {burst}) ignore nulls over (partition by channel, day order by at)")
+        lagged = f.expr(
+            f"lag(release, {burst}) ignore nulls over (partition by channel, day, part order by at)"
+        )
         earlier = f.when(f.col("burst") == burst, lagged).otherwise(earlier)
     return earlier
 
@@ -113,6 +130,8 @@ def _aggregate(with_levels: DataFrame) -> DataFrame:
             f.min("gap").alias("gap_min_ms"),
             f.count_if(f.col("gap") < f.col("interval")).alias("gaps_too_small"),
             f.min("at").alias("first_at"),
+            f.min("release").alias("first_release"),
+            f.max("release").alias("last_release"),
             f.sum("waiting").alias("net_waiting"),
             f.sum("running").alias("net_running"),
             f.min("is_waiting").alias("least_waiting"),
@@ -120,10 +139,12 @@ def _aggregate(with_levels: DataFrame) -> DataFrame:
             f.max("is_running").alias("max_running"),
         )
     )
+    least = ("gap_min_ms", "first_at", "first_release", "least_waiting")
+    most = ("wait_max_ms", "run_max_ms", "last_release", "max_waiting", "max_running")
     aggregated = by_bucket.groupBy(*WINDOW).agg(
         *(f.sum(name).alias(name) for name in (*SUMS, "net_waiting", "net_running")),
-        *(f.min(name).alias(name) for name in ("gap_min_ms", "first_at", "least_waiting")),
-        *(f.max(name).alias(name) for name in ("wait_max_ms", "run_max_ms", "max_waiting", "max_running")),
+        *(f.min(name).alias(name) for name in least),
+        *(f.max(name).alias(name) for name in most),
         *(
             histograms.collect(f.col(f"{kind}_bucket"), f.col("events")).alias(f"{kind}_histogram")
             for kind in DURATIONS
@@ -138,6 +159,29 @@ def _aggregate(with_levels: DataFrame) -> DataFrame:
             for kind in DURATIONS
             for percent in PERCENTS
         }
+    )
+
+
+def _join_parts(measured: DataFrame) -> DataFrame:
+    """Add to each window's levels what its part of the line began with, and the gap to the part before."""
+    line = Window.partitionBy("channel", "day").orderBy("start")
+    part = Window.partitionBy("channel", "day", "part").orderBy("start")
+
+    def before_part(net: str) -> Column:
+        return f.sum(net).over(line) - f.sum(net).over(part)
+
+    def last_release(windows: WindowSpec) -> Column:
+        earlier = windows.rowsBetween(Window.unboundedPreceding, -1)
+        return f.last("last_release", ignorenulls=True).over(earlier)
+
+    gap = f.when(last_release(part).isNull(), f.col("first_release") - last_release(line))
+    return (
+        measured.withColumn("waiting_before_part", before_part("net_waiting"))
+        .withColumn("running_before_part", before_part("net_running"))
+        .withColumn("least_waiting", f.col("least_waiting") + f.col("waiting_before_part"))
+        .withColumn("max_waiting", f.col("max_waiting") + f.col("waiting_before_part"))
+        .withColumn("max_running", f.col("max_running") + f.col("running_before_part"))
+        .withColumn("gap_min_ms", f.least("gap_min_ms", gap))
     )
 
 
