@@ -11,7 +11,14 @@ from benchmarks.harness import EFFORTS, Harness, Row
 from benchmarks.spark import analyse, archive, source
 from benchmarks.spark.spark_harness import SIZES, SparkHarness, jdbc_jar, run_server, spark_session
 
-CASES = {"write": source.write, "read": source.read, "archive": archive.run, "analyse": analyse.run}
+CASES = {
+    "write": source.write,
+    "read": source.read,
+    "archive": archive.run,
+    "analyse": analyse.run,
+    "skew": analyse.run_skewed,
+    "files": analyse.run_files,
+}
 NOTE = (
     "Read the figures as ratios. Spark runs as local[2], with rows of 100 bytes. The JDBC writer is not "
     "atomic: a failed write may leave some of its rows. Its driver is in Debian's libpostgresql-jdbc-java; "

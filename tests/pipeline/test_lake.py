@@ -46,6 +46,22 @@ def counts(spark: "SparkSession", lake: "Lake") -> dict[tuple[str, date], int]:
     return {(row.channel, row.day): row["count"] for row in rows}
 
 
+def test_a_day_that_is_computed_has_one_file_however_many_tasks_have_rows_of_it(
+    spark: "SparkSession", lake: "Lake"
+) -> None:
+    """There are more days than a task keeps files open."""
+    days = 40
+    history = [
+        Attempt("a", at, at, at + 1, at + 2, "completed")
+        for number in range(4)
+        for at in range(NEW_YEAR + number, NEW_YEAR + days * DAY_MS, DAY_MS)
+    ]
+    mixed = attempts_frame(spark, history).repartition(4, "id")
+    lake.attempts.replace(mixed, None, [])
+    assert (len(lake.attempts.paths() or ()), len(lake.attempts.days())) == (days, days)
+    assert lake.attempts.read(spark).count() == len(history)
+
+
 def test_a_batch_is_committed_once_and_a_lower_number_is_an_error(
     spark: "SparkSession", lake: "Lake"
 ) -> None:

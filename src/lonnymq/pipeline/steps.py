@@ -7,6 +7,7 @@ from lonnymq.pipeline.analyse import AnalyseResult, analyse
 from lonnymq.pipeline.archive import ArchiveResult, archive
 from lonnymq.pipeline.ingest import FileFormat, IngestResult, Mapping, ingest
 from lonnymq.pipeline.lake import Batch, Lake, LakeFormat
+from lonnymq.pipeline.lake.files import by_day
 from lonnymq.pipeline.maintain import TableMaintenance, maintain
 from lonnymq.pipeline.source import OnProgress, Source, ignore_progress
 from lonnymq.pipeline.synthetic import SyntheticHistory
@@ -43,6 +44,6 @@ def generate(
     """Add a synthetic history and its policies to the lake, once; return how many rows were added."""
     batch = Batch(f"generate {synthetic!r}", 0)
     on_progress(f"attempts: {synthetic.rows:,}, days: {synthetic.days}")
-    rows = lake.attempts.append(synthetic_history.generate(spark, synthetic), batch)
+    rows = lake.attempts.append(by_day(synthetic_history.generate(spark, synthetic)), batch)
     lake.policies.append(synthetic_history.policies(spark, synthetic), batch)
     return rows or 0

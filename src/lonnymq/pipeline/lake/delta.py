@@ -81,7 +81,7 @@ class DeltaLakeTable:
     def replace(self, frame: DataFrame, days: Sequence[date] | None, batches: Sequence[Batch]) -> int:
         """Replace the rows of some days, or of all days, in one commit; return how many were written."""
         table = self._open_or_create()
-        written = files.write(frame, self.path)
+        written = files.write(files.by_day(frame), self.path)
         filters = None if days is None else [("day", "in", sorted({day.isoformat() for day in days}))]
         if days is None or days:
             self._commit(table, written, "overwrite", batches, filters)

@@ -8,6 +8,7 @@ from datetime import date
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 # Each open writer holds a row group in memory; of more days, the oldest file is closed first.
@@ -33,6 +34,16 @@ def write(frame: DataFrame, root: str, prefix: str = "part-") -> list[WrittenFil
     types = arrow_schema(frame.schema)
     rows = frame.mapInArrow(lambda batches: _write_batches(batches, root, prefix, types), WRITTEN_FILE_DDL)
     return [WrittenFile(*row) for row in rows.collect()]
+
+
+def by_day(frame: DataFrame) -> DataFrame:
+    """Bring the rows of each day together, so that a day has as few files as its size needs.
+
+    If Spark plans adaptively, as it does unless told otherwise, a large day is divided among tasks.
+    """
+    is_adaptive = frame.sparkSession.conf.get("spark.sql.adaptive.enabled") == "true"
+    gathered = frame.hint("rebalance", f.col("day")) if is_adaptive else frame.repartition("day")
+    return gathered.sortWithinPartitions("day")
 
 
 def arrow_schema(schema: StructType) -> Any:

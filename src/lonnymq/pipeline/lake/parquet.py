@@ -74,7 +74,7 @@ class ParquetTable:
         return sum(one.rows for one in written)
 
     def replace(self, frame: DataFrame, days: Sequence[date] | None, batches: Sequence[Batch]) -> int:
-        written = files.write(frame, self.path, ".part-")
+        written = files.write(files.by_day(frame), self.path, ".part-")
         with self.exclusive_lock():
             now = self.paths() or ()
             old = [Path(path) for path in now if days is None or set(days_of([path])) & set(days)]
