@@ -37,6 +37,24 @@ def is_same(found: "DataFrame", expected: "DataFrame") -> bool:
     return found.exceptAll(expected).isEmpty() and expected.exceptAll(found).isEmpty()
 
 
+def test_days_that_were_not_asked_for_are_left_for_a_later_run(spark: "SparkSession", tmp_path: Path) -> None:
+    from lonnymq.pipeline.report.summarise import NothingToReport
+    from lonnymq.pipeline.steps import DayRange, Lake, analyse, generate, report_page
+    from lonnymq.pipeline.synthetic import SyntheticHistory
+
+    lake, first = Lake(str(tmp_path)), date(2030, 1, 1)
+    generate(spark, SyntheticHistory(rows=60, days=2, tenants=1), lake)
+    asked = analyse(spark, lake, window_s=3600, within=DayRange(until=first))
+    assert list(asked.days) == [first] == lake.windows(3600).days() == lake.reasons.days()
+    with pytest.raises(NothingToReport, match="no window of these days was analysed"):
+        report_page(spark, lake, window_s=3600, within=DayRange(since=date(2030, 1, 2)))
+    later = analyse(spark, lake, window_s=3600)
+    assert set(later.days) > {first}
+    assert analyse(spark, lake, window_s=3600).days == ()
+    with pytest.raises(InvalidArgument, match="since must be no later than until, 2029-12-31"):
+        DayRange(first, date(2029, 12, 31))
+
+
 @pytest.mark.timeout(1800)
 def test_an_incremental_analysis_equals_a_full_one(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -286,6 +304,6 @@ def test_a_report_on_a_lake_without_figures_is_an_error(
     from lonnymq.pipeline.steps import analyse, report
 
     assert analyse(spark, lake).days == ()
-    with pytest.raises(NothingToReport, match="no window was analysed"):
+    with pytest.raises(NothingToReport, match="no window of these days was analysed"):
         report(spark, lake, tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()

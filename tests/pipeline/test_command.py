@@ -71,7 +71,7 @@ def test_the_script_for_spark_submit_runs_the_same_steps(
     assert submit.main(["generate", "--lake", lake, "--rows", "100", "--days", "1"]) == 0
     assert capsys.readouterr().out == "attempts added: 0\n"
     assert submit.main(["report", "--lake", lake]) == 1
-    assert "no window was analysed" in capsys.readouterr().err
+    assert "no window of these days was analysed" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         submit.main(["archive", "--lake", lake, "--keep", "soon"])
     assert "is not a duration such as 90s" in capsys.readouterr().err

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import typer
@@ -12,6 +12,7 @@ PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 DURATION = "DURATION"
 TIMESTAMP = "TIME"
+DAY = "DAY"
 
 
 def duration(given: str | timedelta) -> timedelta:
@@ -42,6 +43,14 @@ def timestamp(text: str) -> datetime:
     raise typer.BadParameter(
         f"{text!r} is not a time: write ISO 8601 with UTC offset, 2030-01-31T09:00Z or 2030-01-31T09:00+02:00"
     )
+
+
+def day(text: str) -> date:
+    """Parse a day: 2030-01-31."""
+    try:
+        return datetime.strptime(text.strip(), "%Y-%m-%d").date()
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a day: write 2030-01-31") from None
 
 
 def payload(text: str, *, is_text: bool) -> Any:

@@ -3,7 +3,7 @@
 import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import date, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -60,6 +60,18 @@ Window = Annotated[
     ),
 ]
 MINUTE = timedelta(minutes=1)
+Since = Annotated[
+    date | None,
+    typer.Option(
+        "--since", parser=parse.day, metavar=parse.DAY, help="The first day, in UTC.", show_default=False
+    ),
+]
+Until = Annotated[
+    date | None,
+    typer.Option(
+        "--until", parser=parse.day, metavar=parse.DAY, help="The last day, in UTC.", show_default=False
+    ),
+]
 
 
 @app.command()
@@ -204,6 +216,8 @@ def analyse(
     lake: LakePath,
     window: Window = MINUTE,
     is_full: Annotated[bool, typer.Option("--full", help="Recompute all days.")] = False,
+    since: Since = None,
+    until: Until = None,
     lake_format: LakeFormatChoice = LakeFormatOption.DELTA,
     master: Master = None,
     as_json: Json = False,
@@ -217,6 +231,7 @@ def analyse(
             _lake(lake, lake_format),
             window_s=int(window.total_seconds()),
             is_full=is_full,
+            within=steps.DayRange(since, until),
             on_progress=progress,
         )
     if as_json:
@@ -230,6 +245,8 @@ def report(
     lake: LakePath,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("report.html"),
     window: Window = MINUTE,
+    since: Since = None,
+    until: Until = None,
     lake_format: LakeFormatChoice = LakeFormatOption.DELTA,
     master: Master = None,
     as_json: Json = False,
@@ -240,7 +257,12 @@ def report(
 
         window_s = int(window.total_seconds())
         written = steps.report(
-            spark, _lake(lake, lake_format), output, window_s=window_s, on_progress=progress
+            spark,
+            _lake(lake, lake_format),
+            output,
+            window_s=window_s,
+            within=steps.DayRange(since, until),
+            on_progress=progress,
         )
     if as_json:
         print_json({"report": str(written)})

@@ -13,6 +13,7 @@ from functools import cache, partial
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from lonnymq.pipeline.day_range import ALL_DAYS, DayRange
 from lonnymq.pipeline.events import attempts_affecting, days_affected, first_due_day
 from lonnymq.pipeline.forecast import HOUR_S, forecast
 from lonnymq.pipeline.lake import Batch, Lake, Table
@@ -43,9 +44,14 @@ def analyse(
     window_s: int = 60,
     over_s: int = HOUR_S,
     is_full: bool = False,
+    within: DayRange = ALL_DAYS,
     on_progress: OnProgress = ignore_progress,
 ) -> AnalyseResult:
-    """Update windows, fairness and forecast; with `is_full`, compute every day again."""
+    """Update windows, fairness and forecast; with `is_full`, compute every day again.
+
+    Days that are not `within` the range are left for a later run, which computes them and, because a table
+    records only that all of it is up to date, these days again.
+    """
     check_window_s(window_s)
     seen = [
         Batch(ATTEMPTS, lake.attempts.version or 0),
@@ -55,7 +61,8 @@ def analyse(
     table = lake.windows(window_s)
     # Windows and fairness almost always ask about the same files, so the answer is cached.
     affected = cache(partial(_days_affected, spark, lake))
-    days = _stale_days(affected, lake, table, is_full)
+    stale = partial(_stale_days, affected, lake, is_full=is_full)
+    days, done = _choose(stale(table), within, seen)
     count = 0
     if days:
         on_progress(f"windows of {window_s} s, days: {len(days)}, {days[0]} to {days[-1]}")
@@ -65,14 +72,19 @@ def analyse(
             window_s=window_s,
             days=days,
         )
-        count = table.replace(frame, days, seen)
-    _update_reasons(
-        spark, lake, window_s, seen, _stale_days(affected, lake, lake.reasons, is_full), on_progress
-    )
-    fairness_days = _stale_days(affected, lake, lake.fairness(window_s), is_full)
-    _update_fairness(spark, lake, window_s, seen, fairness_days, on_progress)
+        count = table.replace(frame, days, done)
+    reasons_days, done = _choose(stale(lake.reasons), within, seen)
+    _update_reasons(spark, lake, window_s, done, reasons_days, on_progress)
+    fairness_days, done = _choose(stale(lake.fairness(window_s)), within, seen)
+    _update_fairness(spark, lake, window_s, done, fairness_days, on_progress)
     _update_forecast(spark, lake, window_s, over_s, on_progress)
     return AnalyseResult(tuple(days), count)
+
+
+def _choose(stale: list[date], within: DayRange, seen: list[Batch]) -> tuple[list[date], list[Batch]]:
+    """Return the stale days to compute, and what to record: nothing if other days stay stale."""
+    days = within.of(stale)
+    return days, seen if days == stale else []
 
 
 def _update_reasons(

@@ -5,6 +5,7 @@ from pyspark.sql import SparkSession
 from lonnymq.pipeline import synthetic as synthetic_history
 from lonnymq.pipeline.analyse import AnalyseResult, analyse
 from lonnymq.pipeline.archive import ArchiveResult, archive
+from lonnymq.pipeline.day_range import DayRange
 from lonnymq.pipeline.ingest import FileFormat, IngestResult, Mapping, ingest
 from lonnymq.pipeline.lake import Batch, Lake, LakeFormat
 from lonnymq.pipeline.lake.files import by_day
@@ -16,6 +17,7 @@ from lonnymq.pipeline.write_report import report, report_page
 __all__ = [
     "AnalyseResult",
     "ArchiveResult",
+    "DayRange",
     "FileFormat",
     "IngestResult",
     "Lake",

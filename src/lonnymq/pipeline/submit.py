@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import date, timedelta
 
 from lonnymq.errors import LonnyError
 from lonnymq.pipeline import steps
@@ -77,9 +77,11 @@ def _parser() -> argparse.ArgumentParser:
     step = add_step("analyse", _analyse, "update the figures")
     step.add_argument("--window", type=parse_duration, default=60)
     step.add_argument("--full", action="store_true", help="compute every day again")
+    _add_days(step)
     step = add_step("report", _report, "write the report")
     step.add_argument("--window", type=parse_duration, default=60)
     step.add_argument("--output", default="report.html")
+    _add_days(step)
     return parser
 
 
@@ -89,6 +91,11 @@ def _add_connection(parser: argparse.ArgumentParser) -> None:
         "--dsn", default=os.environ.get("LONNYMQ_DSN", ""), help="connection string (default: LONNYMQ_DSN)"
     )
     parser.add_argument("--schema", default=os.environ.get("LONNYMQ_SCHEMA", "lonnymq"))
+
+
+def _add_days(parser: argparse.ArgumentParser) -> None:
+    for name, which in (("since", "first"), ("until", "last")):
+        parser.add_argument(f"--{name}", type=date.fromisoformat, help=f"the {which} day, e.g. 2030-01-31")
 
 
 def _lake(options: argparse.Namespace) -> steps.Lake:
@@ -139,13 +146,19 @@ def _analyse(options: argparse.Namespace) -> object:
         _lake(options),
         window_s=options.window,
         is_full=options.full,
+        within=steps.DayRange(options.since, options.until),
         on_progress=_print_progress,
     )
 
 
 def _report(options: argparse.Namespace) -> object:
     return steps.report(
-        get_session(), _lake(options), options.output, window_s=options.window, on_progress=_print_progress
+        get_session(),
+        _lake(options),
+        options.output,
+        window_s=options.window,
+        within=steps.DayRange(options.since, options.until),
+        on_progress=_print_progress,
     )
 
 

@@ -49,7 +49,8 @@ def summarise(
     ).first()
     if whole is None or whole[0] is None:
         raise NothingToReport(
-            "there is nothing to report, because no window was analysed: run the step analyse first"
+            "there is nothing to report, because no window of these days was analysed: run the step analyse"
+            " first"
         )
     begin_ms, last_ms, window_s = whole
     period_s = period_length(last_ms - begin_ms, window_s)
