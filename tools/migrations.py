@@ -48,12 +48,36 @@ def violations(migration: Migration) -> Iterator[str]:
     text = COMMENT.sub("", migration.text)
     if "$" in text:
         yield "no dollar quotes: a migration consists of plain statements"
+    if "concurrently" in text.lower():
+        yield from _violations_of_index(migration, text)
+        return
     allowed = CONTRACTING if migration.is_contract else EXPANDING
     created = set(CREATED_TABLE.findall(text.lower()))
     for statement in STATEMENT_END.split(text):
         normal = " ".join(statement.lower().split())
         if normal and not _is_on_new_table(normal, created):
             yield from _violations_of(normal, allowed)
+
+
+def _violations_of_index(migration: Migration, text: str) -> Iterator[str]:
+    """An index is the only statement of its migration, because it is built outside a transaction."""
+    index = migration.index
+    if (
+        index is None
+        or len([one for one in STATEMENT_END.split(text) if one.strip()]) > 1
+        or migration.is_contract
+    ):
+        yield (
+            "an index on a table in use is built by a migration with this one statement:"
+            " `create index concurrently if not exists name on table (...);`"
+        )
+        return
+    tables = {file.path.rpartition("/")[2]: file.text for file in files.tables()}
+    partitioned = re.findall(r"create table (\w+) \([^;]*\) partition by", "\n".join(tables.values()))
+    if index.table not in files.created("table") or index.table in partitioned:
+        yield f"{index.table} must be a table of the queue, and not partitioned"
+    if set(re.findall(r"\w+(?=\s*\()", index.definition)) & set(files.created("function")):
+        yield f"an index must not depend on functions of the queue, which are replaced: {index.definition}"
 
 
 def _violations_of(statement: str, allowed: tuple[str, ...]) -> Iterator[str]:

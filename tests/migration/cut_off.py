@@ -28,18 +28,21 @@ def main(release: str, dsn: str) -> int:
 def migrate(dsn: str, kill_at: int) -> None:
     import psycopg
 
-    from lonnymq.schema import Steps, phases
+    from lonnymq.schema import PhaseKind, Steps, phases
 
     count = 0
 
-    def run(steps: Steps[object]) -> object:
+    def tick() -> None:
         nonlocal count
+        count += 1
+        if count == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def run(steps: Steps[object]) -> object:
         rows = None
         with psycopg.connect(dsn) as connection:
             while True:
-                count += 1
-                if count == kill_at:
-                    os.kill(os.getpid(), signal.SIGKILL)
+                tick()
                 try:
                     step = next(steps) if rows is None else steps.send(rows)
                 except StopIteration as end:
@@ -48,14 +51,19 @@ def migrate(dsn: str, kill_at: int) -> None:
                 cursor = connection.execute(step.text.encode(), step.parameters)
                 rows = cursor.fetchall() if cursor.description else []
             # Once more: when everything has been sent but the commit.
-            count += 1
-            if count == kill_at:
-                os.kill(os.getpid(), signal.SIGKILL)
+            tick()
         return result
 
     plan = run(phases.plan("lonnymq"))
     assert isinstance(plan, tuple)
     for phase in plan:
+        if phase.kind is PhaseKind.INDEX:
+            statements = run(phases.prepare_index("lonnymq", phase))
+            assert isinstance(statements, tuple)
+            with psycopg.connect(dsn, autocommit=True) as connection:
+                for text in statements:
+                    tick()
+                    connection.execute(text.encode())
         run(phases.run("lonnymq", phase))
 
 

@@ -1,7 +1,8 @@
 """Three releases of the package, each in a folder: the wheel of this checkout, and two made from it.
 
-The second has a new column, a function with a new signature beside the old one, a changed function, and a
-function that workers did not have. The third removes a column that the second does not use any more.
+The second has a new column, an index on it, a function with a new signature beside the old one, a changed
+function, and a function that workers did not have. The third removes a column that the second does not use
+any more.
 """
 
 import subprocess
@@ -17,9 +18,12 @@ TABLE_END = "\n) with ("
 EXPAND = """-- 0002_add_note: a note on a message.
 alter table message add column if not exists note text;
 """
-CONTRACT = """-- 0003_drop_spare: the column that no function uses.
+INDEX = """-- 0003_index_note: messages with a note, by note.
+create index concurrently if not exists message_note_ix on message (note) where note is not null;
+"""
+CONTRACT = """-- 0004_drop_spare: the column that no function uses.
 -- contract
--- breaks_below: 2
+-- breaks_below: 3
 alter table message drop column if exists spare;
 """
 # Beside message_create: the new parameter has no default, so a call finds exactly one of the two.
@@ -79,7 +83,10 @@ def make_next(released: Path, folder: Path) -> Path:
     subprocess.run(["cp", "-r", str(released), str(later)], check=True)
     sql = later / "lonnymq" / "sql"
     (sql / "migrations" / "0002_add_note.sql").write_text(EXPAND)
-    _replace(sql / "tables" / "message.sql", TABLE_END, ",\n  note text" + TABLE_END)
+    (sql / "migrations" / "0003_index_note.sql").write_text(INDEX)
+    table = sql / "tables" / "message.sql"
+    _replace(table, TABLE_END, ",\n  note text" + TABLE_END)
+    table.write_text(table.read_text() + INDEX.replace(" concurrently if not exists", ""))
     create = sql / "functions" / "message_create.sql"
     create.write_text(create.read_text() + NOTED)
     (sql / "functions" / "message_count_noted.sql").write_text(COUNT)
@@ -100,7 +107,7 @@ def make_third(later: Path, folder: Path) -> Path:
     third = folder / "third"
     subprocess.run(["cp", "-r", str(later), str(third)], check=True)
     sql = third / "lonnymq" / "sql"
-    (sql / "migrations" / "0003_drop_spare.sql").write_text(CONTRACT)
+    (sql / "migrations" / "0004_drop_spare.sql").write_text(CONTRACT)
     _replace(sql / "tables" / "message.sql", "  spare text,\n", "")
     return third
 

@@ -4,9 +4,7 @@ import json
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
 from itertools import chain, count
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -14,7 +12,6 @@ import pytest
 
 from lonnymq import Queue, SchemaState
 from tests.conftest import Database
-from tests.migration import next_version
 from tests.migration.catalog import describe
 from tests.migration.fleet import ROOT, TIMEOUT_S, Fleet, Releases, eventually, run, schema_state
 
@@ -23,42 +20,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 CLI = "from lonnymq.cli import main\nsys.argv = ['lonnymq', *{!r}]\nmain()"
 
 
-@pytest.fixture(scope="module")
-def releases(tmp_path_factory: pytest.TempPathFactory) -> Releases:
-    folder = tmp_path_factory.mktemp("releases")
-    released = next_version.build_wheel(folder)
-    later = next_version.make_next(released, folder)
-    return Releases(released, later, next_version.make_third(later, folder))
-
-
-@pytest.fixture
-def dsn(database: Database, releases: Releases) -> str:
-    """A database in which the released version is installed."""
-    dsn = database(is_empty=True)
-    run(releases.released, dsn, "queue.install()")
-    return dsn
-
-
-@pytest.fixture
-def fleet(dsn: str, tmp_path: Path) -> Iterator[Fleet]:
-    fleet = Fleet(dsn, tmp_path)
-    yield fleet
-    fleet.kill()
-
-
-@pytest.fixture
-def connection(dsn: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(dsn, autocommit=True, options="-c search_path=lonnymq") as connection:
-        yield connection
-
-
 def test_a_fleet_is_upgraded_and_rolled_back_under_load(
-    fleet: Fleet, releases: Releases, dsn: str, connection: psycopg.Connection[Any]
+    fleet: Fleet, releases: Releases, released_dsn: str, connection: psycopg.Connection[Any]
 ) -> None:
     old, new = releases.released, releases.later
     producer, worker = fleet.start(old, "producer"), fleet.start(old, "worker")
     fleet.wait_for_progress(producer, worker)
-    with psycopg.connect(dsn) as holder:
+    with psycopg.connect(released_dsn) as holder:
         holder.execute("select lonnymq.message_create(p_channel => 'held', p_content => '1')")
         migration = fleet.start(new, "migrate")
         waiting = (
@@ -69,9 +37,12 @@ def test_a_fleet_is_upgraded_and_rolled_back_under_load(
         # It cannot change the table, and keeps nobody from using it.
         fleet.wait_for_progress(producer, worker, by=100)
         assert migration.poll() is None
-        assert schema_state(old, dsn) == SchemaState.CURRENT
+        assert schema_state(old, released_dsn) == SchemaState.CURRENT
     assert migration.wait(TIMEOUT_S) == 0
-    assert (schema_state(old, dsn), schema_state(new, dsn)) == (SchemaState.NEWER, SchemaState.CURRENT)
+    assert (schema_state(old, released_dsn), schema_state(new, released_dsn)) == (
+        SchemaState.NEWER,
+        SchemaState.CURRENT,
+    )
 
     later = [fleet.start(new, role) for role in ("producer", "noting", "worker")]
     fleet.wait_for_progress(producer, worker, *later)
@@ -91,15 +62,15 @@ def test_a_fleet_is_upgraded_and_rolled_back_under_load(
 
 
 def test_a_migration_that_is_killed_at_any_step_leaves_the_old_version_working(
-    releases: Releases, dsn: str, database: Database, connection: psycopg.Connection[Any]
+    releases: Releases, released_dsn: str, database: Database, connection: psycopg.Connection[Any]
 ) -> None:
-    command = [sys.executable, "-m", "tests.migration.cut_off", str(releases.later), dsn]
+    command = [sys.executable, "-m", "tests.migration.cut_off", str(releases.later), released_dsn]
     killed = 0
     with (
         subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as process,
-        Queue(dsn) as old,
+        Queue(released_dsn) as old,
     ):
         assert process.stdin is not None
         assert process.stdout is not None
@@ -119,7 +90,7 @@ def test_a_migration_that_is_killed_at_any_step_leaves_the_old_version_working(
     assert answer == "done\n"
     assert killed > 50
     rows = connection.execute("select version from migration order by version").fetchall()
-    assert rows == [(1,), (2,)]
+    assert rows == [(1,), (2,), (3,)]
     other = database(is_empty=True)
     run(releases.later, other, "queue.install()")
     with psycopg.connect(other, autocommit=True) as fresh_connection:
@@ -129,58 +100,67 @@ def test_a_migration_that_is_killed_at_any_step_leaves_the_old_version_working(
 
 
 def test_a_migration_that_gets_no_lock_gives_up_and_names_the_transaction(
-    releases: Releases, dsn: str
+    releases: Releases, released_dsn: str
 ) -> None:
     code = "try:\n  queue.migrate(retry_for_s=0)\nexcept lonnymq.Busy as error:\n  print(error)"
-    with psycopg.connect(dsn, application_name="a report") as holder:
+    with psycopg.connect(released_dsn, application_name="a report") as holder:
         holder.execute("select count(*) from lonnymq.message")
-        refused = run(releases.later, dsn, code)
+        refused = run(releases.later, released_dsn, code)
         assert "0002_add_note.sql did not get a lock on message within 200 ms" in refused
         assert f"pid {holder.info.backend_pid} (postgres, a report)" in refused
-    assert schema_state(releases.released, dsn) == SchemaState.CURRENT
-    assert run(releases.later, dsn, "print(queue.migrate().state)") == SchemaState.CURRENT
+    assert schema_state(releases.released, released_dsn) == SchemaState.CURRENT
+    assert run(releases.later, released_dsn, "print(queue.migrate().state)") == SchemaState.CURRENT
 
 
-def test_the_plan_says_what_is_left_to_do_and_changes_nothing(releases: Releases, dsn: str) -> None:
-    run(releases.released, dsn, "queue.enqueue_many([lonnymq.NewMessage(channel='a', payload=1)] * 1000)")
-    with psycopg.connect(dsn, autocommit=True) as connection:
+def test_the_plan_says_what_is_left_to_do_and_changes_nothing(releases: Releases, released_dsn: str) -> None:
+    run(
+        releases.released,
+        released_dsn,
+        "queue.enqueue_many([lonnymq.NewMessage(channel='a', payload=1)] * 1000)",
+    )
+    with psycopg.connect(released_dsn, autocommit=True) as connection:
         connection.execute("analyze lonnymq.message")
         before = describe(connection, "lonnymq")
-        out = run(releases.third, dsn, CLI.format(["migrate", "--plan", "--dsn", dsn]))
+        out = run(releases.third, released_dsn, CLI.format(["migrate", "--plan", "--dsn", released_dsn]))
         lines = out.splitlines()
-        assert lines[0] == "queue 'lonnymq' is at version 1, outdated; this client has 3"
+        assert lines[0] == "queue 'lonnymq' is at version 1, outdated; this client has 4"
         assert lines[1].startswith(
             "1. migrations/0002_add_note.sql: ACCESS EXCLUSIVE lock on message (about 1,000 rows,"
         )
-        assert lines[2].startswith("2. replace all functions and views: no lock on tables")
-        assert lines[3].startswith("3. migrations/0003_drop_spare.sql: ACCESS EXCLUSIVE lock on message")
+        assert lines[2].startswith(
+            "2. migrations/0003_index_note.sql: build an index on message (about 1,000 rows,"
+        )
+        assert lines[3].startswith("3. replace all functions and views: no lock on tables")
+        assert lines[4].startswith("4. migrations/0004_drop_spare.sql: ACCESS EXCLUSIVE lock on message")
         assert describe(connection, "lonnymq") == before
-    document = json.loads(run(releases.third, dsn, CLI.format(["migrate", "--plan", "--json", "--dsn", dsn])))
-    assert [phase["kind"] for phase in document["plan"]] == ["expand", "switch", "contract"]
+    document = json.loads(
+        run(releases.third, released_dsn, CLI.format(["migrate", "--plan", "--json", "--dsn", released_dsn]))
+    )
+    assert [phase["kind"] for phase in document["plan"]] == ["expand", "index", "switch", "contract"]
 
 
 def test_a_contract_is_the_last_step_and_excludes_only_clients_of_two_versions_ago(
-    releases: Releases, dsn: str, connection: psycopg.Connection[Any]
+    releases: Releases, released_dsn: str, connection: psycopg.Connection[Any]
 ) -> None:
     spare = "select count(*) from pg_attribute where attrelid = 'message'::regclass and attname = 'spare'"
-    run(releases.later, dsn, "queue.migrate()")
+    run(releases.later, released_dsn, "queue.migrate()")
     assert connection.execute(spare).fetchone() == (1,)
-    with psycopg.connect(dsn) as holder:
+    with psycopg.connect(released_dsn) as holder:
         holder.execute("select count(*) from lonnymq.message")
         code = "try:\n  queue.migrate(retry_for_s=0)\nexcept lonnymq.Busy as error:\n  print(error)"
-        assert "0003_drop_spare.sql did not get a lock" in run(releases.third, dsn, code)
+        assert "0004_drop_spare.sql did not get a lock" in run(releases.third, released_dsn, code)
     # The functions are those of the third release already, and the second one works.
-    assert schema_state(releases.third, dsn) == SchemaState.CURRENT
-    run(releases.later, dsn, "queue.enqueue('a', 1)")
-    run(releases.third, dsn, "queue.migrate()")
+    assert schema_state(releases.third, released_dsn) == SchemaState.CURRENT
+    run(releases.later, released_dsn, "queue.enqueue('a', 1)")
+    run(releases.third, released_dsn, "queue.migrate()")
     assert connection.execute(spare).fetchone() == (0,)
     for release in (releases.later, releases.third):
-        run(release, dsn, "queue.enqueue('a', 1)\n[message] = queue.dequeue()\nmessage.complete()")
-    assert schema_state(releases.released, dsn) == SchemaState.INCOMPATIBLE
+        run(release, released_dsn, "queue.enqueue('a', 1)\n[message] = queue.dequeue()\nmessage.complete()")
+    assert schema_state(releases.released, released_dsn) == SchemaState.INCOMPATIBLE
 
 
 def test_roles_get_what_the_new_version_adds_to_their_kind(
-    releases: Releases, dsn: str, connection: psycopg.Connection[Any]
+    releases: Releases, released_dsn: str, connection: psycopg.Connection[Any]
 ) -> None:
     worker, reader, partial, tenant = (f"upgrade_{kind}_{uuid.uuid4().hex[:8]}" for kind in "wrpt")
     may = "select has_function_privilege(%s, 'message_count_noted()', 'execute')"
@@ -192,7 +172,7 @@ def test_roles_get_what_the_new_version_adds_to_their_kind(
         connection.execute("select queue_grant(%s, 'tenant', p_prefix => 'acme/')", [tenant])
         confined = connection.execute("select * from tenant").fetchall()
         connection.execute(f"revoke execute on function queue_event() from {partial}".encode())
-        run(releases.later, dsn, "queue.migrate()")
+        run(releases.later, released_dsn, "queue.migrate()")
         allowed = [connection.execute(may, [role]).fetchone() for role in (worker, reader, partial, tenant)]
         assert allowed == [(True,), (False,), (False,), (False,)]
         assert connection.execute("select * from tenant").fetchall() == confined
@@ -201,24 +181,15 @@ def test_roles_get_what_the_new_version_adds_to_their_kind(
             connection.execute(f"drop owned by {role}; drop role {role}".encode())
 
 
-def test_the_script_for_psql_can_be_run_again_after_it_was_cut_off(
-    releases: Releases, dsn: str, connection: psycopg.Connection[Any]
+def test_a_migration_in_the_callers_transaction_is_one_transaction(
+    releases: Releases, released_dsn: str
 ) -> None:
-    script = run(releases.later, dsn, "print(queue.sql(version=1))")
-    first, rest = script.split("commit;", 1)
-    connection.execute(f"{first}commit;".encode())
-    assert schema_state(releases.released, dsn) == SchemaState.CURRENT
-    for _ in range(2):
-        connection.execute(f"{first}commit;{rest}".encode())
-    assert schema_state(releases.later, dsn) == SchemaState.CURRENT
-
-
-def test_a_migration_in_the_callers_transaction_is_one_transaction(releases: Releases, dsn: str) -> None:
     code = (
         "import psycopg\nwith psycopg.connect(sys.argv[1] if sys.argv[1:] else "
-        f"{dsn!r}) as connection:\n  queue.migrate(connection=connection)\n  connection.rollback()"
+        f"{released_dsn!r}) as connection:\n  queue.migrate(connection=connection)\n  connection.rollback()"
     )
-    run(releases.later, dsn, code)
-    assert schema_state(releases.released, dsn) == SchemaState.CURRENT
-    run(releases.later, dsn, code.replace("connection.rollback()", "connection.commit()"))
-    assert schema_state(releases.later, dsn) == SchemaState.CURRENT
+    run(releases.later, released_dsn, code)
+    assert schema_state(releases.released, released_dsn) == SchemaState.CURRENT
+    run(releases.later, released_dsn, code.replace("connection.rollback()", "connection.commit()"))
+    assert schema_state(releases.later, released_dsn) == SchemaState.CURRENT
+    assert run(releases.later, released_dsn, "print(queue.plan_migration())").count("MigrationPhase(") == 1

@@ -73,21 +73,23 @@ def _report_plan(status: SchemaStatus, plan: tuple[MigrationPhase, ...], as_json
         print_text(f"{number}. {_describe(phase)}")
     if plan:
         print_text(
-            f"Each is a transaction that waits at most {phases.LOCK_TIMEOUT_MS} ms for a lock, then lets"
+            f"Each transaction waits at most {phases.LOCK_TIMEOUT_MS} ms for a lock, then lets"
             " others go on and tries again. Calls continue meanwhile."
         )
 
 
 def _describe(phase: MigrationPhase) -> str:
     if phase.kind is PhaseKind.SWITCH:
-        return (
-            "replace all functions and views: no lock on tables; readers of the views wait until it commits,"
-            " in about a second"
-        )
+        return "replace all functions and views: no lock on tables; readers of views wait until it commits"
     locks = ", ".join(
         f"{table.name} (about {formatting.quantity(table.rows, 'row')}, {formatting.byte_size(table.bytes)})"
         for table in phase.tables
     )
+    if phase.kind is PhaseKind.INDEX:
+        return (
+            f"{phase.migration}: build an index on {locks}, outside a transaction: nobody waits for it, and"
+            " it waits for all older transactions"
+        )
     if not locks:
         return f"{phase.migration}: no lock on tables that are in use"
     return f"{phase.migration}: ACCESS EXCLUSIVE lock on {locks}, for milliseconds: no row is rewritten"

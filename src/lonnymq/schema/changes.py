@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from lonnymq.schema import files
-from lonnymq.schema.files import Migration
+from lonnymq.schema.files import Index, Migration
 from lonnymq.schema.inspection import InstalledSchema
 from lonnymq.schema.step import Step, Steps, quote_identifier, script
 
@@ -48,8 +48,30 @@ def switch() -> Steps[None]:
 
 def apply_migration(migration: Migration) -> Step:
     """Return the step that runs a migration and records it, unless that has been done."""
-    text = _fill("schema/apply_migration.sql", migration).replace("{text}", migration.text.rstrip())
+    text = _fill("schema/apply_migration.sql", migration)
+    text = text.replace("{text}", migration.text_in_transaction.rstrip())
     return Step(text, origin=migration.path)
+
+
+def prepare_index(migration: Migration) -> Step:
+    """Return the step that drops what is left of an index that was not built to the end."""
+    path = "schema/prepare_index.sql"
+    return Step(_fill(path, migration), origin=path)
+
+
+def build_index(schema: str, index: Index) -> Step:
+    """Return the statement that builds an index. It must not run in a transaction."""
+    # The names in its definition are PostgreSQL's own.
+    return Step(
+        f"create index concurrently if not exists {quote_identifier(index.name)}"
+        f" on {quote_identifier(schema)}.{quote_identifier(index.table)} {index.definition};"
+    )
+
+
+def record_index(migration: Migration) -> Step:
+    """Return the step that records an index; it fails if the index was not built to the end."""
+    path = "schema/record_index.sql"
+    return Step(_fill(path, migration), origin=path)
 
 
 def version_comment() -> Step:
@@ -103,4 +125,5 @@ def _fill(path: str, migration: Migration) -> str:
         .text.replace("{version}", str(migration.version))
         .replace("{name}", migration.name)
         .replace("{breaks_below}", str(migration.breaks_below))
+        .replace("{index}", migration.index.name if migration.index else "")
     )

@@ -18,6 +18,11 @@ CREATED = re.compile(
 CONTRACT = re.compile(r"^-- contract$", re.MULTILINE)
 # The tables that a migration changes.
 CHANGED_TABLE = re.compile(r"^(?:alter|drop) table (?:if exists )?(?:only )?(\w+)", re.MULTILINE)
+# A migration that builds an index on a table in use: this one statement, which runs outside a transaction.
+CONCURRENT_INDEX = re.compile(
+    r"^create index concurrently if not exists (?P<name>\w+) on (?P<table>\w+) (?P<definition>[^;]+);$",
+    re.MULTILINE,
+)
 BREAKS_BELOW = re.compile(r"^-- breaks_below: (\d+)$", re.MULTILINE)
 MIGRATION = re.compile(r"(?P<version>\d{4})_(?P<name>\w+)\.sql")
 
@@ -28,6 +33,15 @@ class File:
 
     path: str
     text: str
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index that a migration builds; `definition` is what follows the name of its table."""
+
+    name: str
+    table: str
+    definition: str
 
 
 @dataclass(frozen=True)
@@ -48,7 +62,20 @@ class Migration(File):
         return bool(CONTRACT.search(self.text))
 
     @property
+    def index(self) -> Index | None:
+        """The index that this migration builds outside a transaction, if it does only that."""
+        found = CONCURRENT_INDEX.search(self.text)
+        return Index(**found.groupdict()) if found else None
+
+    @property
+    def text_in_transaction(self) -> str:
+        """The text for a caller's transaction, in which an index cannot be built concurrently."""
+        return self.text.replace(" index concurrently ", " index ") if self.index else self.text
+
+    @property
     def changed_tables(self) -> tuple[str, ...]:
+        if self.index:
+            return (self.index.table,)
         return tuple(dict.fromkeys(CHANGED_TABLE.findall(self.text)))
 
 
