@@ -20,7 +20,7 @@ BOUNDS = {
     "cron_overdue()": 400,
     "history_lag()": 400,
     # What the exporter asks for.
-    "queue_pulse(1000)": 60_000,
+    "queue_pulse(1000)": 20_000,
     "message_page()": 700,
     "message_page('c7')": 700,
     "message_page(p_status => 'leased')": 4_000,

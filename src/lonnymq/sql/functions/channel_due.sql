@@ -26,8 +26,11 @@ begin
     from unread w
     group by w.channel_id
   ),
+  -- The figures of wakes are added up here and not joined later: the planner expects few of them, and would compare
+  -- each channel with each wake.
   found as materialized (
-    select f.channel_id, min(f.due_at) as due_at,
+    select f.channel_id, min(f.due_at) as due_at, sum(f.waiting)::bigint as waiting, sum(f.done)::bigint as done,
+      min(f.message_id) as message_id, bool_or(f.is_woken) as is_woken,
       count(*) over () > p_limit
         or (
           select count(*) filter (where w.lane = 0) > p_limit or count(*) filter (where w.lane = 1) > p_limit
@@ -36,15 +39,21 @@ begin
         as has_more
     from (
       (
-        select t.channel_id, t.next_at as due_at from turn t where t.next_at <= v_now
-        order by t.next_at limit p_limit + 1
+        select t.channel_id, t.next_at as due_at, 0 as waiting, 0 as done, null::bigint as message_id,
+          false as is_woken
+        from turn t where t.next_at <= v_now order by t.next_at limit p_limit + 1
       )
       union all
-      (select t.channel_id, t.return_at from turn t where t.return_at <= v_now order by t.return_at limit p_limit + 1)
+      (
+        select t.channel_id, t.return_at, 0, 0, null, false
+        from turn t where t.return_at <= v_now order by t.return_at limit p_limit + 1
+      )
       union all
-      select w.channel_id, w.due_at from woken w where w.due_at <= v_now
+      select w.channel_id, case when w.due_at <= v_now then w.due_at end, w.waiting, w.done, w.message_id, true
+      from woken w
     ) f
     group by f.channel_id
+    having min(f.due_at) is not null
     order by 2 limit p_limit
   )
   select s.channel_id, s.due_at, s.demand, s.has_more
@@ -52,11 +61,11 @@ begin
     select f.channel_id, f.has_more,
       -- The time of a message with a priority says nothing: it has been due since it was created.
       least(v_now, greatest(t.last_at, least(t.next_at, t.return_at,
-        case when w.channel_id is not null then coalesce(
-          (select greatest(m.dequeue_at, m.created_at) * 1000 from message m where m.id = w.message_id), v_now) end)))
+        case when f.is_woken then coalesce(
+          (select greatest(m.dequeue_at, m.created_at) * 1000 from message m where m.id = f.message_id), v_now) end)))
         as due_at,
       case when c.is_paused then 0 else least(
-        case when b.newest_at * 1000 <= v_now then coalesce(t.waiting, 0) + coalesce(w.waiting, 0)
+        case when b.newest_at * 1000 <= v_now then coalesce(t.waiting, 0) + f.waiting
           -- Some are scheduled: count up to 100 that are not.
           else (
             select count(*) from (
@@ -66,13 +75,12 @@ begin
               order by m.dequeue_at, m.id + 0 limit 100
             ) m
           ) end,
-        c.max_concurrency - coalesce(t.in_flight, 0) + coalesce(w.done, 0),
+        c.max_concurrency - coalesce(t.in_flight, 0) + f.done,
         (v_now + c.release_burst * c.release_interval_ms * 1000 - turn_release_at(coalesce(t.release_at, 0),
           coalesce(t.last_at, 0), c.release_burst * c.release_interval_ms * 1000, v_now))
           / (c.release_interval_ms * 1000)
       ) end as demand
     from found f
-    left join woken w on w.channel_id = f.channel_id
     left join lateral (
       select t.* from turn t where t.channel_id = f.channel_id order by t.version desc limit 1
     ) t on true
