@@ -19,7 +19,7 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 	--no-annotate --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help venv lock check docs test test-fast test-matrix chaos interleavings release-check demo bench-core bench-peers bench-designs bench-scale bench-spark bench-charts simulate format clean
+.PHONY: help venv lock check docs test test-fast test-matrix chaos interleavings release-check demo screenshots bench-core bench-peers bench-designs bench-scale bench-spark bench-charts simulate format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -80,6 +80,9 @@ interleavings: $(STAMP) ## every order of concurrent statements (INTERLEAVINGS_A
 
 demo: $(STAMP) ## watch tenants take turns, on a private PostgreSQL
 	$(BIN)/python -m examples.demo
+
+screenshots: $(STAMP) ## take the pictures of the dashboard in docs/images (SCREENSHOTS_ARGS="--seconds 60")
+	$(BIN)/python -m tools.screenshots $(SCREENSHOTS_ARGS)
 
 bench-core: $(STAMP) ## benchmark the queue's core against two reference designs
 	$(BIN)/python -m benchmarks.core

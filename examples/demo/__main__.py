@@ -16,6 +16,7 @@ from rich.table import Table
 import lonnymq
 from examples.demo import report, tenants
 from examples.demo.checks import Check, checks
+from examples.demo.dashboard import dashboard
 from examples.demo.fleet import Fleet
 from examples.demo.monitor import Monitor
 from lonnymq import Queue
@@ -29,8 +30,10 @@ def main() -> int:
         print(f"PostgreSQL {server.version} is running; {workers} worker processes, {messages:,} messages")
         tenants.prepare(queue)
         tenants.fill(queue)
-        with Fleet(server.dsn) as fleet, Monitor(queue, server.dsn) as monitor:
-            abandoned = run(fleet, monitor)
+        with dashboard(server.dsn) as address:
+            print(f"{address} while the demo runs" if address else "the dashboard could not be started")
+            with Fleet(server.dsn) as fleet, Monitor(queue, server.dsn) as monitor:
+                abandoned = run(fleet, monitor)
         with psycopg.connect(server.dsn) as connection:
 
             def ask(query: str, *values: Any) -> Any:

@@ -25,6 +25,8 @@ def test_peek_returns_the_next_messages_without_leasing_them(queue: Any) -> None
     (cut,) = queue.peek("other", preview_bytes=3)
     assert (cut.id, cut.content, cut.content_bytes) == (other, b"\xff" * 3, 5000)
     assert len(queue.peek("other", preview_bytes=None)[0].content) == 5000
+    (outline,) = queue.peek("other", preview_bytes=0)
+    assert (outline.id, outline.content, outline.headers, outline.content_bytes) == (other, b"", {}, 5000)
     assert queue.peek("nobody") == []
     assert queue.status().leased == 0
 

@@ -160,6 +160,7 @@ CALLS: dict[str, list[tuple[str, str]]] = {
     "looking at messages and channels": [
         *[bad for bad in variants("message_peek({})", "channel", BAD_CHANNELS) if "(null)" not in bad[0]],
         *variants("message_peek('a', {})", "limit", BAD_LIMITS),
+        *variants("message_peek_outline('a', {})", "limit", BAD_LIMITS),
         ("message_peek('a', 1, false, -1)", "preview_bytes"),
         ("message_show(null)", "ids"),
         ("message_show('{1}', -1)", "preview_bytes"),

@@ -139,6 +139,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
         "p_is_alone": False,
         "p_is_durable": True,
     },
+    "message_peek_outline": {"p_channel": None, "p_limit": 10, "p_is_leased": False},
     "message_peek": {"p_channel": None, "p_limit": 10, "p_is_leased": False, "p_preview_bytes": 10},
     "message_publish": {"p_publication": "p", "p_parts": [PART], "p_counts": [0]},
     "message_attempts": {"p_id": 1, "p_rows": 10},

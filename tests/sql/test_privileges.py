@@ -74,6 +74,7 @@ CALLS = {
     "channel_page": "select channel_page()",
     "message_page": "select message_page()",
     "message_peek": "select message_peek()",
+    "message_peek_outline": "select message_peek_outline()",
     "message_show": "select message_show('{}')",
     "message_of_uuid": "select message_of_uuid(gen_random_uuid())",
     "tenant_create": "select tenant_create('a', 'x')",
@@ -146,6 +147,7 @@ WORKER = {
 }
 READER = {
     *("channel_explain", "channel_busiest", "channel_overdue", "channel_list", "channel_page"),
+    "message_peek_outline",
     *("queue_status", "queue_pulse", "queue_activity", "queue_tables", "to_epoch"),
     *("cron_list", "cron_overdue", "history_lag", "audit_page"),
     *("message_page", "message_outline", "message_status_outline", "message_attempts", "queue_count"),

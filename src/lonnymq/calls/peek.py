@@ -32,6 +32,9 @@ SHOW = function("message_show", COLUMNS, p_ids="bigint[]", p_preview_bytes="inte
 # Without contents, for roles that may not see them.
 OUTLINE_COLUMNS = COLUMNS.removesuffix(", content, state, headers::text")
 OUTLINE = function("message_outline", OUTLINE_COLUMNS, p_ids="bigint[]")
+PEEK_OUTLINE = function(
+    "message_peek_outline", OUTLINE_COLUMNS, p_channel="text", p_limit="integer", p_is_leased="boolean"
+)
 # What stands for contents, state and headers.
 NO_CONTENTS = (b"", None, None)
 
@@ -82,6 +85,14 @@ def page(
 def peek(
     channel: str | None, limit: int, is_leased: bool, preview_bytes: int | None
 ) -> Call[list[LiveMessage]]:
+    if preview_bytes == 0:
+        return call(
+            PEEK_OUTLINE,
+            channel,
+            limit,
+            is_leased,
+            decode=lambda rows: [_message((*row, *NO_CONTENTS)) for row in rows],
+        )
     return call(PEEK, channel, limit, is_leased, preview_bytes, decode=_messages)
 
 

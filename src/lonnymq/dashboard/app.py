@@ -104,6 +104,8 @@ class Dashboard:
         else:
             await send({"type": "websocket.close", "code": 1000})
 
+    find_page = staticmethod(find_page)
+
     def path_of(self, request: Request) -> str:
         """Return the path below the place where the dashboard is mounted."""
         path, root = str(request.scope["path"]), str(request.scope.get("root_path") or "").rstrip("/")

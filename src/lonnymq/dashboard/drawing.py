@@ -87,7 +87,7 @@ def meter(some: float, whole: float) -> Markup:
     return Markup(
         '<svg class="meter" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">'
         '<rect class="track" width="100" height="6"/>'
-        '<rect class="fill series4" width="{}" height="6"/></svg>'
+        '<rect class="used" width="{}" height="6"/></svg>'
     ).format(f"{width:.1f}")
 
 

@@ -106,6 +106,10 @@ class History:
             pulse.leased_total,
         )
         ring.add(point)
+        self.trim()
+
+    def trim(self) -> None:
+        """Forget the channels that were not looked at for longest."""
         while len(self.channels) > MAX_CHANNELS:
             self.channels.popitem(last=False)
 

@@ -65,7 +65,7 @@ class Sampler:
         """Return a reading that is at most one interval old, and keep sampling for a while."""
         self._looked_at = time.monotonic()
         sample = await self._fresh()
-        if self._task is None or self._task.done():
+        if self.is_idle:
             self._task = asyncio.create_task(self._run(), name="lonnymq dashboard sampler")
         return sample
 
@@ -80,6 +80,11 @@ class Sampler:
             per_second(first.created, last.created, first.at, last.at),
             per_second(first.leased, last.leased, first.at, last.at),
         )
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody looks, so that nothing is read."""
+        return self._task is None or self._task.done()
 
     async def stop(self) -> None:
         task, self._task = self._task, None

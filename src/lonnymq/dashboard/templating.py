@@ -8,6 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from lonnymq import charts
+from lonnymq.calls import argument
 from lonnymq.cli import formatting
 from lonnymq.dashboard import drawing
 from lonnymq.dashboard.assets import asset_path
@@ -15,6 +16,8 @@ from lonnymq.dashboard.routes import NAVIGATION
 from lonnymq.texts import escape_hidden, truncate
 
 MAX_NAME = 60
+# The last instant that Python can show.
+LAST_MS = 253_402_300_799_999
 # Shown where there is no value.
 NOTHING = "\u2013"
 
@@ -42,6 +45,7 @@ def make_templates() -> Environment:
         size=formatting.byte_size,
         moment=show_moment,
         age=show_age,
+        due=show_due,
     )
     environment.globals.update(
         navigation=NAVIGATION, asset=asset_path, drawing=drawing, rate_limit=formatting.rate_limit, now=now
@@ -98,3 +102,11 @@ def show_age(at: datetime | None) -> Markup:
     text = f"{formatting.duration(seconds)} ago" if seconds >= 0 else f"in {formatting.duration(-seconds)}"
     exact: Any = f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), exact, text)
+
+
+def show_due(dequeue_at: int) -> Markup:
+    """Return when a message is due; a time long before the queue existed is a priority."""
+    if 0 <= dequeue_at <= LAST_MS:
+        return show_age(argument.instant(dequeue_at))
+    at = formatting.timestamp_ms(dequeue_at) if dequeue_at > 0 else "priority"
+    return Markup('<span title="{}">{}</span>').format(dequeue_at, at)

@@ -65,6 +65,9 @@ class View:
         kept = {name: str(value) for name, value in query.items() if value not in (None, "")}
         return self.root + quote(path, safe="/") + (f"?{urlencode(kept)}" if kept else "")
 
+    def has_page(self, path: str) -> bool:
+        return self.dashboard.find_page(path) is not None
+
     def is_in(self, path: str) -> bool:
         """Whether this page is the one of that path, or below it."""
         here = self.dashboard.path_of(self.request)

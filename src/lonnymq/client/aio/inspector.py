@@ -49,7 +49,8 @@ class AsyncInspector:
     ) -> list[LiveMessage]:
         """Return a channel's next messages, or those of all channels by id, without leasing them.
 
-        With `is_leased`, return the leased ones. `preview_bytes=None` reads whole contents.
+        With `is_leased`, return the leased ones. `preview_bytes=None` reads whole contents; 0 reads neither
+        contents, states nor headers, which a reader may not.
         """
         call = peek_calls.peek(
             None if channel is None else argument.channel(channel),

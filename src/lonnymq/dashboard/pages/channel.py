@@ -11,6 +11,9 @@ from lonnymq.dashboard.refusal import Refused
 from lonnymq.dashboard.view import View
 from lonnymq.model import POLICY_FIELDS, PolicyChanges, Reason
 
+# How many of its messages, and of its leases, are shown.
+MESSAGES = 10
+
 
 async def show(view: View) -> Response:
     name = name_of(view)
@@ -19,6 +22,8 @@ async def show(view: View) -> Response:
     pulse = (await sampler.look()).pulse
     status = await channel.status()
     explanation = await channel.explain()
+    messages = await view.reader.peek(name, limit=MESSAGES, preview_bytes=0)
+    leases = await view.reader.peek(name, limit=MESSAGES, is_leased=True, preview_bytes=0)
     if status is not None:
         sampler.history.add_channel(status, pulse)
     return view.render(
@@ -29,6 +34,9 @@ async def show(view: View) -> Response:
         explanation=explanation,
         fields=POLICY_FIELDS,
         pulse=pulse,
+        messages=messages,
+        leases=leases,
+        limit=MESSAGES,
         history=sampler.history,
         ring=sampler.history.channels.get(name, Ring()),
     )

@@ -94,7 +94,12 @@ def judge(sample: Sample) -> Verdict:
             " `lonnymq history prepare`.",
         )
     if pulse.demand:
+        slots = sample.slots
+        busy = f", and {slots.busy:,} of {slots.slots:,} slots are busy" if slots.slots else ""
         return Verdict(
-            "good", "The queue keeps up", f"The longest wait for a turn is {duration(pulse.turn_lag_s)}."
+            "good",
+            "No tenant waits long for its turn",
+            f"The longest wait for a turn is {duration(pulse.turn_lag_s)}."
+            f" {demand} messages could run now{busy}.",
         )
     return Verdict("good", "Nothing waits", "Every message that may run now is being processed.")
