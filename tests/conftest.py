@@ -5,13 +5,10 @@ With LONNYMQ_TEST_DSN all tests use an existing server (its role must be a super
 
 import gc
 import os
-import shutil
 import signal
 import sys
-import tempfile
 import uuid
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,16 +20,16 @@ from psycopg import conninfo, sql
 
 from lonnymq import Queue
 from lonnymq.embedded import EmbeddedServer, embedded
-from tests import schema, selection
+from tests import memory, schema, selection
 from tests.server_kinds import GIVEN_DSN, ServerKind, server_kinds
 
 Connect = Callable[..., psycopg.Connection[Any]]
 Database = Callable[..., str]
 
-MEMORY = Path("/dev/shm")
 # What Spark starts, in this process and in those of examples, unless the caller has chosen something else.
 os.environ.setdefault("PYSPARK_PYTHON", str(Path(__file__).parent / "spark" / "python"))
 os.environ.setdefault("LONNYMQ_TEST_PYTHON", sys.executable)
+memory.use_for_temporary_files()
 # A shell that runs the tests in the background makes them and their children ignore SIGINT.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -90,15 +87,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """With --dist loadgroup: run the tests that use Spark first and in one process, which has one JVM."""
+    """With --dist loadgroup: run each group of tests in one process."""
     from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
     # Not by marks, because xdist 3.8 silently ignores them with pytest 9.2.
-    class SparkTogether(LoadScopeScheduling):  # type: ignore[misc]
+    class GroupsTogether(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if selection.is_on_spark(config.rootpath / nodeid.partition("::")[0]) else nodeid
+            return selection.group_of(config.rootpath / nodeid.partition("::")[0]) or nodeid
 
-    return SparkTogether(config, log) if config.getvalue("dist") == "loadgroup" else None
+    return GroupsTogether(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session", params=server_kinds(), ids=lambda kind: kind.name)
@@ -114,25 +111,10 @@ def server(server_kind: ServerKind) -> Iterator[Server]:
         assert GIVEN_DSN is not None
         yield Server(server_kind, GIVEN_DSN)
         return
-    with data_dir() as path:
+    with memory.data_dir() as path:
         choice = server_kind.binaries
         with embedded(path, binaries=choice, fsync=False, settings=SERVER_SETTINGS) as started:
             yield Server(server_kind, started.dsn)
-
-
-@contextmanager
-def data_dir() -> Iterator[Path | None]:
-    """Use memory if there is enough, because cloning a database writes hundreds of files."""
-    if not MEMORY.is_dir() or shutil.disk_usage(MEMORY).free < 4 * 2**30:
-        yield None
-        return
-    root = Path(tempfile.mkdtemp(prefix="lonnymq-test-", dir=MEMORY))
-    # The server may run as another user, which needs access.
-    root.chmod(0o755)
-    try:
-        yield root / "data"
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
 
 
 @pytest.fixture

@@ -48,10 +48,10 @@ def describe_left_out() -> str:
 
 
 def sort_key(item: pytest.Item) -> tuple[int, bool, int]:
-    """One kind of server after the other; slow tests first; the rest mixed, so that waiting ones overlap."""
+    """One kind of server after the other; groups and slow tests first; the rest mixed, because many wait."""
     kind = kind_of(item)
     position = -1 if kind is None else len(server_kinds()) - server_kinds().index(kind)
-    if is_on_spark(item.path):
+    if group_of(item.path) is not None:
         return position, False, 0
     return position, item.get_closest_marker("slow") is None, zlib.crc32(item.nodeid.encode())
 
@@ -61,8 +61,15 @@ def kind_of(item: pytest.Item) -> ServerKind | None:
 
 
 @cache
-def is_on_spark(path: Path) -> bool:
-    return bool(re.search(r"\bspark: |usefixtures\(.*\"spark\"", path.read_text(encoding="utf-8")))
+def group_of(path: Path) -> str | None:
+    """Return the group of a file's tests. Those of a group run in one process, because they share a program.
+
+    All tests that use Spark share a JVM; the tests of a file that uses a browser share the browser.
+    """
+    text = path.read_text(encoding="utf-8")
+    if re.search(r"\bspark: |usefixtures\(.*\"spark\"", text):
+        return "spark"
+    return str(path) if re.search(r"^from (tests\.browser|playwright)\b", text, re.MULTILINE) else None
 
 
 def _runs_on(item: pytest.Item, kind: ServerKind, kinds: list[ServerKind]) -> bool:

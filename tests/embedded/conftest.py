@@ -36,7 +36,7 @@ def ask() -> Callable[..., Any]:
 @pytest.fixture
 def open_dir() -> Iterator[Path]:
     """A directory that every user can enter, unlike pytest's tmp_path."""
-    path = Path(tempfile.mkdtemp(prefix="embedded-test-", dir="/tmp"))
+    path = Path(tempfile.mkdtemp(prefix="embedded-test-"))
     path.chmod(0o755)
     yield path
     shutil.rmtree(path, ignore_errors=True)
@@ -45,7 +45,7 @@ def open_dir() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def template() -> Iterator[Path]:
     """A cluster from a single initdb, for all tests that need any existing cluster."""
-    root = Path(tempfile.mkdtemp(prefix="embedded-test-", dir="/tmp"))
+    root = Path(tempfile.mkdtemp(prefix="embedded-test-"))
     root.chmod(0o755)
     embedded(root / "data", fsync=False).stop()
     yield root / "data"

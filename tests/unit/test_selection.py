@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.selection import group_of
 from tests.server_kinds import server_kinds
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,3 +43,12 @@ def test_fast_tests_need_neither_spark_nor_a_second_server() -> None:
     assert {kind.name for kind in server_kinds() if kind.name in tests} == {server_kinds()[0].name}
     assert "::test_memory_is_bounded_by_max_bytes" not in tests
     assert re.search(r"left out: tests marked fault or slow; .*\bpipeline, .*\bspark\b", rest)
+
+
+def test_tests_that_share_a_program_are_in_one_group() -> None:
+    groups = {path: group_of(path) for path in (ROOT / "tests").glob("*/test_*.py")}
+    by_name = {path.relative_to(ROOT / "tests").as_posix(): group for path, group in groups.items()}
+    assert by_name["spark/test_operations.py"] == by_name["pipeline/test_pages.py"] == "spark"
+    assert by_name["sql/test_fifo.py"] is None
+    browsers = [path for path, group in groups.items() if group == str(path)]
+    assert {"test_report.py", "test_site.py"} <= {path.name for path in browsers}
