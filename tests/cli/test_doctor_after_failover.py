@@ -57,7 +57,7 @@ def test_sequences_that_were_not_copied_are_found_and_advanced(
 
 BREAKS: dict[str, tuple[str, str, Level]] = {
     "lease": (
-        "insert into lease select 77, 1, 1, 1, false, true, 1, 4102444800000000, 'gone:1'",
+        "insert into lease select 77, 1, 1, 1, false, true, -1, 1, 4102444800000000, 'gone:1'",
         "1 lease of 1 worker without a session",
         Level.NOTE,
     ),

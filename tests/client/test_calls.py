@@ -24,7 +24,14 @@ STATEMENTS = {
 }
 INTERNAL = {
     *("reject", "require_read_committed", "require_channel", "require_length", "require_batch", "to_epoch"),
-    *("require_cron", "require_cron_instant", "require_dequeue", "require_worker", "require_report"),
+    *(
+        "require_cron",
+        "require_cron_instant",
+        "require_dequeue",
+        "require_worker",
+        "require_report",
+        "require_progress",
+    ),
     *("require_headers", "headers_error", "require_results"),
     *("result_keep_ms", "result_insert", "result_prune"),
     *("worker_sessions", "server_pids"),

@@ -123,7 +123,19 @@ CALLS: dict[str, list[tuple[str, str]]] = {
         ("message_bury('{1}', '{1}', '{}')", "errors"),
         ("message_bury('{1}', '{1}', '{a,b}')", "errors"),
     ],
-    "message_heartbeat": variants("message_heartbeat('{{1}}', '{{1}}', {})", "lease_ms", BAD_LEASES),
+    "message_heartbeat": [
+        *variants("message_heartbeat('{{1}}', '{{1}}', {})", "lease_ms", BAD_LEASES),
+        *variants(
+            "message_heartbeat('{{1}}', '{{1}}', p_progress => {})",
+            "progress",
+            ["'{}'", "'{0,1}'", "'{-0.1}'", "'{1.1}'", "'{NaN}'", "'{Infinity}'"],
+        ),
+        *variants(
+            "message_heartbeat('{{1}}', '{{1}}', p_notes => {})",
+            "notes",
+            ["'{}'", "'{a,b}'", "array[repeat('x', 201)]"],
+        ),
+    ],
     "message_read": [
         ("message_read(null, '{}')", "ids"),
         ("message_read('{}', null)", "tokens"),

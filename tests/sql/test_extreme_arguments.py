@@ -16,6 +16,7 @@ MAX = 2**63 - 1
 LONG = "x" * 1_000_000
 EXTREMES: Mapping[str, Sequence[Any]] = {
     "bigint": [None, -MAX - 1, -(2**62), -1, 0, 2**31, 253_402_300_800_000, 9 * 10**15, 2**62, MAX],
+    "real": [None, float("nan"), float("-inf"), float("inf"), -1.0, 1e-45, 1.0, 3.4e38],
     "integer": [None, -(2**31), -1, 0, 1, 2**31 - 1],
     "text": [None, "", LONG, "\x01", "\u202e\u009b", "é" * 255],
     "bytea": [None, b"", LONG.encode()],
@@ -138,6 +139,8 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
         "p_lease_ms": 1_000,
         "p_is_alone": False,
         "p_is_durable": True,
+        "p_progress": [0.5],
+        "p_notes": ["n"],
     },
     "message_peek_outline": {"p_channel": None, "p_limit": 10, "p_is_leased": False},
     "message_peek": {"p_channel": None, "p_limit": 10, "p_is_leased": False, "p_preview_bytes": 10},

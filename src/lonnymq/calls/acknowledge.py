@@ -8,6 +8,7 @@ from lonnymq.calls.argument import delay_ms, error_text
 from lonnymq.calls.codec import Codec, encode_payload
 from lonnymq.calls.result import ONLY_OUTCOME, encode_result
 from lonnymq.calls.statement import Call, Rows, Statement, array, call, function
+from lonnymq.model import Progress
 from lonnymq.model.acknowledge import ACTIONS, COMPLETE, Action, HeartbeatOutcome, Outcome
 
 
@@ -60,6 +61,15 @@ STATEMENTS_WITHOUT_DETAILS = {action.name: _statement(action.name, action.done) 
 HEARTBEAT = _statement(
     "heartbeat", "extended", p_lease_ms="bigint", p_is_alone="boolean", p_is_durable="boolean"
 )
+HEARTBEAT_WITH_PROGRESS = _statement(
+    "heartbeat",
+    "extended",
+    p_lease_ms="bigint",
+    p_is_alone="boolean",
+    p_is_durable="boolean",
+    p_progress="real?[]",
+    p_notes="text[]",
+)
 
 
 def acknowledge(
@@ -91,9 +101,18 @@ def heartbeat(
     lease_ms: int,
     is_alone: bool = False,
     is_durable: bool = True,
+    progress: Sequence[Progress | None] = (),
 ) -> Call[list[HeartbeatOutcome]]:
-    """Extend leases. `is_alone`: from now on each message is the only one in its process."""
+    """Extend leases. `is_alone`: from now on each message is the only one in its process.
+
+    `progress` has what each attempt reported since its last heartbeat, if any did.
+    """
     decode = _outcomes(ids, HeartbeatOutcome.EXTENDED)
+    if any(progress):
+        fractions = [None if one is None else one.fraction for one in progress]
+        notes = [None if one is None else one.note for one in progress]
+        lease = (lease_ms, is_alone, is_durable)
+        return call(HEARTBEAT_WITH_PROGRESS, ids, tokens, *lease, fractions, notes, decode=decode)
     return call(HEARTBEAT, ids, tokens, lease_ms, is_alone, is_durable, decode=decode)
 
 

@@ -98,6 +98,13 @@ def lease_ms(value: Any, low_s: float = 0.001) -> int:
     return round(seconds_between("lease_s", value, low_s, MAX_LEASE_MS / 1000) * 1000)
 
 
+def fraction(argument: str, value: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= 1:
+        raise invalid(argument, value, "a number between 0 and 1")
+    return float(value)
+
+
 def delay_ms(argument: str, value: Any) -> int | None:
     """Return a delay in milliseconds, rounded up, so that it never ends too early."""
     if value is None:

@@ -9,7 +9,7 @@ from lonnymq.calls import argument
 from lonnymq.calls.codec import Codec, decode_content, encode_payload
 from lonnymq.calls.statement import Call, call, function
 from lonnymq.errors import MessageBuried, MessageCancelled, NotFinished, ResultUnknown, invalid
-from lonnymq.model import LeasedMessage, MessageReport, MessageStatus
+from lonnymq.model import LeasedMessage, MessageReport, MessageStatus, Progress
 from lonnymq.texts import truncate
 
 # The header by which a producer asks for a result (see sql/functions/result_keep_ms.sql).
@@ -26,11 +26,15 @@ class _OnlyOutcome(bytes):
 ONLY_OUTCOME = _OnlyOutcome()
 
 STATUS_OF = function(
-    "message_status_of", "message_id, status, attempt, worker, at, error, content", p_ids="bigint[]"
+    "message_status_of",
+    "message_id, status, attempt, worker, at, error, progress, progress_note, content",
+    p_ids="bigint[]",
 )
 # For roles that may not see results.
 STATUS_OUTLINE = function(
-    "message_status_outline", "message_id, status, attempt, worker, at, error", p_ids="bigint[]"
+    "message_status_outline",
+    "message_id, status, attempt, worker, at, error, progress, progress_note",
+    p_ids="bigint[]",
 )
 EVENT = function("result_event", "*")
 
@@ -106,7 +110,7 @@ def require_result(report: MessageReport, codec: Codec) -> Any:
 
 
 def _report(row: tuple[Any, ...]) -> MessageReport:
-    id_, status, attempt, worker, at, error = row[:6]
+    id_, status, attempt, worker, at, error, progress, note = row[:8]
     return MessageReport(
         id=id_,
         status=MessageStatus(status),
@@ -114,7 +118,8 @@ def _report(row: tuple[Any, ...]) -> MessageReport:
         worker=worker,
         at=_instant(at),
         error=error,
-        result_content=row[6] if len(row) > 6 else None,
+        result_content=row[8] if len(row) > 8 else None,
+        progress=None if progress is None else Progress(round(progress, 4), note or ""),
     )
 
 

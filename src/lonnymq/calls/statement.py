@@ -19,7 +19,7 @@ Rows = list[tuple[Any, ...]]
 LITERAL_TYPES = {"bigint", "integer"}
 LITERAL_ARRAY_TYPES = {"bigint[]", "integer[]", "uuid[]"}
 # Arrays of numbers with nulls. Not array literals: with array_nulls off, PostgreSQL reads NULL as a string.
-NULLABLE_ARRAY_TYPES = {"bigint?[]", "integer?[]"}
+NULLABLE_ARRAY_TYPES = {"bigint?[]", "integer?[]", "real?[]"}
 # Includes text[] for the same reason: in an array literal a null could become the string "NULL".
 BINARY_TYPES = {"bytea", "bytea[]", "text[]", "text[]::jsonb[]"}
 PLACEHOLDER = re.compile(r"%[tb]::(\w+(?:\[\])?)")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lonnymq import CancelOutcome, MessageStatus, ResultError, RunNowOutcome
+from lonnymq import CancelOutcome, MessageStatus, Progress, ResultError, RunNowOutcome
 from lonnymq.cli import formatting, parse
 from lonnymq.cli.completion import complete_channel
 from lonnymq.cli.confirm import require_confirmation
@@ -82,11 +82,20 @@ def status(
                 "at": formatting.timestamp_with_age(report.at, datetime.now(UTC)),
                 "attempt": attempt,
                 "worker": report.worker,
+                "progress": _progress_text(report.progress),
                 "last error": report.error,
             }
         )
     if report.status is MessageStatus.UNKNOWN:
         raise typer.Exit(CommandExit.NO)
+
+
+def _progress_text(progress: Progress | None) -> str | None:
+    """Format how far an attempt is: 40 %, resizing."""
+    if progress is None:
+        return None
+    note = f", {progress.note}" if progress.note else ""
+    return f"{100 * progress.fraction:.4g} %{note}"
 
 
 @app.command()

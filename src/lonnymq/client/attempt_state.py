@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from lonnymq.model import Progress
 from lonnymq.model.acknowledge import ACTIONS, Outcome
 
 LOST = frozenset({"lease_lost", "cancelled"})
@@ -21,6 +22,9 @@ class AttemptState:
     outcome: str | None = None
     # It did so on a borrowed connection, whose transaction may still be rolled back.
     is_borrowed = False
+    # How far it is, as its handler last reported, and as the queue last learned with a heartbeat.
+    progress: Progress | None = None
+    sent_progress: Progress | None = None
     # What its task returned, encoded, if the producer asked for it.
     result: bytes | None = None
 
@@ -28,6 +32,11 @@ class AttemptState:
     def is_acknowledged(self) -> bool:
         """Whether the attempt has ended, and no rollback can undo that."""
         return self.outcome is not None and not self.is_borrowed
+
+    @property
+    def unsent_progress(self) -> Progress | None:
+        """What the next heartbeat is to report."""
+        return None if self.progress is self.sent_progress else self.progress
 
     def record(self, outcome: str, is_borrowed: bool) -> None:
         """Record the queue's answer to an acknowledgement."""
@@ -59,3 +68,12 @@ def observe(
         for state in states:
             if state is not None:
                 state.acknowledging -= 1
+
+
+def mark_sent(
+    states: Sequence[AttemptState], progress: Sequence[Progress | None], outcomes: Sequence[Outcome]
+) -> None:
+    """Remember which progress the queue has learned, so that later heartbeats do not repeat it."""
+    for state, sent, outcome in zip(states, progress, outcomes, strict=True):
+        if sent is not None and outcome == "extended":
+            state.sent_progress = sent

@@ -66,6 +66,14 @@ class LiveMessage:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Progress:
+    """How far an attempt is, from 0 to 1, and in which step."""
+
+    fraction: float
+    note: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class MessageReport:
     """What has become of a message.
@@ -81,6 +89,8 @@ class MessageReport:
     at: datetime | None
     error: str | None
     result_content: bytes | None = field(repr=False)
+    # What the current attempt reported, if it did.
+    progress: Progress | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

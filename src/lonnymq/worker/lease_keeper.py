@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lonnymq.calls.acknowledge import heartbeat
 from lonnymq.calls.statement import pick
 from lonnymq.client.aio.caller import MAX_BATCH
+from lonnymq.client.attempt_state import mark_sent
 from lonnymq.connections.backoff import Backoff
 from lonnymq.model.acknowledge import HeartbeatOutcome
 from lonnymq.worker.timeouts import call_within
@@ -16,6 +17,7 @@ from lonnymq.worker.worker_log import LOGGER
 
 if TYPE_CHECKING:
     from lonnymq.client.aio.caller import AsyncCaller
+    from lonnymq.model import Progress
     from lonnymq.worker.acknowledger import Acknowledger
     from lonnymq.worker.attempt import Attempt
     from lonnymq.worker.inventory import Inventory
@@ -88,7 +90,10 @@ class LeaseKeeper:
         timeout_s = min(self._interval_s, max(soonest - asked_at, self._interval_s / 10))
         ids = [attempt.message.id for attempt in attempts]
         tokens = [attempt.message.token for attempt in attempts]
-        answers = await call_within(self._caller.source, timeout_s, self._send_heartbeats(ids, tokens))
+        progress = [attempt.state.unsent_progress for attempt in attempts]
+        sending = self._send_heartbeats(ids, tokens, progress)
+        answers = await call_within(self._caller.source, timeout_s, sending)
+        mark_sent([attempt.state for attempt in attempts], progress, answers)
         for attempt, answer in zip(attempts, answers, strict=True):
             if answer is HeartbeatOutcome.EXTENDED:
                 attempt.leased_until = asked_at + self._lease_ms / 1000
@@ -97,13 +102,21 @@ class LeaseKeeper:
             elif answer is HeartbeatOutcome.CANCELLED:
                 self._lose(attempt, Interruption.CANCELLED)
 
-    async def _send_heartbeats(self, ids: list[int], tokens: list[int]) -> list[HeartbeatOutcome]:
+    async def _send_heartbeats(
+        self, ids: list[int], tokens: list[int], progress: "list[Progress | None]"
+    ) -> list[HeartbeatOutcome]:
         """Ask once per lease: one that a handler's transaction has locked must not hold up the others."""
         answers: list[HeartbeatOutcome] = []
         for start in range(0, len(ids), MAX_BATCH):
             batch = range(start, min(start + MAX_BATCH, len(ids)))
             # Not durable, or calls would wait while a synchronous standby is down, and leases would end.
-            call = heartbeat(pick(ids, batch), pick(tokens, batch), self._lease_ms, is_durable=False)
+            call = heartbeat(
+                pick(ids, batch),
+                pick(tokens, batch),
+                self._lease_ms,
+                is_durable=False,
+                progress=pick(progress, batch),
+            )
             some = await self._caller.perform(call)
             answers.extend(some)
         return answers

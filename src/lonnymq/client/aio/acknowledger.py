@@ -11,7 +11,7 @@ from lonnymq.calls.codec import Codec
 from lonnymq.calls.result import encode_result, is_wanted
 from lonnymq.calls.statement import Call, pick
 from lonnymq.client.aio.caller import AsyncCaller
-from lonnymq.client.attempt_state import observe
+from lonnymq.client.attempt_state import AttemptState, mark_sent, observe
 from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
 from lonnymq.errors import invalid
 from lonnymq.model import Lease
@@ -100,17 +100,22 @@ class AsyncAcknowledger:
         lease_s: float = 30.0,
         connection: AsyncBorrowedConnection | None = None,
     ) -> list[HeartbeatOutcome]:
-        """Extend the leases to `lease_s` seconds from now."""
+        """Extend the leases to `lease_s` seconds from now, and report the progress of these messages."""
         lease_ms = argument.lease_ms(lease_s)
         leases = _require_leases(messages)
+        states = [getattr(message, "attempt_state", None) or AttemptState() for message in leases]
+        progress = [state.unsent_progress for state in states]
 
         def call_for(indexes: Sequence[int]) -> Call[list[HeartbeatOutcome]]:
             ids, tokens = _fences(pick(leases, indexes))
             # On a connection of our own, only leases depend on this commit.
-            return calls.heartbeat(ids, tokens, lease_ms, is_durable=connection is not None)
+            is_durable, reported = connection is not None, pick(progress, indexes)
+            return calls.heartbeat(ids, tokens, lease_ms, is_durable=is_durable, progress=reported)
 
         with observe(leases, connection) as record:
-            return record(await self.caller.perform_each(call_for, len(leases), connection))
+            outcomes = record(await self.caller.perform_each(call_for, len(leases), connection))
+        mark_sent(states, progress, outcomes)
+        return outcomes
 
     async def _acknowledge(
         self,

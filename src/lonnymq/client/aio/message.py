@@ -4,13 +4,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from lonnymq.calls import argument
 from lonnymq.calls.codec import decode_content
 from lonnymq.client.aio.acknowledger import AsyncMessageActions
 from lonnymq.client.attempt_state import AttemptState
-from lonnymq.model import LeasedMessage
+from lonnymq.model import LeasedMessage, Progress
 
 if TYPE_CHECKING:
     from lonnymq.client.aio.queue import AsyncQueue
+
+MAX_NOTE = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +28,18 @@ class AsyncMessage(AsyncMessageActions, LeasedMessage):
     def is_lost(self) -> bool:
         """Whether the worker knows that this lease has ended: stop, because the result will be discarded."""
         return self.attempt_state is not None and self.attempt_state.is_lost
+
+    def progress(self, fraction: float, note: str = "") -> None:
+        """Report how far this attempt is, from 0 to 1, and in which step, in at most 200 characters.
+
+        The next heartbeat of its worker takes it along, and `queue.status_of()` shows it. Costs no call.
+        """
+        reported = Progress(argument.fraction("fraction", fraction), argument.text("note", note, 0, MAX_NOTE))
+        state = self.attempt_state
+        if state is None:
+            # Nobody but the program itself holds this message.
+            state = self.__dict__["attempt_state"] = AttemptState()
+        state.progress = reported
 
     # Not a cached_property: before Python 3.12 that takes a lock, for a third of the time of decoding.
     @property

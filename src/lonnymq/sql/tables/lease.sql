@@ -9,9 +9,13 @@ create table lease (
   is_capped boolean not null,
   -- The holder processes several messages in one process: if the lease is lost, another message may be to blame.
   is_shared boolean not null,
+  -- What the handler reported with a heartbeat, in ten-thousandths; -1: nothing. It fits where the next column would be
+  -- aligned, so it takes no space. Nor does an empty note, but for a byte.
+  progress smallint not null default -1,
   leased_at bigint not null,
   unlock_at bigint not null,
-  worker text
+  worker text,
+  progress_note text not null default ''
 ) with (
   fillfactor = 80, vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
   autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_threshold = 2147483647
