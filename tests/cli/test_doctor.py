@@ -9,8 +9,8 @@ import pytest
 from psycopg import conninfo, sql
 
 from lonnymq import HistoryMode, HistoryPartition, Problem, Queue, QueuePulse, SchemaState, SchemaStatus
-from lonnymq.cli.doctor.command import findings
 from lonnymq.cli.doctor.finding import Level, QueueFacts
+from lonnymq.cli.doctor.findings import findings
 from lonnymq.cli.exit_codes import CommandExit
 from lonnymq.diagnostics import (
     Examination,

@@ -14,7 +14,7 @@ import pytest
 
 from lonnymq import Queue, texts
 from lonnymq.cli import log, quoting
-from lonnymq.cli.doctor.command import findings
+from lonnymq.cli.doctor.findings import findings
 from lonnymq.diagnostics import OverdueChannel
 from tests.cli.conftest import Run, environment
 from tests.cli.test_doctor import NOW, QUEUE_FACTS, blocked_by, server

@@ -64,7 +64,7 @@ def list_(
             one.channel,
             f"{formatting.duration(max(0.0, (now - one.buried_at).total_seconds()))} ago",
             one.attempts,
-            formatting.one_line(last_line(one.error) or "", 70),
+            formatting.one_line(formatting.last_line(one.error) or "", 70),
         )
         for one in found
     ]
@@ -226,9 +226,3 @@ def _ids_with_error(letters: DeadLetters, error: str) -> list[int]:
 def _described(ids: Sequence[int], error: str | None) -> str:
     which = formatting.quantity(len(ids), "dead letter")
     return which if error is None else f"{which} with the error {error!r}"
-
-
-def last_line(error: str | None) -> str | None:
-    """Return the line of a traceback that names the error."""
-    lines = (error or "").strip().splitlines()
-    return lines[-1] if lines else None

@@ -20,6 +20,12 @@ def one_line(text: str, max_length: int = 80) -> str:
     return line if len(line) <= max_length else line[: max_length - 1] + "…"
 
 
+def last_line(error: str | None) -> str | None:
+    """Return the line of a traceback that names the error."""
+    lines = (error or "").strip().splitlines()
+    return lines[-1] if lines else None
+
+
 def duration(seconds: float) -> str:
     """Format a duration in its two largest units: 3m 12s."""
     if seconds < 0:

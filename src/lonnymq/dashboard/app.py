@@ -12,6 +12,7 @@ from lonnymq.client.aio import AsyncQueue
 from lonnymq.connections.settings import ClientSettings
 from lonnymq.dashboard.access import Access, Visitor, access_check, visitor_of
 from lonnymq.dashboard.assets import ASSETS, asset_response
+from lonnymq.dashboard.counting import Counter
 from lonnymq.dashboard.form import read_form
 from lonnymq.dashboard.guard import HEADERS, Guard
 from lonnymq.dashboard.refusal import Refused, refusal_of
@@ -79,6 +80,7 @@ class Dashboard:
         self.guard = Guard(settings)
         self.templates = make_templates()
         self.sampler = Sampler(reader, settings)
+        self.counter = Counter(reader, settings)
         self._check = check
         self._owned = owned
 
@@ -91,6 +93,7 @@ class Dashboard:
     async def close(self) -> None:
         """Stop looking at the queue, and close the connections that the dashboard opened."""
         await self.sampler.stop()
+        await self.counter.stop()
         for queue in self._owned:
             await queue.close()
 

@@ -8,7 +8,18 @@ from functools import cached_property
 from starlette.responses import Response
 
 from lonnymq.dashboard.form import Form
-from lonnymq.dashboard.pages import channel, channels, overview
+from lonnymq.dashboard.pages import (
+    audit,
+    channel,
+    channels,
+    crons,
+    failures,
+    message,
+    messages,
+    overview,
+    system,
+    workers,
+)
 from lonnymq.dashboard.view import View
 
 Show = Callable[[View], Awaitable[Response]]
@@ -39,6 +50,13 @@ PAGES = (
     Page("/channels/{name}", channel.show, channel.act),
     # For names that a path cannot hold.
     Page("/channel", channel.show, channel.act),
+    Page("/messages", messages.show, title="Messages"),
+    Page("/messages/{id}", message.show, message.act),
+    Page("/failures", failures.show, failures.act, title="Failures"),
+    Page("/crons", crons.show, crons.act, title="Crons"),
+    Page("/workers", workers.show, workers.act, title="Workers"),
+    Page("/system", system.show, title="System"),
+    Page("/audit", audit.show, title="Audit"),
 )
 NAVIGATION = tuple(page for page in PAGES if page.title)
 

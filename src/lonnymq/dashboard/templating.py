@@ -44,6 +44,7 @@ def make_templates() -> Environment:
         percent=lambda value: NOTHING if value is None else charts.draw.format_percent(value),
         size=formatting.byte_size,
         moment=show_moment,
+        last_line=lambda error: formatting.last_line(error) or "",
         age=show_age,
         due=show_due,
     )

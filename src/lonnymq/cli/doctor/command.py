@@ -1,16 +1,16 @@
 """doctor: check everything that goes wrong with a queue, and say what to do."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from lonnymq import Queue, SchemaState
+from lonnymq import Queue
 from lonnymq.cli.connect import open_queue
-from lonnymq.cli.doctor import failover_findings, lease_findings, queue_findings, server_findings
+from lonnymq.cli.doctor import failover_findings
 from lonnymq.cli.doctor.finding import Finding, Level, QueueFacts
+from lonnymq.cli.doctor.findings import USABLE, findings
 from lonnymq.cli.exit_codes import CommandExit
 from lonnymq.cli.formatting import quantity
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
@@ -24,7 +24,6 @@ MARKS = {
     Level.WARNING: ("!", "yellow"),
     Level.PROBLEM: ("✗", "bold red"),
 }
-USABLE = (SchemaState.CURRENT, SchemaState.NEWER, SchemaState.OUTDATED)
 
 
 def doctor(
@@ -62,26 +61,6 @@ def doctor(
         _show(found)
     if not is_healthy:
         raise typer.Exit(CommandExit.NO)
-
-
-def findings(facts: Examination, queue: QueueFacts, now: datetime) -> Iterator[Finding]:
-    """Yield the findings in the order in which to fix them."""
-    yield from server_findings.server(facts.server, now)
-    yield from server_findings.schema(facts)
-    yield from server_findings.privileges(facts)
-    yield from server_findings.owner(facts)
-    yield from server_findings.settings(facts.server)
-    yield from server_findings.connections(facts.server)
-    yield from queue_findings.transactions(facts)
-    yield from queue_findings.tables(facts)
-    if queue.pulse is not None:
-        yield from queue_findings.workers(queue.pulse, facts)
-        yield from queue_findings.history(queue.pulse, queue.partitions)
-    yield from lease_findings.long_leases(facts)
-    yield from queue_findings.channels(facts)
-    if queue.problems is not None:
-        yield from queue_findings.invariants(queue.problems)
-    yield from server_findings.unchecked(facts)
 
 
 def _queue_facts(queue: Queue, facts: Examination, is_quick: bool) -> QueueFacts:

@@ -1,0 +1,35 @@
+"""System: what the doctor finds, sizes and dead rows, who holds vacuum and history back, exact counts."""
+
+from datetime import UTC, datetime
+
+from starlette.responses import Response
+
+from lonnymq.cli.doctor.finding import Level, QueueFacts
+from lonnymq.cli.doctor.findings import USABLE, findings
+from lonnymq.dashboard.view import View
+
+MAX_TABLES = 40
+# How many rows of history a reader is behind is counted up to here.
+COUNT_TO = 10_000
+# Worst first.
+LEVELS = (Level.PROBLEM, Level.WARNING, Level.NOTE, Level.OK)
+
+
+async def show(view: View) -> Response:
+    queue = view.reader
+    facts = await queue.examine()
+    is_usable = facts.schema.state in USABLE and facts.trust is not None and facts.trust.may_be_called
+    pulse = await queue.pulse() if is_usable else None
+    partitions = await queue.history.partitions() if is_usable else None
+    found = list(findings(facts, QueueFacts(pulse, partitions, None), datetime.now(UTC)))
+    return view.render(
+        "system.html",
+        findings=sorted(found, key=lambda one: LEVELS.index(one.level)),
+        facts=facts,
+        pulse=pulse,
+        tables=facts.tables[:MAX_TABLES],
+        counts=await view.dashboard.counter.look() if is_usable else None,
+        readers=await queue.history.readers(count_to=COUNT_TO) if is_usable else [],
+        blocker=await queue.history.blocker() if is_usable else None,
+        count_to=COUNT_TO,
+    )
