@@ -3,6 +3,7 @@
 The objects of the schema are enumerated, so that a new one without protection fails here.
 """
 
+import hashlib
 import itertools
 import json
 import re
@@ -26,10 +27,21 @@ MAY_SELECT = {"tenant_status", "tenant_dead_letter", "tenant_history"}
 FIRST_ID = 7_340_000_000_001
 LEAKED_ID = re.compile(r"73400000\d{5}|6acf8|victim|worker-7|a secret", re.IGNORECASE)
 
+# What a worker says of itself: its name is that of its leases, and ends with the fingerprint of its secret.
+SECRET = "a secret of 32 characters or more"
+WORKER = f"worker-7:{hashlib.sha256(SECRET.encode()).hexdigest()[:16]}"
+REPORT = f"""
+    select worker_report('{WORKER}', '{SECRET}', 'host of the victim', 1, '1', '{{victim.task}}', 4, 0,
+      false, 1, 1, array(select l.message_id from lease l limit 1), '{{victim}}', '{{1}}', false)
+"""
+
 
 @pytest.fixture
 def victim(tenant: Tenant, queue: Session) -> dict[str, list[uuid.UUID]]:
-    """Fill the queue of another tenant: waiting, leased, dead and finished messages; return their uuids."""
+    """Fill the queue of another tenant: waiting, leased, dead and finished messages; return their uuids.
+
+    What operators and workers leave about it is filled, too: actions, a report of its worker, an exact count.
+    """
     queue.run(f"alter sequence message_id_seq restart {FIRST_ID}")
     queue.run('select queue_set(\'{"history": "full"}\')')
     session = tenant("victim", prefix="victim/")
@@ -39,16 +51,22 @@ def victim(tenant: Tenant, queue: Session) -> dict[str, list[uuid.UUID]]:
         )
         for n in range(6)
     ]
-    queue.complete(queue.dequeue(1, worker="worker-7"))
-    queue.bury(queue.dequeue(2, worker="worker-7"), "a secret error")
+    queue.complete(queue.dequeue(1, worker=WORKER))
+    queue.bury(queue.dequeue(2, worker=WORKER), "a secret error")
     queue.defer([queue.lease()], delay_ms=0, error="a secret error", state=b"a secret state")
-    queue.dequeue(1, worker="worker-7")
+    queue.dequeue(1, worker=WORKER)
     queue.set("victim", max_size=100)
+    queue.run(REPORT)
+    queue.run("select audit_record('a secret actor', 'channel_pause', 'victim', '{\"key\": \"a secret\"}')")
+    queue.run("select queue_count()")
     return {"uuids": made}
 
 
 def rows_of_the_victim(queue: Session) -> list[Any]:
-    tables = ("message where key like 'victim%'", "dead", "lease", "history", "channel", "tenant")
+    tables = (
+        *("message where key like 'victim%'", "dead", "lease", "history", "channel", "tenant"),
+        *("audit", "worker_process", "exact_count"),
+    )
     return [queue.rows(f"select * from {table} order by 1") for table in tables]
 
 
@@ -225,6 +243,40 @@ def test_no_answer_says_whether_anothers_channel_or_message_exists(
     assert acme.rows("select * from tenant_show(%s)", victim["uuids"]) == []
     # A key is free in every other channel.
     assert acme.ask("select outcome from tenant_create('acme', 'x', p_key => 'victim-5')") == "created"
+
+
+def test_an_open_transaction_of_a_tenant_holds_up_no_operator(tenant: Tenant, queue: Session) -> None:
+    """It has locked what it may lock: messages, dead letters and the right to the room in its channel."""
+    queue.set("acme", max_size=9)
+    acme = tenant("acme", prefix="acme/")
+    made = [acme.ask("select message_uuid from tenant_create('acme', 'x')") for _ in range(3)]
+    queue.bury(queue.dequeue(1))
+    acme.run("begin")
+    acme.run("select tenant_create('acme', 'x', p_key => 'k'), tenant_create('acme/new', 'x')")
+    assert acme.rows("select outcome from tenant_redrive(%s)", made[:1]) == [("redriven",)]
+    assert acme.rows("select outcome from tenant_cancel(%s)", made[1:2]) == [("cancelled",)]
+    ids = "array[message_of_uuid('{}'), message_of_uuid('{}')]".format(*made[:2])
+    queue.run("set lock_timeout = '50ms'")
+    for call in (
+        f"message_run_now({ids})",
+        f"message_cancel({ids})",
+        f"dead_redrive({ids})",
+        f"dead_purge({ids})",
+        "channel_set('acme', '{\"max_size\": 5}')",
+        "channel_delete('acme/new')",
+        "channel_page()",
+        'queue_set(\'{"history": "full"}\')',
+        "queue_count()",
+        "queue_check(true)",
+        "queue_pulse()",
+        "audit_record('ann', 'channel_set', 'acme')",
+        "worker_drain('nobody')",
+        "message_dequeue(9)",
+        "history_prepare(1)",
+    ):
+        queue.rows(f"select * from {call}")
+    queue.run(REPORT)
+    acme.run("commit")
 
 
 # Identities.
