@@ -65,16 +65,26 @@ def test_the_table_shows_what_failed_and_what_could_not_be_had(tmp_path: Path) -
     assert not any(result.is_passed for result in results)
     results[0] = results[0].after_repetition(report.Result("14.23", "3.11.7", passed=2, failed=1))
     assert not results[0].is_passed
+    rows = [report.row(one, ["tests/sql", "tests/plans"], datetime.date(2026, 11, 19)) for one in results]
     page = tmp_path / "versions.md"
-    page.write_text(f"before\n{report.BEGIN}old\n{report.END}after\n")
-    report.write(results, ["tests/sql"], datetime.date(2026, 11, 19), page)
-    assert page.read_text() == (
-        f"before\n{report.BEGIN}Run on 2026-11-19, with `tests/sql`:\n\n"
-        "| PostgreSQL | Python | passed | of these, repeated | failed | skipped |\n"
-        "| --- | --- | --- | --- | --- | --- |\n"
-        "| 14.23 | 3.11.7 | 7 | 2 | 1 | 1 |\n"
-        f"| 18 | 3.12 | no compiler |  |  |  |\n\n{report.END}after\n"
+    page.write_text(f"before\n{report.BEGIN}{report.END}after\n")
+    report.write(rows, page)
+    head = (
+        "| PostgreSQL | Python | tests | date | passed | of these, repeated | failed | skipped |\n"
+        "| --- | --- | --- | --- | --- | --- | --- | --- |\n"
     )
+    first = "| 14.23 | 3.11.7 | `tests/sql`, `tests/plans` | 2026-11-19 | 7 | 2 | 1 | 1 |\n"
+    second = "| 18 | 3.12 | `tests/sql`, `tests/plans` | 2026-11-19 | no compiler |  |  |  |\n"
+    assert page.read_text() == f"before\n{report.BEGIN}{head}{first}{second}{report.END}after\n"
+    # A later run replaces the rows of the same versions and tests.
+    again = report.row(
+        report.Result("18.4", "3.12.3", 5), ["tests/sql", "tests/plans"], datetime.date(2027, 1, 2)
+    )
+    other = report.row(report.Result("14.24", "3.11.7", 6), ["tests/client"], datetime.date(2027, 1, 2))
+    report.write([again, other], page)
+    second = "| 18.4 | 3.12.3 | `tests/sql`, `tests/plans` | 2027-01-02 | 5 | 0 | 0 | 0 |\n"
+    third = "| 14.24 | 3.11.7 | `tests/client` | 2027-01-02 | 6 | 0 | 0 | 0 |\n"
+    assert page.read_text() == f"before\n{report.BEGIN}{head}{third}{first}{second}{report.END}after\n"
 
 
 def test_a_run_without_tests_has_not_passed() -> None:

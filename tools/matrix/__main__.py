@@ -32,13 +32,15 @@ NEWEST = max(servers.PINS, key=int)
 
 def main(arguments: list[str] | None = None) -> int:
     options = _parse(arguments)
-    results = []
+    tests = options.tests or list(TESTS)
+    results, rows = [], []
     for pg, python in combinations(options.pg, options.python):
         print(f"PostgreSQL {pg}, Python {python}", flush=True)
-        results.append(_test(pg, python, options.tests or list(TESTS), options.processes))
-    print("\n".join(report.table(results)))
-    if options.write:
-        report.write(results, options.tests or list(TESTS), datetime.now(UTC).date())
+        results.append(_test(pg, python, tests, options.processes))
+        rows.append(report.row(results[-1], tests, datetime.now(UTC).date()))
+        if options.write:
+            report.write(rows)
+    print(report.table(rows))
     return 0 if all(result.is_passed for result in results) else 1
 
 
@@ -88,7 +90,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--tests", type=str.split, help="files and folders of tests, separated by spaces")
     parser.add_argument("-n", "--processes", type=int, default=2, help="processes that share the tests (2)")
     parser.add_argument(
-        "--write", action="store_true", help="record the result in docs/reference/versions.md"
+        "--write", action="store_true", help="record each result in docs/reference/versions.md"
     )
     return parser.parse_args(arguments)
 

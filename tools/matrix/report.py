@@ -1,7 +1,6 @@
 """The result of a matrix of tests: a table, and the page in the docs that shows it."""
 
 import datetime
-import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -51,24 +50,36 @@ def read(pg: str, python: str, junit: bytes, code: int) -> Result:
     return Result(pg, python, total - failed - skipped, failed, skipped, problem)
 
 
-def table(results: list[Result]) -> list[str]:
-    """Return the lines of a Markdown table."""
-    rows: list[tuple[str, ...]] = [
-        ("PostgreSQL", "Python", "passed", "of these, repeated", "failed", "skipped"),
-        ("---",) * 6,
-    ]
-    for result in results:
-        counts = (result.passed, result.repeated, result.failed, result.skipped)
-        cells = (result.problem, "", "", "") if result.problem else tuple(map(str, counts))
-        rows.append((result.pg, result.python, *cells))
-    return [f"| {' | '.join(row)} |" for row in rows]
+HEADER = ("PostgreSQL", "Python", "tests", "date", "passed", "of these, repeated", "failed", "skipped")
+Row = tuple[str, ...]
 
 
-def write(results: list[Result], tests: list[str], date: datetime.date, page: Path = PAGE) -> None:
-    """Replace the generated part of the page."""
-    selection = ", ".join(f"`{test}`" for test in tests)
-    lines = [f"Run on {date}, with {selection}:", "", *table(results), ""]
+def row(result: Result, tests: list[str], date: datetime.date) -> Row:
+    counts = (result.passed, result.repeated, result.failed, result.skipped)
+    cells = (result.problem, "", "", "") if result.problem else tuple(map(str, counts))
+    return result.pg, result.python, ", ".join(f"`{test}`" for test in tests), str(date), *cells
+
+
+def table(found: list[Row]) -> str:
+    """Return a Markdown table."""
+    lines = [f"| {' | '.join(row)} |\n" for row in (HEADER, ("---",) * len(HEADER), *found)]
+    return "".join(lines)
+
+
+def write(found: list[Row], page: Path = PAGE) -> None:
+    """Add rows to the page. They replace those of the same versions and tests; the others stay."""
     text = page.read_text(encoding="utf-8")
-    generated = BEGIN + "\n".join(lines) + "\n" + END
-    pattern = re.escape(BEGIN) + ".*" + re.escape(END)
-    page.write_text(re.sub(pattern, lambda _: generated, text, flags=re.DOTALL), encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    old, _, after = rest.partition(END)
+    lines = [line for line in old.splitlines() if line[2:3].isdigit()]
+    kept = [tuple(line.removeprefix("| ").removesuffix(" |").split(" | ")) for line in lines]
+    merged = {_key(row): row for row in [*kept, *found]}
+    page.write_text(
+        f"{before}{BEGIN}{table([merged[key] for key in sorted(merged)])}{END}{after}", encoding="utf-8"
+    )
+
+
+def _key(row: Row) -> Row:
+    """Return the major versions and the tests of a row."""
+    pg, python, tests = row[:3]
+    return pg.partition(".")[0], ".".join(python.split(".")[:2]), tests
