@@ -7,7 +7,7 @@ import lonnymq
 from lonnymq.errors import InvalidArgument
 from lonnymq.telemetry import prometheus_names as names
 from lonnymq.telemetry.queue_metrics import encode, family
-from lonnymq.worker.metrics import PROCESS_BOUNDS, WAIT_BOUNDS, Histogram, WorkerFigures, WorkerMetrics
+from lonnymq.worker.metrics import PROCESS_BOUNDS, WAIT_BOUNDS, Histogram, WorkerFigures
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -27,10 +27,7 @@ class WorkerCollector:
     def __init__(self, worker: "Worker") -> None:
         if worker.settings.processes != 1:
             raise InvalidArgument("a worker with several processes shows its metrics with --health-port")
-        if worker.metrics is None:
-            worker.metrics = WorkerMetrics()
-            worker.metrics.add_tasks(worker.router.names)
-        self._metrics = worker.metrics
+        self._metrics = worker.measure()
 
     def describe(self) -> "Iterator[Metric]":
         yield from map(family, names.WORKER_METRICS)

@@ -5,12 +5,13 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 from lonnymq.errors import InvalidArgument, LonnyError
+from lonnymq.worker.fleet import send_figures
 from lonnymq.worker.settings import ExitCode
 from lonnymq.worker.shutdown import FORCED_EXIT_S, HardDeadline, Shutdown
 from lonnymq.worker.worker_log import LOGGER
@@ -24,7 +25,12 @@ STOP, STOP_NOW = b"stop", b"now"
 READY, UNUSABLE, DRAINING = b"ready", b"unusable", b"draining"
 
 
-def main(worker: "str | Callable[[], Worker]", pipe: Connection, shutdown_s: float) -> None:
+def main(
+    worker: "str | Callable[[], Worker]",
+    pipe: Connection,
+    shutdown_s: float,
+    figures_pipe: Connection | None = None,
+) -> None:
     """Run a worker until the parent stops it, and exit with its exit code."""
     # Ctrl-C in a terminal sends SIGINT to the whole process group; the parent decides what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -35,11 +41,12 @@ def main(worker: "str | Callable[[], Worker]", pipe: Connection, shutdown_s: flo
         LOGGER.error("the worker cannot be created: %s", error)
         send(pipe, UNUSABLE)
         sys.exit(ExitCode.UNUSABLE)
-    code = created.run_under(
-        partial(stop_on_command, pipe=pipe, shutdown_s=shutdown_s),
-        on_ready=partial(send, pipe, READY),
-        on_drain=partial(send, pipe, DRAINING),
-    )
+    with nullcontext() if figures_pipe is None else send_figures(created.measure(), figures_pipe):
+        code = created.run_under(
+            partial(stop_on_command, pipe=pipe, shutdown_s=shutdown_s),
+            on_ready=partial(send, pipe, READY),
+            on_drain=partial(send, pipe, DRAINING),
+        )
     if code == ExitCode.UNUSABLE:
         # The exit code alone proves nothing, because a handler may end the process with the same one.
         send(pipe, UNUSABLE)

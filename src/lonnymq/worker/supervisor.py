@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from lonnymq.connections.backoff import Backoff
 from lonnymq.errors import InvalidArgument
 from lonnymq.worker import child_process
+from lonnymq.worker.fleet import Fleet
 from lonnymq.worker.settings import ExitCode
 from lonnymq.worker.shutdown import FORCED_EXIT_S, SIGNALS
 from lonnymq.worker.worker_log import LOGGER
@@ -32,10 +33,13 @@ SPAWN = multiprocessing.get_context("spawn")
 SEVERITY = [ExitCode.FINISHED, ExitCode.INTERRUPTED, ExitCode.FAILED, ExitCode.UNUSABLE]
 
 
-def supervise(worker: "WorkerSource", processes: int, shutdown_s: float = 20.0) -> int:
+def supervise(
+    worker: "WorkerSource", processes: int, shutdown_s: float = 20.0, fleet: Fleet | None = None
+) -> int:
     """Run this many workers until SIGTERM or SIGINT, and return the worst of their exit codes.
 
-    Each process creates its worker from a function that can be pickled, or from "module:attribute".
+    Each process creates its worker from a function that can be pickled, or from "module:attribute". With a
+    `fleet`, they count their attempts for it.
     """
     try:
         pickle.dumps(worker)
@@ -45,7 +49,7 @@ def supervise(worker: "WorkerSource", processes: int, shutdown_s: float = 20.0) 
             " middleware must be functions of a module, and the queue must be created from a connection"
             f' string; or name the worker, as in supervise("module:attribute", processes=2) ({error})'
         ) from error
-    return Supervisor(worker, processes, shutdown_s).run()
+    return Supervisor(worker, processes, shutdown_s, fleet).run()
 
 
 @dataclass(eq=False)
@@ -71,10 +75,13 @@ class Child:
 class Supervisor:
     """Commands children through pipes, because terminals and systemd send signals to children as well."""
 
-    def __init__(self, worker: "WorkerSource", processes: int, shutdown_s: float) -> None:
+    def __init__(
+        self, worker: "WorkerSource", processes: int, shutdown_s: float, fleet: Fleet | None = None
+    ) -> None:
         self._worker = worker
         self._processes = processes
         self._shutdown_s = shutdown_s
+        self._fleet = fleet
         self._children: list[Child] = []
         self._exit_codes = [ExitCode.FINISHED]
         # How many stop requests this process has received, and how many it has passed on to its children.
@@ -106,10 +113,15 @@ class Supervisor:
         resource_tracker.ensure_running()
         while len(self._children) < self._processes:
             theirs, ours = SPAWN.Pipe()
-            process = SPAWN.Process(target=child_process.main, args=(self._worker, theirs, self._shutdown_s))
+            figures_pipe = None if self._fleet is None else self._fleet.connect()
+            process = SPAWN.Process(
+                target=child_process.main, args=(self._worker, theirs, self._shutdown_s, figures_pipe)
+            )
             with _block_sigint():
                 process.start()
             theirs.close()
+            if figures_pipe is not None:
+                figures_pipe.close()
             self._children.append(Child(process, ours))
 
     def _reap(self) -> None:

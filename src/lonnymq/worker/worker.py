@@ -14,6 +14,7 @@ from lonnymq.connections.target import describe_target, schema_or_environment
 from lonnymq.errors import is_permanent
 from lonnymq.worker.client_factory import ClientFactory
 from lonnymq.worker.handler import enter_lifespan
+from lonnymq.worker.metrics import WorkerMetrics
 from lonnymq.worker.middleware import Middleware
 from lonnymq.worker.router import Router
 from lonnymq.worker.run import WorkerRun
@@ -27,7 +28,6 @@ from lonnymq.worker.worker_log import LOGGER
 
 if TYPE_CHECKING:
     from lonnymq.client.sync import Queue
-    from lonnymq.worker.metrics import WorkerMetrics
 
 # Stops a running worker on a signal, or on a command of the supervisor.
 StopControl = Callable[[Shutdown], AbstractContextManager[None]]
@@ -69,6 +69,13 @@ class Worker:
         return (
             f"<Worker schema={clients.schema!r} {describe_target(clients.target)} handler={self.handler!r}>"
         )
+
+    def measure(self) -> WorkerMetrics:
+        """Count attempts from now on, for those who want metrics; call it before the worker starts."""
+        if self.metrics is None:
+            self.metrics = WorkerMetrics()
+            self.metrics.add_tasks(self.router.names)
+        return self.metrics
 
     def run(self) -> int:
         """Run until SIGTERM or SIGINT, and return the exit code."""

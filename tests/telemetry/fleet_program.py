@@ -1,0 +1,41 @@
+"""A worker of two processes, which writes what they have counted together: `python -m ... DSN FILE`."""
+
+import json
+import sys
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+from lonnymq import Message, Worker, WorkerSettings, supervise
+from lonnymq.worker.fleet import Fleet
+
+
+def handle(message: Message) -> None:
+    time.sleep(message.payload)
+
+
+def create(dsn: str) -> Worker:
+    return Worker(dsn, handle, settings=WorkerSettings(concurrency=2, shutdown_s=5))
+
+
+def main(dsn: str, file: str) -> int:
+    fleet, target = Fleet(), Path(file)
+
+    def write() -> None:
+        while True:
+            figures = fleet.figures()
+            completed = sum(task.outcomes["completed"] for task in figures.tasks.values())
+            shown = {"completed": completed, "processes": figures.processes, "busy": figures.busy}
+            target.with_suffix(".new").write_text(json.dumps({**shown, "slots": figures.slots}))
+            target.with_suffix(".new").rename(target)
+            time.sleep(0.05)
+
+    threading.Thread(target=write, daemon=True).start()
+    code = supervise(partial(create, dsn), 2, shutdown_s=5, fleet=fleet)
+    time.sleep(0.2)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
