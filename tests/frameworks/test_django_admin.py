@@ -1,4 +1,4 @@
-"""Dead letters in Django's admin, by requests of its test client."""
+"""Dead letters and channels in Django's admin, by requests of its test client."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -111,5 +111,47 @@ for client in (viewer, stranger):
 assert stranger.get(LIST).status_code == 403
 assert viewer.get(LIST + "add/").status_code == 403
 assert DeadLetter.objects.count() == 3
+"""
+    run(project, script)
+
+
+def test_channels_are_listed_in_pages_and_explained(project: Project) -> None:
+    script = """
+from lonnymq.django import channel_admin
+from lonnymq import NewMessage
+from django.utils.html import escape
+channel_admin.PAGE = 3
+CHANNELS = "/admin/lonnymq/channel/"
+queue.enqueue_many([NewMessage(channel=name, payload=1) for name in ("acme", "b/1_<b>", "b?&2", "ä", "z")])
+queue.channel("acme").set(max_concurrency=7)
+queue.channel("z").pause()
+client = login("view_channel")
+page = client.get(CHANNELS)
+assert [one.channel for one in page.context_data["channels"]] == ["acme", "b/1_<b>", "b?&2"]
+text = page.content.decode()
+assert "<td>7</td>" in text and "b/1_&lt;b&gt;" in text
+next_ = text.partition('class="paginator"><a href="')[2].partition('"')[0].replace("&amp;", "&")
+assert [one.channel for one in client.get(CHANNELS + next_).context_data["channels"]] == ["tiny", "z", "ä"]
+found = client.get(CHANNELS, {"prefix": "b"}).context_data["channels"]
+assert [one.channel for one in found] == ["b/1_<b>", "b?&2"]
+for one in found:
+    link = text.partition(f'">{escape(one.channel)}</a>')[0]
+    shown = client.get(link.rpartition('href="')[2])
+    assert shown.context_data["title"] == one.channel and "ready" in shown.content.decode(), shown
+assert "paused" in client.get(CHANNELS + "z/change/").content.decode()
+assert "1 or more" not in text and client.get(CHANNELS + "nobody/change/").status_code == 404
+for wrong in ("\\0", "x" * 300):
+    for name in ("prefix", "after"):
+        page = client.get(CHANNELS, {name: wrong})
+        assert page.status_code == 200 and (not page.context_data["channels"] or wrong != "\\0"), wrong
+assert client.get(CHANNELS + "_00/change/").status_code == 404
+for path in ("add/", "z/delete/", "z/history/"):
+    assert client.get(CHANNELS + path).status_code in (302, 403), path
+assert client.post(CHANNELS, {"action": "delete_selected", "_selected_action": "z"}).status_code == 200
+assert queue.channel("z").status()
+stranger = login("view_deadletter")
+for path in ("", "z/change/"):
+    assert stranger.get(CHANNELS + path).status_code == 403
+assert Client().get(CHANNELS).status_code == 302
 """
     run(project, script)

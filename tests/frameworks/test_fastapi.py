@@ -1,11 +1,7 @@
 """The queue in applications of FastAPI and Starlette; the example has a real server and a real worker."""
 
-import os
-import re
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,36 +17,10 @@ from starlette.testclient import TestClient
 
 import lonnymq
 from lonnymq.fastapi import QueueDependency, lifespan, queue_of
+from tests.frameworks.programs import address_of, program
 from tests.worker.workers import TIMEOUT_S, eventually
 
 WEB = ("uvicorn", "examples.fastapi_shop.web:web", "--port", "0")
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@contextmanager
-def program(*arguments: str, dsn: str, log: Path) -> Iterator[None]:
-    """Run a program until the block ends, which it must survive; then stop it with SIGTERM."""
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", *arguments],
-            cwd=ROOT,
-            env={**os.environ, "LONNYMQ_DSN": dsn},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        yield
-        assert process.poll() is None, log.read_text()
-        process.terminate()
-        process.wait(TIMEOUT_S)
-    finally:
-        process.kill()
-        process.wait()
-
-
-def address_of(log: Path) -> str:
-    found = eventually(lambda: re.search(r"running on (http://\S+)", log.read_text()), f"a server, {log}")
-    return str(found[1])
 
 
 def test_the_example_takes_orders_and_sends_receipts(dsn: str, tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
-"""Dead letters in the admin."""
+"""Dead letters and channels in the admin."""
 
 from collections import Counter
 from typing import Any
 
 from django.contrib import admin, messages
 
+# Django imports only modules of this name.
+from lonnymq.django.channel_admin import ChannelAdmin as ChannelAdmin
 from lonnymq.django.configuration import get_queue, read_configuration
 from lonnymq.django.models import DeadLetter
 from lonnymq.model import RedriveOutcome

@@ -1,4 +1,4 @@
-"""Dead letters as a model, for the admin and for queries; a view of the queue is its table."""
+"""Dead letters and channels as models, for the admin and for queries; views of the queue are their tables."""
 
 from typing import Any
 
@@ -36,3 +36,20 @@ class DeadLetter(models.Model):
 
     def __str__(self) -> str:
         return f"message {self.message_id} of channel {self.channel}"
+
+
+class Channel(models.Model):
+    """A channel, for the permission to see it; a query of the view costs more the more channels there are."""
+
+    channel = models.TextField(primary_key=True)
+
+    objects = QueueManager()
+
+    class Meta:
+        managed = False
+        db_table = view_name("channel_status")
+        default_permissions = ("view",)
+        verbose_name = "channel"
+
+    def __str__(self) -> str:
+        return str(self.channel)

@@ -32,4 +32,14 @@ class Migration(migrations.Migration):
                 "verbose_name": "dead letter",
             },
         ),
+        migrations.CreateModel(
+            "Channel",
+            (("channel", models.TextField(primary_key=True, serialize=False)),),
+            options={
+                "managed": False,
+                "db_table": view_name("channel_status"),
+                "default_permissions": ("view",),
+                "verbose_name": "channel",
+            },
+        ),
     )
