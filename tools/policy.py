@@ -1,4 +1,4 @@
-"""Generate parts of the SQL and the reference from a channel's policy: `python tools/policy.py [--check]`.
+"""Generate SQL and reference from the fields of a policy: `python tools/policy.py [--check]`.
 
 The policy is defined in model/policy.py. Each target has blocks between two comment lines, the first with
 `<name>: written by tools/policy.py`, the second with `end of <name>`; only these are written.
@@ -11,29 +11,83 @@ import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from lonnymq.model.policy import LARGEST, POLICY_FIELDS, PolicyField
+from lonnymq.model.policy import DEFAULT_POLICY_FIELDS, LARGEST, POLICY_FIELDS, PolicyField
 
 ROOT = Path(__file__).resolve().parent.parent
 SQL = ROOT / "src" / "lonnymq" / "sql"
 FIELDS = tuple(POLICY_FIELDS.values())
+DEFAULT_FIELDS = tuple(DEFAULT_POLICY_FIELDS.values())
+# How the table channel stores that a limit is lifted.
+LIFTED = -1
 
 Blocks = Mapping[str, Callable[[], str]]
 
 
 def columns() -> str:
-    """Return the columns of the table, with their check constraints."""
-    return ",\n".join(_column(field) for field in FIELDS)
+    """Return the columns of the table channel, with their check constraints.
+
+    Null means that the queue's default policy applies, -1 that the limit is lifted.
+    """
+    return ",\n".join(_column(field, _check(field)) for field in FIELDS)
 
 
-def _column(field: PolicyField) -> str:
-    parts = [field.name, field.sql_type]
-    if field.default is not None:
-        parts.append(f"not null default {_literal(field.default)}")
-    if not field.is_flag:
-        is_bounded = field.high < LARGEST[field.sql_type]
-        span = f"between {field.low} and {field.high}" if is_bounded else f">= {field.low}"
-        parts.append(f"check ({field.name} {span})")
-    return " ".join(parts)
+def default_columns() -> str:
+    """Return the columns of the table setting; null means that the default policy has no such field."""
+    return ",\n".join(_column(field, _range_check(field)) for field in DEFAULT_FIELDS)
+
+
+def _column(field: PolicyField, check: str) -> str:
+    if field.is_flag:
+        return f"{field.name} {field.sql_type} not null default {_literal(field.default)}"
+    return f"{field.name} {field.sql_type} check ({check})"
+
+
+def _check(field: PolicyField) -> str:
+    if field.is_flag:
+        return ""
+    lifted = f" or {field.name} = {LIFTED}" if field.can_be_lifted else ""
+    return _range_check(field) + lifted
+
+
+def _range_check(field: PolicyField) -> str:
+    is_bounded = field.high < LARGEST[field.sql_type]
+    span = f"between {field.low} and {field.high}" if is_bounded else f">= {field.low}"
+    return f"{field.name} {span}"
+
+
+def effective(default: str = "s") -> str:
+    """Return the policy of the channel c: its own values, or those of the queue's default policy."""
+    return ",\n".join(_effective(field, default) for field in FIELDS)
+
+
+def _effective(field: PolicyField, default: str) -> str:
+    if field.is_flag:
+        return f"c.{field.name}"
+    values = f"c.{field.name}, {default}.{field.name}"
+    value = (
+        f"nullif(coalesce({values}), {LIFTED})"
+        if field.can_be_lifted
+        else f"coalesce({values}, {_literal(field.default)})"
+    )
+    return f"{value} as {field.name}"
+
+
+def sources() -> str:
+    """Return where each value of the effective policy comes from."""
+    return ",\n".join(f"'{field.name}',\n{_source(field)}" for field in DEFAULT_FIELDS)
+
+
+def _source(field: PolicyField) -> str:
+    lifted = f"when c.{field.name} = {LIFTED} then 'lifted' " if field.can_be_lifted else ""
+    return (
+        f"  case {lifted}when c.{field.name} is not null then 'own'\n"
+        f"    when s.{field.name} is not null then 'default' else 'unset' end"
+    )
+
+
+def default_assignments() -> str:
+    """Return the default policy as the arguments of jsonb_build_object."""
+    return textwrap.fill(", ".join(f"'{field.name}', s.{field.name}" for field in DEFAULT_FIELDS), 112)
 
 
 def view_columns() -> str:
@@ -41,9 +95,9 @@ def view_columns() -> str:
     return textwrap.fill(", ".join(f"c.{field.name}" for field in FIELDS), 116)
 
 
-def defaults() -> str:
+def unset() -> str:
     """Return the values of a channel that has no row yet, in the order of the columns."""
-    return ", ".join(_literal(field.default) for field in FIELDS)
+    return ", ".join(_literal(field.default) if field.is_flag else "null" for field in FIELDS)
 
 
 def reference() -> str:
@@ -80,10 +134,22 @@ def _literal(value: int | None) -> str:
 
 TARGETS: Mapping[Path, Blocks] = {
     SQL / "tables" / "channel.sql": {"policy columns": columns},
-    SQL / "views" / "channel_status.sql": {"policy columns": view_columns, "policy defaults": defaults},
+    SQL / "tables" / "setting.sql": {"policy columns": default_columns},
+    SQL / "functions" / "turn_read.sql": {"effective policy": lambda: effective("p_default")},
+    SQL / "functions" / "turn_allocate.sql": {"effective policy": effective},
+    SQL / "functions" / "channel_due.sql": {"effective policy": effective},
+    SQL / "functions" / "queue_set.sql": {"default policy": default_assignments},
+    SQL / "views" / "channel_status.sql": {
+        "policy columns": view_columns,
+        "effective policy": effective,
+        "policy sources": sources,
+        "unset policy": unset,
+    },
     SQL / "functions" / "channel_show.sql": {
         "policy columns": view_columns,
-        "policy defaults": defaults,
+        "effective policy": effective,
+        "policy sources": sources,
+        "unset policy": unset,
         "channel figures": lambda: view_block("channel figures"),
         "channel joins": lambda: view_block("channel joins"),
     },

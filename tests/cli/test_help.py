@@ -30,6 +30,8 @@ def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ..
 
 
 ALL = list(commands(typer.main.get_command(app)))
+# Commands with an option for each field of a policy.
+POLICY_COMMANDS = (("channel", "set"), ("channel", "default"))
 
 
 def command(path: tuple[str, ...]) -> Any:
@@ -84,8 +86,8 @@ def test_every_command_and_option_is_in_help_and_reference(path: tuple[str, ...]
     if path:
         for parameter in command(path).params:
             name = max(parameter.opts, key=len)
-            # The options of `channel set` are the fields of a policy, with dashes.
-            field = f"`{name.removeprefix('--').replace('-', '_')}`" if path == ("channel", "set") else name
+            # Some options of these commands are the fields of a policy, with dashes.
+            field = f"`{name.removeprefix('--').replace('-', '_')}`" if path in POLICY_COMMANDS else name
             is_documented = name in text or field in with_policy(text)
             assert not name.startswith("--") or is_documented, f"{path}: {name} is not in the reference"
 

@@ -12,7 +12,7 @@ def test_channel_set_changes_only_the_given_options(lonnymq: Run, queue: Queue) 
     shown = lonnymq("channel", "set", "acme", "--max-concurrency", "3", "--release-interval-ms", "5000")
     assert shown.code == 0
     assert "1 per 5" in shown.out
-    done = lonnymq("channel", "set", "acme", "--weight", "2", "--max-concurrency", "none", "--json").json
+    done = lonnymq("channel", "set", "acme", "--weight", "2", "--max-concurrency", "default", "--json").json
     assert (done["weight"], done["max_concurrency"], done["release_interval_ms"]) == (2, None, 5000)
     more = ("--max-size", "10", "--max-attempts", "4", "--release-burst", "5")
     assert lonnymq("channel", "set", "acme", *more).code == 0
@@ -26,7 +26,9 @@ def test_channel_set_changes_only_the_given_options(lonnymq: Run, queue: Queue) 
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["--weight", "many"], "'many' is neither a whole number nor 'none'"),
+        (["--weight", "many"], "'many' is neither a whole number nor 'default'"),
+        (["--weight", "none"], "'none' is neither a whole number nor 'default'"),
+        (["--max-size", "all"], "'all' is neither a whole number nor 'none' or 'default'"),
         (["--weight", "0"], "weight must be a whole number between 1 and 1000"),
         (["--max-concurrency", "-1"], "max_concurrency must be"),
     ],

@@ -2,13 +2,19 @@
 
 import inspect
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 import psycopg
 import pytest
 
 from lonnymq import Channel, ChannelPolicy, InvalidArgument
-from lonnymq.model import POLICY_FIELDS, PolicyChanges, PolicyField
+from lonnymq.model import (
+    DEFAULT_POLICY_FIELDS,
+    POLICY_FIELDS,
+    DefaultPolicyChanges,
+    PolicyChanges,
+    PolicyField,
+)
 from tests.conftest import Connect
 from tools import policy as tool
 
@@ -58,15 +64,7 @@ def test_an_unknown_field_is_refused_and_the_fields_are_named(queue: Any) -> Non
 
 
 def test_the_table_has_the_types_and_defaults_of_the_policy(queue: Any, connect: Connect) -> None:
-    expected = [
-        (
-            one.name,
-            one.sql_type,
-            one.default is not None,
-            None if one.default is None else str(one.default).lower(),
-        )
-        for one in FIELDS
-    ]
+    expected = [(one.name, one.sql_type, one.is_flag, "false" if one.is_flag else None) for one in FIELDS]
     assert connect().execute(COLUMNS).fetchall() == expected
 
 
@@ -74,14 +72,19 @@ def test_the_table_itself_refuses_numbers_outside_their_range(queue: Any, connec
     queue.channel("acme").set()
     session = connect()
     for field in FIELDS:
-        for value in () if field.is_flag else (field.low - 1, field.high + 1):
+        # -1 stands for a lifted limit.
+        for value in () if field.is_flag else (min(-2, field.low - 1), field.high + 1):
             with pytest.raises((psycopg.errors.CheckViolation, psycopg.errors.NumericValueOutOfRange)):
                 session.execute(f"update lonnymq.channel set {field.name} = {value}")
 
 
 def test_sql_knows_the_fields_and_ranges_from_the_table(queue: Any, connect: Connect) -> None:
-    expected = {one.name: [False, True] if one.is_flag else [one.low, one.high] for one in FIELDS}
-    assert dict(connect().execute("select name, range from policy_fields()").fetchall()) == expected
+    expected = {
+        (one.name, *((False, True) if one.is_flag else (one.low, one.high)), one.can_be_lifted)
+        for one in FIELDS
+    }
+    found = connect().execute("select name, range, can_be_lifted from policy_fields()").fetchall()
+    assert {(name, *bounds, can_be_lifted) for name, bounds, can_be_lifted in found} == expected
 
 
 def test_sql_refuses_a_value_outside_its_range_and_says_what_is_allowed(queue: Any, connect: Connect) -> None:
@@ -89,7 +92,8 @@ def test_sql_refuses_a_value_outside_its_range_and_says_what_is_allowed(queue: A
     call = "select channel_set('acme', jsonb_build_object(%s::text, %s::numeric))"
     for field in FIELDS:
         for value in () if field.is_flag else (field.low - 1, field.high + 1):
-            allowed = f"{field.name} must be a whole number between {field.low} and {field.high}, or null"
+            end = ', "none" or null' if field.can_be_lifted else ", or null"
+            allowed = f"{field.name} must be a whole number between {field.low} and {field.high}{end}"
             with pytest.raises(psycopg.Error, match=allowed) as raised:
                 session.execute(call, [field.name, value])
             assert raised.value.sqlstate == "LQ001"
@@ -102,7 +106,13 @@ def test_whole_numbers_may_have_a_decimal_point(queue: Any, connect: Connect) ->
 
 def test_set_accepts_exactly_the_fields_of_the_policy() -> None:
     policy = get_type_hints(ChannelPolicy)
-    assert {name: kind | None for name, kind in policy.items()} == get_type_hints(PolicyChanges)
+    kinds = {
+        name: kind | Literal["none"] | None if POLICY_FIELDS[name].can_be_lifted else kind | None
+        for name, kind in policy.items()
+    }
+    assert kinds == get_type_hints(PolicyChanges)
+    defaults = {name: policy[name] | None for name in DEFAULT_POLICY_FIELDS}
+    assert defaults == get_type_hints(DefaultPolicyChanges)
     assert PolicyChanges.__required_keys__ == frozenset()
     assert "changes" in inspect.signature(Channel.set).parameters
 

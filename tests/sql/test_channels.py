@@ -17,7 +17,7 @@ def delete(queue: Session, channel: str = "a") -> str:
 def policy(queue: Session, channel: str = "a") -> tuple[object, ...]:
     found: tuple[object, ...] = queue.rows(
         "select max_concurrency, release_interval_ms, release_burst, weight, max_size, max_attempts,"
-        " is_paused from channel where name = %s",
+        " is_paused from channel_status where channel = %s",
         channel,
     )[0]
     return found

@@ -4,15 +4,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lonnymq.calls.argument import instant, whole
-from lonnymq.calls.statement import Call, Rows, Statement, call, function, in_utc
+from lonnymq.calls.statement import Call, Rows, Statement, call, from_json, function, in_utc
 from lonnymq.errors import invalid
 from lonnymq.model import (
+    NONE,
     POLICY_FIELDS,
     ChannelDeleteOutcome,
     ChannelPolicy,
     ChannelSetOutcome,
     ChannelStatus,
     Explanation,
+    PolicySource,
     Reason,
 )
 
@@ -28,7 +30,7 @@ EXPLAIN = function(
 )
 COLUMNS = (
     "channel, reason, waiting, leased, head_id, head_dequeue_at, head_created_at, next_release_at,"
-    " last_release_at, created_at, is_waiting_partial, ready_at, released, waited_ms,"
+    " last_release_at, created_at, is_waiting_partial, ready_at, released, waited_ms, policy_sources,"
     f" {', '.join(POLICY_FIELDS)}"
 )
 STATUS = Statement(
@@ -51,9 +53,16 @@ def set(channel: str, changes: Mapping[str, Any]) -> Call[ChannelSetOutcome]:  #
         if field.is_flag:
             if not isinstance(value, bool | None):
                 raise invalid(name, value, "True, False or None")
-        elif value is not None:
+        elif value is not None and not (field.can_be_lifted and value == NONE):
             whole(name, value, field.low, field.high)
     return call(SET, channel, dict(changes), decode=_set)
+
+
+def changes(policy: ChannelPolicy) -> dict[str, Any]:
+    """Return the changes that make a policy a channel's own, except what it leaves out."""
+    return {
+        name: None if value == POLICY_FIELDS[name].default else value for name, value in vars(policy).items()
+    }
 
 
 def pause(channel: str) -> Call[ChannelSetOutcome]:
@@ -119,5 +128,6 @@ def _status(row: tuple[Any, ...]) -> ChannelStatus:
         ready_at=row[11],
         released=row[12],
         waited_ms=row[13],
-        policy=ChannelPolicy(**dict(zip(POLICY_FIELDS, row[14:], strict=True))),
+        policy=ChannelPolicy(**dict(zip(POLICY_FIELDS, row[15:], strict=True))),
+        policy_sources={name: PolicySource(source) for name, source in from_json(row[14]).items()},
     )

@@ -1,12 +1,15 @@
 """The queue as a whole: settings, figures, checks and grants."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from lonnymq.calls.statement import Call, Rows, Statement, call, function, in_utc, nothing
+from lonnymq.calls.argument import optional_whole
+from lonnymq.calls.statement import Call, Rows, Statement, call, from_json, function, in_utc, nothing
+from lonnymq.errors import invalid
 from lonnymq.model import (
+    DEFAULT_POLICY_FIELDS,
+    ChannelPolicy,
     ExactCounts,
     HistoryMode,
     Horizon,
@@ -85,6 +88,20 @@ def set(settings: Mapping[str, Any]) -> Call[QueueSettings]:  # noqa: A001
     return call(SET, dict(settings), decode=_settings)
 
 
+def default_policy(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Check the changes of the default policy; None removes a field."""
+    if not isinstance(changes, Mapping):
+        raise invalid("default_policy", changes, "a mapping of field names to values")
+    for name, value in changes.items():
+        field = DEFAULT_POLICY_FIELDS.get(name)
+        if field is None:
+            raise TypeError(
+                f"a default policy has no field {name!r}; use one of {', '.join(DEFAULT_POLICY_FIELDS)}"
+            )
+        optional_whole(name, value, field.low, field.high)
+    return dict(changes)
+
+
 def status() -> Call[QueueStatus]:
     return call(STATUS, decode=_status)
 
@@ -135,10 +152,13 @@ def revoke(role: str) -> Call[None]:
 
 
 def _settings(rows: Rows) -> QueueSettings:
-    # Some drivers return JSON as text.
-    settings = json.loads(rows[0][0]) if isinstance(rows[0][0], str) else rows[0][0]
+    settings = from_json(rows[0][0])
+    default = {name: value for name, value in settings["default_policy"].items() if value is not None}
     return QueueSettings(
-        HistoryMode(settings["history"]), int(settings["max_content_bytes"]), int(settings["quantum"])
+        HistoryMode(settings["history"]),
+        int(settings["max_content_bytes"]),
+        int(settings["quantum"]),
+        ChannelPolicy(**default),
     )
 
 

@@ -136,6 +136,11 @@ def in_utc(row: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(value.astimezone(UTC) if isinstance(value, datetime) else value for value in row)
 
 
+def from_json(value: Any) -> Any:
+    """Return a JSON value, which some drivers return as text."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
 @lru_cache(maxsize=1024)
 def _text(template: str, schema: str) -> LiteralString:
     quoted = sql.Identifier(schema).as_string(None).replace("%", "%%")

@@ -7,11 +7,12 @@ from uuid import UUID
 from lonnymq.calls.argument import instant, instant_of_us
 from lonnymq.calls.draft import Draft
 from lonnymq.calls.message import outcomes
-from lonnymq.calls.statement import Call, Rows, array, call, function, in_utc
+from lonnymq.calls.statement import Call, Rows, array, call, from_json, function, in_utc
 from lonnymq.model import (
     CancelOutcome,
     CreateOutcome,
     MessageStatus,
+    PolicySource,
     Reason,
     RedriveOutcome,
     TenantAttempt,
@@ -56,7 +57,7 @@ PEEK = function("tenant_peek", COLUMNS, p_channel="text", p_limit="integer", p_p
 CHANNELS = function(
     "tenant_channels",
     "channel, reason, waiting, leased, head_uuid, head_dequeue_at, head_created_at, next_release_at,"
-    " last_release_at, max_concurrency, release_interval_ms, max_size",
+    " last_release_at, max_concurrency, release_interval_ms, max_size, policy_sources",
 )
 DEAD_LIST = function(
     "tenant_dead_list",
@@ -190,6 +191,7 @@ def _channel(row: tuple[Any, ...]) -> TenantChannel:
         max_concurrency=row[9],
         release_interval_ms=row[10],
         max_size=row[11],
+        policy_sources={name: PolicySource(source) for name, source in from_json(row[12]).items()},
     )
 
 

@@ -1,11 +1,12 @@
 """channel: set a channel's policy, pause it, or explain why it waits."""
 
 import inspect
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
 
 import typer
 
-from lonnymq import ChannelDeleteOutcome, ChannelPolicy, Explanation
+from lonnymq import ChannelDeleteOutcome, ChannelPolicy, Explanation, PolicySource
 from lonnymq.cli import formatting
 from lonnymq.cli.confirm import require_confirmation
 from lonnymq.cli.connect import open_queue
@@ -13,56 +14,64 @@ from lonnymq.cli.exit_codes import CommandExit
 from lonnymq.cli.options import DEFAULT_SCHEMA, ChannelName, Dsn, Json, Schema, Yes
 from lonnymq.cli.output import Cell, print_error, print_json, print_record, print_text
 from lonnymq.cli.quoting import shell_argument
-from lonnymq.model import POLICY_FIELDS, PolicyField
+from lonnymq.model import DEFAULT_POLICY_FIELDS, NONE, POLICY_FIELDS, PolicyField
 
 app = typer.Typer(help="Set a channel's policy, pause it, or explain why it waits.", no_args_is_help=True)
 
-NONE = "none"
-METAVAR = f"NUMBER|{NONE}"
+DEFAULT = "default"
 
 
-def _parse_number(text: str) -> int | str:
-    if text == NONE:
-        return NONE
-    try:
-        return int(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is neither a whole number nor {NONE!r}") from None
+def _parse_value(words: tuple[str, ...]) -> Callable[[str], int | str]:
+    def parse(text: str) -> int | str:
+        if text in words:
+            return text
+        try:
+            return int(text)
+        except ValueError:
+            allowed = " or ".join(repr(word) for word in words)
+            raise typer.BadParameter(f"{text!r} is neither a whole number nor {allowed}") from None
+
+    return parse
 
 
-def _with_policy_options(command: Any) -> Any:
+def _with_policy_options(words: Callable[[PolicyField], tuple[str, ...]]) -> Callable[[Any], Any]:
     """Replace a command's `**changes` by one option for each number of a policy.
 
-    Flags have commands of their own instead, such as pause and resume.
+    Flags have commands of their own instead, such as pause and resume. `words` are what a field may be given
+    besides a number.
     """
-    signature = inspect.signature(command)
-    name, *others, _ = signature.parameters.values()
-    options = [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=Annotated[Any, _option(field)],
-        )
-        for field in POLICY_FIELDS.values()
-        if not field.is_flag
-    ]
-    command.__signature__ = signature.replace(parameters=[name, *options, *others])
-    return command
+
+    def decorate(command: Any) -> Any:
+        signature = inspect.signature(command)
+        *others, _ = signature.parameters.values()
+        positional = [one for one in others if one.kind is not inspect.Parameter.KEYWORD_ONLY]
+        keywords = [one for one in others if one.kind is inspect.Parameter.KEYWORD_ONLY]
+        options = [_option(field, words(field)) for field in DEFAULT_POLICY_FIELDS.values()]
+        command.__signature__ = signature.replace(parameters=[*positional, *options, *keywords])
+        return command
+
+    return decorate
 
 
-def _option(field: PolicyField) -> Any:
-    return typer.Option(
+def _channel_words(field: PolicyField) -> tuple[str, ...]:
+    return (NONE, DEFAULT) if field.can_be_lifted else (DEFAULT,)
+
+
+def _option(field: PolicyField, words: tuple[str, ...]) -> inspect.Parameter:
+    option = typer.Option(
         f"--{field.name.replace('_', '-')}",
-        parser=_parse_number,
-        metavar=METAVAR,
+        parser=_parse_value(words),
+        metavar="|".join(("NUMBER", *words)),
         help=f"{field.meaning[0].upper()}{field.meaning[1:]}.",
         show_default=False,
+    )
+    return inspect.Parameter(
+        field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[Any, option]
     )
 
 
 @app.command("set")
-@_with_policy_options
+@_with_policy_options(_channel_words)
 def set_(
     name: ChannelName,
     *,
@@ -71,12 +80,13 @@ def set_(
     as_json: Json = False,
     **changes: Any,
 ) -> None:
-    """Change a channel's policy: options not given stay as they are, 'none' restores a default.
+    """Change a channel's policy: options not given stay as they are.
 
-    Creates the channel if it does not exist. Takes effect at the next dequeue.
+    'none' lifts a limit; 'default' removes the channel's own value, so that the queue's default policy
+    applies. Creates the channel if it does not exist. Takes effect at the next dequeue.
     """
     given: Any = {
-        key: None if value == NONE else value for key, value in changes.items() if value is not None
+        key: None if value == DEFAULT else value for key, value in changes.items() if value is not None
     }
     with open_queue(dsn, schema) as queue:
         channel = queue.channel(name)
@@ -84,9 +94,36 @@ def set_(
         status = channel.status()
     assert status is not None
     if as_json:
-        print_json({"channel": name, **formatting.json_value(status.policy)})
+        print_json(
+            {"channel": name, **formatting.json_value(status.policy), "sources": status.policy_sources}
+        )
     else:
-        print_record({"channel": name, **_policy_fields(status.policy)})
+        print_record({"channel": name, **_policy_fields(status.policy, status.policy_sources)})
+
+
+@app.command()
+@_with_policy_options(lambda _: (NONE,))
+def default(
+    *,
+    dsn: Dsn = "",
+    schema: Schema = DEFAULT_SCHEMA,
+    as_json: Json = False,
+    **changes: Any,
+) -> None:
+    """Show or change the default policy: what applies to channels that have no value of their own.
+
+    Options not given stay as they are; 'none' removes one. Takes effect at each channel's next turn.
+    """
+    given: Any = {
+        key: None if value == NONE else value for key, value in changes.items() if value is not None
+    }
+    with open_queue(dsn, schema) as queue:
+        policy = queue.set(default_policy=given).default_policy
+    fields = {name: value for name, value in vars(policy).items() if name in DEFAULT_POLICY_FIELDS}
+    if as_json:
+        print_json(fields)
+    else:
+        print_record(_policy_fields(policy, {}, names=DEFAULT_POLICY_FIELDS))
 
 
 @app.command()
@@ -150,7 +187,7 @@ def explain(name: ChannelName, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, a
             "leased": explanation.leased,
             "next message": _next_message(explanation),
             "last release": formatting.timestamp(status.last_release_at),
-            **_policy_fields(status.policy),
+            **_policy_fields(status.policy, status.policy_sources),
         }
     print_record(fields)
 
@@ -168,14 +205,25 @@ def _next_message(explanation: Explanation) -> str | None:
     return f"{explanation.head_id}, {due}"
 
 
-def _policy_fields(policy: ChannelPolicy) -> dict[str, Cell]:
-    fields = vars(policy).copy()
-    cap = fields.pop("max_concurrency")
-    rate = formatting.rate_limit(fields.pop("release_interval_ms"), fields.pop("release_burst"))
-    others = {
+def _policy_fields(
+    policy: ChannelPolicy,
+    sources: Mapping[str, PolicySource],
+    names: Iterable[str] = POLICY_FIELDS,
+) -> dict[str, Cell]:
+    """Return a policy for display, and which of its values are not the channel's own."""
+    values = {name: vars(policy)[name] for name in names}
+    rate = formatting.rate_limit(values.pop("release_interval_ms"), values.pop("release_burst"))
+    shown = {"cap": values.pop("max_concurrency"), "rate": rate} | {
         name.removeprefix("is_").replace("_", " "): ("yes" if value else "no")
         if POLICY_FIELDS[name].is_flag
         else value
-        for name, value in fields.items()
+        for name, value in values.items()
     }
-    return {"cap": cap, "rate": rate, **others}
+    labels = {"max_concurrency": "cap", "release_interval_ms": "rate"}
+    for name, source in sources.items():
+        label = labels.get(name, name.replace("_", " "))
+        if label in shown and source in (PolicySource.DEFAULT, PolicySource.LIFTED):
+            note = "the queue's default" if source is PolicySource.DEFAULT else "lifted"
+            value = "none" if shown[label] is None else shown[label]
+            shown[label] = f"{value} ({note})"
+    return shown

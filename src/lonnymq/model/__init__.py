@@ -41,7 +41,16 @@ from lonnymq.model.live import (
     RunNowOutcome,
 )
 from lonnymq.model.page import Page, PageCursor
-from lonnymq.model.policy import POLICY_FIELDS, ChannelPolicy, PolicyChanges, PolicyField
+from lonnymq.model.policy import (
+    DEFAULT_POLICY_FIELDS,
+    NONE,
+    POLICY_FIELDS,
+    ChannelPolicy,
+    DefaultPolicyChanges,
+    PolicyChanges,
+    PolicyField,
+    PolicySource,
+)
 from lonnymq.model.queue import (
     ExactCounts,
     Horizon,
@@ -74,6 +83,8 @@ from lonnymq.model.worker import (
 )
 
 __all__ = [
+    "DEFAULT_POLICY_FIELDS",
+    "NONE",
     "POLICY_FIELDS",
     "AuditRecord",
     "Batch",
@@ -95,6 +106,7 @@ __all__ = [
     "DeadGroup",
     "DeadGroups",
     "DeadLetter",
+    "DefaultPolicyChanges",
     "DequeueOutcome",
     "Dequeued",
     "DrainOutcome",
@@ -121,6 +133,7 @@ __all__ = [
     "PageCursor",
     "PolicyChanges",
     "PolicyField",
+    "PolicySource",
     "Problem",
     "Progress",
     "PublishOutcome",

@@ -1,10 +1,11 @@
 """Channels, and why their messages wait."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from lonnymq.model.policy import ChannelPolicy
+from lonnymq.model.policy import ChannelPolicy, PolicySource
 
 
 class ChannelSetOutcome(StrEnum):
@@ -35,6 +36,9 @@ class Reason(StrEnum):
 class ChannelStatus:
     """The current state of a channel; `head_*` is its next message, `reason` is why that message waits.
 
+    `policy` is what applies to the channel, and `policy_sources` says of each field except `is_paused` where
+    its value comes from.
+
     `ready_at` is since when it only waits for a worker, or for the channel's turn. `released` counts the
     messages that were ever leased, and `waited_ms` is how long they had waited, added up; the difference of
     two readings gives the rate, the share of service and the mean wait. If `is_waiting_partial`, `waiting`
@@ -43,6 +47,7 @@ class ChannelStatus:
 
     channel: str
     policy: ChannelPolicy
+    policy_sources: Mapping[str, PolicySource]
     reason: Reason
     waiting: int
     is_waiting_partial: bool

@@ -1,11 +1,15 @@
-"""A channel's policy. The type, range, default and meaning of each field are defined here and nowhere else.
+"""The policy of a channel. Type, range, default and meaning of each field are defined here and nowhere else.
 
 Calls, the command line and Spark's schemas read `POLICY_FIELDS`; `tools/policy.py` generates the SQL and the
 reference from it.
 """
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypedDict
+from enum import StrEnum
+from typing import Any, Final, Literal, TypedDict
+
+NONE: Final = "none"
+"""Lifts a limit of a channel, whatever the queue's default policy says."""
 
 LARGEST = {"integer": 2_147_483_647, "bigint": 9_223_372_036_854_775_807}
 
@@ -49,8 +53,8 @@ class ChannelPolicy:
     is_paused: bool = _flag("no message is released while this is true")
 
 
-class PolicyChanges(TypedDict, total=False):
-    """The fields of a policy that a call changes; None restores a field's default."""
+class DefaultPolicyChanges(TypedDict, total=False):
+    """The fields of a queue's default policy that a call changes; None removes a field."""
 
     max_concurrency: int | None
     release_interval_ms: int | None
@@ -58,7 +62,30 @@ class PolicyChanges(TypedDict, total=False):
     weight: int | None
     max_size: int | None
     max_attempts: int | None
+
+
+class PolicyChanges(TypedDict, total=False):
+    """The fields of a channel's policy that a call changes.
+
+    None removes the channel's own value, so that the queue's default policy applies; `"none"` lifts a limit.
+    """
+
+    max_concurrency: int | Literal["none"] | None
+    release_interval_ms: int | Literal["none"] | None
+    release_burst: int | None
+    weight: int | None
+    max_size: int | Literal["none"] | None
+    max_attempts: int | Literal["none"] | None
     is_paused: bool | None
+
+
+class PolicySource(StrEnum):
+    """Where the value of a policy field comes from."""
+
+    OWN = "own"  # set for the channel
+    LIFTED = "lifted"  # set to no limit for the channel
+    DEFAULT = "default"  # the queue's default policy
+    UNSET = "unset"  # neither: no limit, or the field's built-in value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,5 +103,13 @@ class PolicyField:
     def is_flag(self) -> bool:
         return self.sql_type == "boolean"
 
+    @property
+    def can_be_lifted(self) -> bool:
+        """Whether the field is a limit, so that a channel can have none."""
+        return self.default is None
+
 
 POLICY_FIELDS = {one.name: PolicyField(name=one.name, **one.metadata) for one in fields(ChannelPolicy)}
+
+# A queue's default policy has them all, except whether a channel is paused.
+DEFAULT_POLICY_FIELDS = {name: one for name, one in POLICY_FIELDS.items() if not one.is_flag}

@@ -1,10 +1,11 @@
 """The queue as a whole: its settings, state, health and kinds of role."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from lonnymq.model.history import HistoryMode
+from lonnymq.model.policy import ChannelPolicy
 
 
 class RoleKind(StrEnum):
@@ -21,6 +22,8 @@ class QueueSettings:
     max_content_bytes: int
     quantum: int
     """How many messages a channel of weight 1 gets in one turn."""
+    default_policy: ChannelPolicy = field(default_factory=ChannelPolicy)
+    """What applies to channels that have no value of their own."""
 
 
 @dataclass(frozen=True)

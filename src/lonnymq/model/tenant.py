@@ -1,5 +1,6 @@
 """What a tenant sees of its channels. Messages have a uuid, because ids count those of all tenants."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -7,6 +8,7 @@ from uuid import UUID
 from lonnymq.model.channel import Reason
 from lonnymq.model.create import CreateOutcome
 from lonnymq.model.live import MessageStatus
+from lonnymq.model.policy import PolicySource
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class TenantChannel:
     max_concurrency: int | None
     release_interval_ms: int | None
     max_size: int | None
+    policy_sources: Mapping[str, PolicySource]
 
 
 @dataclass(frozen=True, kw_only=True)

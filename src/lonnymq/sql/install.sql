@@ -7,6 +7,7 @@
 \ir tables/setting.sql
 \ir tables/migration.sql
 \ir tables/channel.sql
+\ir tables/policy_change.sql
 \ir tables/tenant.sql
 \ir tables/turn.sql
 \ir tables/creation_lock.sql

@@ -37,15 +37,16 @@ class AsyncChannel:
     ) -> None:
         """Change these fields of the channel's policy (see `ChannelPolicy`), and keep the others.
 
-        None restores a field's default. Takes effect on the next dequeue.
+        None removes the channel's own value, so that the queue's default policy applies; `"none"` lifts a
+        limit whatever that says. Takes effect on the next dequeue.
         """
         self._require_set(await self.queue.caller.perform_one(calls.set(self.name, changes), connection))
 
     async def set_policy(
         self, policy: ChannelPolicy, *, connection: AsyncBorrowedConnection | None = None
     ) -> None:
-        """Replace the channel's policy."""
-        call = calls.set(self.name, vars(policy))
+        """Replace the channel's policy; what it leaves out follows the queue's default policy."""
+        call = calls.set(self.name, calls.changes(policy))
         self._require_set(await self.queue.caller.perform_one(call, connection))
 
     async def pause(self, *, connection: AsyncBorrowedConnection | None = None) -> None:

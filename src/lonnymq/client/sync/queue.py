@@ -38,6 +38,7 @@ from lonnymq.errors import invalid
 from lonnymq.model import (
     Batch,
     CancelOutcome,
+    DefaultPolicyChanges,
     DrainOutcome,
     HistoryMode,
     QueueSettings,
@@ -243,6 +244,7 @@ class Queue(Enqueuer, Acknowledger, Inspector):
         history: HistoryMode | str | None = None,
         max_content_bytes: int | None = None,
         quantum: int | None = None,
+        default_policy: DefaultPolicyChanges | None = None,
         connection: BorrowedConnection | None = None,
     ) -> QueueSettings:
         """Change the given settings, and return all of them.
@@ -250,6 +252,10 @@ class Queue(Enqueuer, Acknowledger, Inspector):
         `quantum` is how many messages a channel of weight 1 gets in one turn of the rotation. More
         make dequeue cheaper with many channels, fewer let the channels alternate more finely. It is
         at most an eighth of what a call asks for, and is effective within seconds.
+
+        `default_policy` holds fields of a `ChannelPolicy`, such as `{"max_concurrency": 5}`: what applies to
+        every channel that has no value of its own. The fields that are left out stay as they are; None
+        removes one. A change applies to each channel from its next turn on.
         """
         settings: dict[str, Any] = {}
         if history is not None:
@@ -260,6 +266,8 @@ class Queue(Enqueuer, Acknowledger, Inspector):
             )
         if quantum is not None:
             settings["quantum"] = argument.whole("quantum", quantum, 1, 100)
+        if default_policy is not None:
+            settings["default_policy"] = queue_calls.default_policy(default_policy)
         return self.caller.perform(queue_calls.set(settings), connection)
 
     def drain_workers(

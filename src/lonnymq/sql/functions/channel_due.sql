@@ -84,7 +84,20 @@ begin
     left join lateral (
       select t.* from turn t where t.channel_id = f.channel_id order by t.version desc limit 1
     ) t on true
-    left join lateral (select c.* from channel c where c.id = f.channel_id offset 0) c on true
+    cross join lateral (
+      select
+        -- effective policy: written by tools/policy.py
+        nullif(coalesce(c.max_concurrency, s.max_concurrency), -1) as max_concurrency,
+        nullif(coalesce(c.release_interval_ms, s.release_interval_ms), -1) as release_interval_ms,
+        coalesce(c.release_burst, s.release_burst, 1) as release_burst,
+        coalesce(c.weight, s.weight, 1) as weight,
+        nullif(coalesce(c.max_size, s.max_size), -1) as max_size,
+        nullif(coalesce(c.max_attempts, s.max_attempts), -1) as max_attempts,
+        c.is_paused
+        -- end of effective policy
+      from setting s left join channel c on c.id = f.channel_id where s.is_only
+      offset 0
+    ) c
     left join lateral (
       select m.dequeue_at as newest_at from message m
       where m.channel_id = f.channel_id order by m.dequeue_at desc, m.id + 0 desc limit 1

@@ -12,11 +12,14 @@ set search_path from current
 -- For the instants in detail.
 set timezone to 'UTC'
 as $$
+declare
+  v_sources jsonb;
 begin
   perform require_channel(p_channel);
   select v.waiting, v.leased, v.max_concurrency, v.release_interval_ms, v.next_release_at, v.head_id,
-    v.head_dequeue_at, v.reason
-  into waiting, leased, max_concurrency, release_interval_ms, next_release_at, head_id, head_dequeue_at, reason
+    v.head_dequeue_at, v.reason, v.policy_sources
+  into waiting, leased, max_concurrency, release_interval_ms, next_release_at, head_id, head_dequeue_at, reason,
+    v_sources
   from setting s cross join lateral channel_show(array[channel_id(s.salt, p_channel)]) v
   where s.is_only and v.channel = p_channel;
   reason := coalesce(reason, 'unknown');
@@ -31,6 +34,7 @@ begin
       release_interval_ms, next_release_at)
     when 'scheduled' then format('the next message is scheduled for %s', from_epoch(head_dequeue_at))
     else 'the next message waits for a worker, or for its turn among the other channels'
-  end;
+  end || case when v_sources ->> case reason when 'capped' then 'max_concurrency' when 'throttled'
+    then 'release_interval_ms' end = 'default' then ', by the default policy of the queue' else '' end;
 end
 $$;

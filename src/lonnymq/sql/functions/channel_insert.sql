@@ -1,6 +1,6 @@
 -- channel_insert: insert the rows of channels that have none, with the name that their wakes carry. Part of
 -- message_dequeue. A channel whose row another transaction is inserting is skipped; until that row exists, its turn
--- follows the default policy.
+-- follows the queue's default policy.
 -- Locks:  creation_lock of each.
 -- Writes: channel (insert).
 create or replace function channel_insert(p_channel_ids bigint[]) returns void

@@ -17,24 +17,58 @@ as $$
     case when r.reason = 'ready'
       then from_epoch(least(greatest(h.dequeue_at, h.created_at, n.last_at / 1000), n.now / 1000)) end as ready_at,
     coalesce(n.released, 0) as released, coalesce(n.waited_ms, 0) as waited_ms, c.created_at,
+    c.policy_sources,
     -- end of channel figures
     -- policy columns: written by tools/policy.py from model/policy.py
     c.max_concurrency, c.release_interval_ms, c.release_burst, c.weight, c.max_size, c.max_attempts, c.is_paused
     -- end of policy columns
   from unnest(p_ids) with ordinality u(id, ordinal)
   cross join lateral (
-    select * from (
+    select c.id, c.name, c.created_at,
+      jsonb_build_object(
+        -- policy sources: written by tools/policy.py
+        'max_concurrency',
+          case when c.max_concurrency = -1 then 'lifted' when c.max_concurrency is not null then 'own'
+            when s.max_concurrency is not null then 'default' else 'unset' end,
+        'release_interval_ms',
+          case when c.release_interval_ms = -1 then 'lifted' when c.release_interval_ms is not null then 'own'
+            when s.release_interval_ms is not null then 'default' else 'unset' end,
+        'release_burst',
+          case when c.release_burst is not null then 'own'
+            when s.release_burst is not null then 'default' else 'unset' end,
+        'weight',
+          case when c.weight is not null then 'own'
+            when s.weight is not null then 'default' else 'unset' end,
+        'max_size',
+          case when c.max_size = -1 then 'lifted' when c.max_size is not null then 'own'
+            when s.max_size is not null then 'default' else 'unset' end,
+        'max_attempts',
+          case when c.max_attempts = -1 then 'lifted' when c.max_attempts is not null then 'own'
+            when s.max_attempts is not null then 'default' else 'unset' end
+        -- end of policy sources
+      ) as policy_sources,
+      -- effective policy: written by tools/policy.py
+      nullif(coalesce(c.max_concurrency, s.max_concurrency), -1) as max_concurrency,
+      nullif(coalesce(c.release_interval_ms, s.release_interval_ms), -1) as release_interval_ms,
+      coalesce(c.release_burst, s.release_burst, 1) as release_burst,
+      coalesce(c.weight, s.weight, 1) as weight,
+      nullif(coalesce(c.max_size, s.max_size), -1) as max_size,
+      nullif(coalesce(c.max_attempts, s.max_attempts), -1) as max_attempts,
+      c.is_paused
+      -- end of effective policy
+    from (
       (select c.* from channel c where c.id = u.id)
       union all
       -- A channel that no dequeue has seen yet.
       (
         select w.channel_id, w.channel_name, null,
-          -- policy defaults: written by tools/policy.py from model/policy.py
-          null, null, 1, 1, null, null, false
-          -- end of policy defaults
+          -- unset policy: written by tools/policy.py from model/policy.py
+          null, null, null, null, null, null, false
+          -- end of unset policy
         from wake w where w.channel_id = u.id and w.channel_name is not null order by w.id limit 1
       )
     ) c
+    cross join setting s
     limit 1
   ) c
   left join lease_counts(p_ids) l on l.channel_id = u.id

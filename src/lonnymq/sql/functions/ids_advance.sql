@@ -6,7 +6,7 @@
 -- Returns the lowest id that the next message can have.
 -- Reads:  all of history, which takes a while if there is much of it.
 -- Locks:  nothing.
--- Writes: the sequences of message, wake, history and audit.
+-- Writes: the sequences of message, wake, history, audit and policy_change.
 create or replace function ids_advance(p_by bigint default 1000000) returns bigint
 language plpgsql security definer
 set search_path from current
@@ -32,6 +32,7 @@ begin
     select o.id, o.message_id from history_overflow o
   ) h;
   perform setval('history_id_seq', c_gap + greatest(v_history, nextval('history_id_seq')));
+  perform nextval(pg_get_serial_sequence('policy_change', 'id'));
   -- Last, so that the ids issued meanwhile are counted.
   v_next := p_by + greatest(v_next, (select max(m.id) from message m), (select max(l.message_id) from lease l),
     (select max(d.message_id) from dead d), nextval(v_message));

@@ -55,7 +55,10 @@ begin
   into v_leases, v_messages, v_attempts, v_suspicions, v_is_buried, v_errors
   from (
     select l.ctid as lease, m.ctid as message, m.attempts, m.suspicion, l.attempt, l.worker, l.is_shared,
-      coalesce(m.max_attempts, (select c.max_attempts from channel c where c.id = m.channel_id)) as max_attempts
+      coalesce(m.max_attempts, (
+        select nullif(coalesce(c.max_attempts, s.max_attempts), -1)
+        from setting s left join channel c on c.id = m.channel_id where s.is_only
+      )) as max_attempts
     from lease l
     -- Not "=": while the planner believes that the tables are empty, it would start from all messages.
     join message m on m.id = any(array[l.message_id])

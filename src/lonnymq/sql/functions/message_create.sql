@@ -43,8 +43,9 @@ begin
     end if;
     v_at := coalesce(p_dequeue_at, floor(extract(epoch from clock_timestamp()) * 1000)::bigint + p_delay_ms, v_now);
   end if;
-  select s.channel_id, s.max_content_bytes, c.name, c.max_size into v_channel_id, v_max_bytes, v_name, v_max_size
-  from (select channel_id(s.salt, p_channel), s.max_content_bytes from setting s where s.is_only offset 0) s
+  select s.channel_id, s.max_content_bytes, c.name, nullif(coalesce(c.max_size, s.max_size), -1)
+  into v_channel_id, v_max_bytes, v_name, v_max_size
+  from (select channel_id(s.salt, p_channel), s.max_content_bytes, s.max_size from setting s where s.is_only offset 0) s
   left join lateral (select c.name, c.max_size from channel c where c.id = s.channel_id offset 0) c on true;
   if octet_length(p_content) > v_max_bytes then
     perform reject('content', octet_length(p_content) || ' bytes', format('at most %s bytes', v_max_bytes));

@@ -17,6 +17,7 @@ declare
   v_count constant integer := cardinality(p_channels);
   v_salt bytea;
   v_max_bytes bigint;
+  v_max_size bigint;  -- of the default policy
   v_channel_ids bigint[];
   v_names text[];
   v_max_sizes bigint[];
@@ -33,7 +34,7 @@ begin
     ('delays_ms', cardinality(p_delays_ms)), ('keys', cardinality(p_keys)),
     ('max_attempts', cardinality(p_max_attempts)), ('headers', cardinality(p_headers))
   ) a(name, length) where a.length <> v_count;
-  select s.salt, s.max_content_bytes into v_salt, v_max_bytes from setting s where s.is_only;
+  select s.salt, s.max_content_bytes, s.max_size into v_salt, v_max_bytes, v_max_size from setting s where s.is_only;
   perform require_channel(u.channel) from unnest(p_channels) u(channel)
   where u.channel is null or length(u.channel) not between 1 and 255 or u.channel ~ '[[:cntrl:]]' limit 1;
   perform reject('contents', coalesce(octet_length(u.content) || ' bytes', null),
@@ -63,7 +64,7 @@ begin
   end if;
 
   select array_agg(u.id order by u.ordinal), array_agg(case when c.name = u.channel then null else u.channel end
-    order by u.ordinal), array_agg(c.max_size order by u.ordinal)
+    order by u.ordinal), array_agg(nullif(coalesce(c.max_size, v_max_size), -1) order by u.ordinal)
   into v_channel_ids, v_names, v_max_sizes
   from (
     select u.ordinal, u.channel, channel_id(v_salt, u.channel) as id

@@ -51,8 +51,10 @@ begin
     select array_agg(a.ordinal) filter (where a.is_spent), array_agg(a.ordinal) filter (where not a.is_spent)
     into v_spent, v_kept
     from (
-      select u.ordinal, coalesce(m.attempts + 1 >= coalesce(m.max_attempts,
-        (select c.max_attempts from channel c where c.id = m.channel_id)), false) as is_spent
+      select u.ordinal, coalesce(m.attempts + 1 >= coalesce(m.max_attempts, (
+        select nullif(coalesce(c.max_attempts, s.max_attempts), -1)
+        from setting s left join channel c on c.id = m.channel_id where s.is_only
+      )), false) as is_spent
       from unnest(v_messages) with ordinality u(tid, ordinal)
       join message m on m.ctid = u.tid
     ) a;

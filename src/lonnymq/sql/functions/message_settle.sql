@@ -29,7 +29,12 @@ declare
   v_has_returning boolean;
   v_limit integer;
   v_share record;
+  v_default setting;     -- null if no policy depends on it
 begin
+  -- The turns are locked, so a change of the default policy that this misses is announced to them.
+  if pg_sequence_last_value('policy_change_id_seq') is not null then
+    select s.* into v_default from setting s where s.is_only;
+  end if;
   v_settlement.settled_at := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
   with t as materialized (
     select p.state, p.want
@@ -41,7 +46,7 @@ begin
       from (
         select s as state, s.is_returning and s.last_at = 0 as is_new,
           case when s.due_at <= v_settlement.settled_at then least(s.allowed, greatest(s.waiting, 1)) else 0 end as want
-        from turn_read(p_turns, p_wake_id, p_quantum, v_settlement.settled_at) s
+        from turn_read(p_turns, p_wake_id, p_quantum, v_default, v_settlement.settled_at) s
         offset 0
       ) s
     ) p
@@ -65,6 +70,20 @@ begin
     v_settlement.are_capped, v_wants, v_turn_sizes, v_taken, v_due_at, v_total_size, v_can_fill, v_has_returning,
     v_ready, v_settlement.name_bytes, v_new_channel_ids, v_wakes
   from t;
+
+  if v_new_channel_ids is not null and v_default.is_only then
+    -- Another transaction is inserting a channel's row, and the turn was assessed without the default policy: look
+    -- again in 200 ms, as if leases that are not counted had used up a cap.
+    for i in 1..cardinality(v_states) loop
+      if v_states[i].is_new_channel then
+        v_states[i].cap_left := 0;
+        v_states[i].allowed := 0;
+        v_states[i].has_uncapped := true;
+        v_wants[i] := 0;
+        v_can_fill := false;
+      end if;
+    end loop;
+  end if;
 
   -- Every row of the reply has the channel's name, so long names mean fewer rows.
   v_limit := least(p_limit, greatest(1, p_row_bytes / (110 + v_settlement.name_bytes)));

@@ -23,11 +23,13 @@ begin
   select m.id, coalesce(m.channel_name, c.name), m.key, case when l.message_id is not null then 'leased'
       when m.dequeue_at > floor(extract(epoch from clock_timestamp()) * 1000) and m.dequeue_at > m.created_at
         then 'scheduled' else 'waiting' end,
-    m.dequeue_at, m.created_at, coalesce(l.attempt, m.attempts), coalesce(m.max_attempts, c.max_attempts), m.suspicion,
-    m.error, l.worker, l.leased_at, l.unlock_at, octet_length(m.content),
+    m.dequeue_at, m.created_at, coalesce(l.attempt, m.attempts),
+    coalesce(m.max_attempts, nullif(coalesce(c.max_attempts, s.max_attempts), -1)), m.suspicion, m.error, l.worker,
+    l.leased_at, l.unlock_at, octet_length(m.content),
     case when p_preview_bytes is null then m.content else substr(m.content, 1, p_preview_bytes) end,
     case when p_preview_bytes is null then m.state else substr(m.state, 1, p_preview_bytes) end, m.headers
-  from unnest(p_ids) with ordinality u(id, ordinal)
+  from setting s
+  cross join unnest(p_ids) with ordinality u(id, ordinal)
   cross join lateral (select m.* from message m where m.id = u.id offset 0) m
   left join lateral (select c.name, c.max_attempts from channel c where c.id = m.channel_id offset 0) c on true
   left join lateral (select l.* from lease l where l.message_id = m.id offset 0) l on true

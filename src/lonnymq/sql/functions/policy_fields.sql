@@ -1,8 +1,9 @@
--- policy_fields: the fields of a channel's policy, and the lowest and the highest value of each as a JSON array. The
--- fields are the columns of channel except the first three; their ranges are its check constraints.
+-- policy_fields: the fields of a channel's policy, the lowest and the highest value of each as a JSON array, and
+-- whether a channel may lift it. The fields are the columns of channel except the first three; their ranges are its
+-- check constraints.
 -- Locks:  nothing.
 -- Writes: nothing.
-create or replace function policy_fields() returns table (name text, range jsonb)
+create or replace function policy_fields() returns table (name text, range jsonb, can_be_lifted boolean)
 language sql stable
 set search_path from current
 as $$
@@ -12,7 +13,7 @@ as $$
     else jsonb_build_array(substring(k.definition from '>= ''?([0-9]+)')::bigint,
       coalesce(substring(k.definition from '<= ''?([0-9]+)')::bigint,
         case a.atttypid when 'integer'::regtype then 2147483647 else 9223372036854775807 end))
-    end
+    end, coalesce(k.definition like '%-1%', false)
   from pg_attribute a
   cross join lateral (
     select string_agg(pg_get_constraintdef(c.oid), ' ') as definition

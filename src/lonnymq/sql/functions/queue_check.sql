@@ -25,11 +25,16 @@ begin
       t.late_id, t.late_to, t.late_to_id, a.channel_id,
       coalesce(l.leases, 0) as leases, coalesce(l.capped, 0) as capped, coalesce(m.messages, 0) as messages,
       coalesce(w.done, 0) as done, coalesce(w.waiting, 0) as unfolded, coalesce(w.soon, 0) as soon, w.has_name,
-      c.max_concurrency, c.is_paused, c.release_interval_ms, c.release_burst
+      nullif(coalesce(c.max_concurrency, s.max_concurrency), -1) as max_concurrency, c.is_paused,
+      nullif(coalesce(c.release_interval_ms, s.release_interval_ms), -1) as release_interval_ms,
+      coalesce(c.release_burst, s.release_burst, 1) as release_burst,
+      -- A new default policy will wake the channels that wait for the old one (see policy_announce).
+      exists (select from policy_change) as is_announced
     from (
       select t.channel_id from turn t union select m.channel_id from message m
       union select l.channel_id from lease l union select w.channel_id from wake w union select c.id from channel c
     ) a
+    cross join setting s
     left join channel c on c.id = a.channel_id
     left join lateral (
       select count(*) over () as turns, t.ctid as tid, t.* from turn t
@@ -78,11 +83,12 @@ begin
         'a message below the mark is forgotten',
         format('message %s at %s, mark (%s, %s)', h.head_id, h.head_at, h.mark_at, h.mark_id)),
       (h.head_id is not null and h.turns is not null and h.soon = 0 and h.next_at is null and h.return_at is null
-        and not h.is_paused and (h.max_concurrency is null or h.leases < h.max_concurrency),
+        and not h.is_paused and (h.max_concurrency is null or h.leases < h.max_concurrency) and not h.is_announced,
         'parked although a message waits', format('message %s at %s', h.head_id, h.head_at)),
       -- The messages of a bulk load are due when its wake is read, which is later than their time but not in the
       -- future.
       (h.head_id is not null and h.soon = 0 and (h.max_concurrency is null or h.leases < h.max_concurrency)
+        and not h.is_announced
         and h.next_at > greatest(h.head_at * 1000, h.last_at, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
           + coalesce(h.release_interval_ms * h.release_burst * 1000, 0) + 1000000, 'the turn comes too late',
         format('next_at %s, message %s at %s, last_at %s', h.next_at, h.head_id, h.head_at, h.last_at))

@@ -6,7 +6,7 @@ create or replace function tenant_channels()
 returns table (
   channel text, reason text, waiting bigint, leased bigint, head_uuid uuid, head_dequeue_at bigint,
   head_created_at bigint, next_release_at timestamptz, last_release_at timestamptz, max_concurrency integer,
-  release_interval_ms bigint, max_size bigint
+  release_interval_ms bigint, max_size bigint, policy_sources jsonb
 )
 language plpgsql stable security definer
 set search_path from current
@@ -24,7 +24,9 @@ declare
 begin
   return query
   select v.channel, v.reason, v.waiting::bigint, v.leased, message_uuid(v.head_id), v.head_dequeue_at,
-    v.head_created_at, v.next_release_at, v.last_release_at, v.max_concurrency, v.release_interval_ms, v.max_size
+    v.head_created_at, v.next_release_at, v.last_release_at, v.max_concurrency, v.release_interval_ms, v.max_size,
+    jsonb_build_object('max_concurrency', v.policy_sources -> 'max_concurrency', 'release_interval_ms',
+      v.policy_sources -> 'release_interval_ms', 'max_size', v.policy_sources -> 'max_size')
   from channel_status v where v.channel = any(v_names) order by v.channel;
 end
 $$;

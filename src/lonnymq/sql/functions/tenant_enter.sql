@@ -12,8 +12,9 @@ declare
   v_max_size bigint;
   v_max_attempts integer;
 begin
-  select c.max_size, c.max_attempts into v_max_size, v_max_attempts from channel c
-  where c.id = (select channel_id(s.salt, p_channel) from setting s where s.is_only);
+  select nullif(coalesce(c.max_size, s.max_size), -1), nullif(coalesce(c.max_attempts, s.max_attempts), -1)
+  into v_max_size, v_max_attempts
+  from setting s left join channel c on c.id = channel_id(s.salt, p_channel) where s.is_only;
   if p_max_attempts > v_max_attempts then
     perform reject('max_attempts', p_max_attempts::text,
       format('at most %s, the limit of its channel', v_max_attempts));

@@ -5,14 +5,18 @@
 create or replace function tenant_room(p_channel text) returns bigint
 language plpgsql
 as $$
-declare
-  v_id bigint;
 begin
   perform tenant_enter(p_channel, null);
-  select channel_id(s.salt, p_channel) into v_id from setting s where s.is_only;
-  -- greatest() passes over null.
   return (
-    select greatest(0, c.max_size - channel_waiting(v_id)) from channel c where c.id = v_id and c.max_size is not null
+    -- greatest() passes over null.
+    select case when p.max_size is not null then greatest(0, p.max_size - channel_waiting(p.channel_id)) end
+    from (
+      select i.channel_id, nullif(coalesce(c.max_size, s.max_size), -1) as max_size
+      from setting s
+      cross join lateral (select channel_id(s.salt, p_channel) as channel_id offset 0) i
+      left join channel c on c.id = i.channel_id
+      where s.is_only
+    ) p
   );
 end
 $$;

@@ -33,11 +33,27 @@ begin
   if v_turn.channel_id is null or v_turn.late_at is not null or v_wakes.is_late then
     return null;
   end if;
-  -- Read the policy after the wakes, so that it is no older than any change that they announce.
-  select * into v_channel from channel c where c.id = v_turn.channel_id;
+  -- Read the policy after the wakes, so that it is no older than any change that they announce. None depends on the
+  -- settings while the sequence of policy_change is unused.
+  if pg_sequence_last_value('policy_change_id_seq') is null then
+    select * into v_channel from channel c where c.id = v_turn.channel_id;
+  else
+    select c.id, c.name, c.created_at,
+      -- effective policy: written by tools/policy.py
+      nullif(coalesce(c.max_concurrency, s.max_concurrency), -1) as max_concurrency,
+      nullif(coalesce(c.release_interval_ms, s.release_interval_ms), -1) as release_interval_ms,
+      coalesce(c.release_burst, s.release_burst, 1) as release_burst,
+      coalesce(c.weight, s.weight, 1) as weight,
+      nullif(coalesce(c.max_size, s.max_size), -1) as max_size,
+      nullif(coalesce(c.max_attempts, s.max_attempts), -1) as max_attempts,
+      c.is_paused
+      -- end of effective policy
+    into v_channel
+    from setting s left join channel c on c.id = v_turn.channel_id where s.is_only;
+  end if;
 
   v_is_plain := p_limit >= p_quantum and v_channel.max_concurrency is null and v_channel.release_interval_ms is null
-    and v_channel.weight = 1 and not v_channel.is_paused and v_turn.last_at <= p_now and v_wakes.done = 0
+    and coalesce(v_channel.weight, 1) = 1 and not v_channel.is_paused and v_turn.last_at <= p_now and v_wakes.done = 0
     and v_wakes.look_requests = 0;
   if v_is_plain then
     v_allocation := row(p_turn, v_turn.channel_id, p_now, v_turn.last_at, null, v_turn.mark_at, v_turn.mark_id,
@@ -45,6 +61,7 @@ begin
       greatest(v_turn.wake_id, v_wakes.last_wake_id), 0, false, v_channel.name, p_quantum, v_channel.max_attempts,
       null, null, null, p_limit, false, v_wakes.wakes, null, p_now, 0, 1)::turn_allocation;
   else
+    v_channel.release_burst := coalesce(v_channel.release_burst, 1);
     if v_turn.has_uncapped and v_channel.max_concurrency is not null then
       v_uncapped := lease_count_uncapped(v_turn.channel_id);
     end if;

@@ -11,20 +11,56 @@ select c.name as channel,
   case when r.reason = 'ready'
     then from_epoch(least(greatest(h.dequeue_at, h.created_at, n.last_at / 1000), n.now / 1000)) end as ready_at,
   coalesce(n.released, 0) as released, coalesce(n.waited_ms, 0) as waited_ms, c.created_at,
+  c.policy_sources,
   -- end of channel figures
   -- policy columns: written by tools/policy.py from model/policy.py. Last, because a view can only get more columns.
   c.max_concurrency, c.release_interval_ms, c.release_burst, c.weight, c.max_size, c.max_attempts, c.is_paused
   -- end of policy columns
 from (
-  select c.* from channel c
-  union all
-  select w.channel_id, min(w.channel_name), null,
-    -- policy defaults: written by tools/policy.py from model/policy.py
-    null, null, 1, 1, null, null, false
-    -- end of policy defaults
-  from wake w
-  where w.channel_name is not null and not exists (select from channel c where c.id = w.channel_id)
-  group by w.channel_id
+  select c.id, c.name, c.created_at,
+    jsonb_build_object(
+      -- policy sources: written by tools/policy.py
+      'max_concurrency',
+        case when c.max_concurrency = -1 then 'lifted' when c.max_concurrency is not null then 'own'
+          when s.max_concurrency is not null then 'default' else 'unset' end,
+      'release_interval_ms',
+        case when c.release_interval_ms = -1 then 'lifted' when c.release_interval_ms is not null then 'own'
+          when s.release_interval_ms is not null then 'default' else 'unset' end,
+      'release_burst',
+        case when c.release_burst is not null then 'own'
+          when s.release_burst is not null then 'default' else 'unset' end,
+      'weight',
+        case when c.weight is not null then 'own'
+          when s.weight is not null then 'default' else 'unset' end,
+      'max_size',
+        case when c.max_size = -1 then 'lifted' when c.max_size is not null then 'own'
+          when s.max_size is not null then 'default' else 'unset' end,
+      'max_attempts',
+        case when c.max_attempts = -1 then 'lifted' when c.max_attempts is not null then 'own'
+          when s.max_attempts is not null then 'default' else 'unset' end
+      -- end of policy sources
+    ) as policy_sources,
+    -- effective policy: written by tools/policy.py
+    nullif(coalesce(c.max_concurrency, s.max_concurrency), -1) as max_concurrency,
+    nullif(coalesce(c.release_interval_ms, s.release_interval_ms), -1) as release_interval_ms,
+    coalesce(c.release_burst, s.release_burst, 1) as release_burst,
+    coalesce(c.weight, s.weight, 1) as weight,
+    nullif(coalesce(c.max_size, s.max_size), -1) as max_size,
+    nullif(coalesce(c.max_attempts, s.max_attempts), -1) as max_attempts,
+    c.is_paused
+    -- end of effective policy
+  from (
+    select c.* from channel c
+    union all
+    select w.channel_id, min(w.channel_name), null,
+      -- unset policy: written by tools/policy.py from model/policy.py
+      null, null, null, null, null, null, false
+      -- end of unset policy
+    from wake w
+    where w.channel_name is not null and not exists (select from channel c where c.id = w.channel_id)
+    group by w.channel_id
+  ) c
+  cross join setting s
 ) c
 left join (select l.channel_id, count(*) as leased from lease l group by l.channel_id) l on l.channel_id = c.id
 -- channel joins: the same in channel_show; tools/policy.py copies them.
