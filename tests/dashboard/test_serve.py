@@ -67,8 +67,7 @@ def test_a_tenant_that_is_paused_here_is_not_served_by_workers(
         eventually(lambda: notes.read_text().count("other") == 6)
         assert "acme" not in notes.read_text()
         assert "The channel is paused" in browser.get("/channels/acme").text
-        overview = browser.get("/").text
-        assert "busy, of 1 process" in overview
+        eventually(lambda: "busy, of 1 process" in browser.get("/").text)
         act("resume")
         eventually(lambda: "acme" in notes.read_text())
 
@@ -90,11 +89,29 @@ def test_a_policy_is_changed_where_the_user_changed_it(client: OpenClient, queue
     assert status.policy == ChannelPolicy(release_interval_ms=1000, weight=7)
     (record,) = queue.audit.page().items
     assert record.arguments == {"max_concurrency": None, "release_interval_ms": 1000}
+    # The queue's default policy is shown where the channel has no value of its own, and can be lifted.
+    queue.set(default_policy={"max_concurrency": 9, "max_attempts": 3})
+    page = browser.get("/channels/acme").text
+    assert "9, by default" in page
+    lifted = {
+        **form,
+        "max_concurrency": "",
+        "was_max_concurrency": "",
+        "max_attempts": "None",
+        "was_max_attempts": "",
+    }
+    lifted["release_interval_ms"] = lifted["was_release_interval_ms"] = ""
+    assert browser.post("/channels/acme", data=lifted).status_code == 303
+    status = channel.status()
+    assert status is not None
+    assert (status.policy.max_concurrency, status.policy.max_attempts) == (9, None)
+    assert status.policy_sources["max_attempts"] == "lifted"
+    assert 'value="none"' in browser.get("/channels/acme").text
     for bad in ("x", "1.5", "0", "99999999999", "-1", "²", "9" * 30):
         answer = browser.post("/channels/acme", data={**form, "max_concurrency": bad})
         assert answer.status_code == 400, bad
     assert channel.status() == status
-    assert len(queue.audit.page().items) == 1
+    assert len(queue.audit.page().items) == 2
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from lonnymq.dashboard.form import Form
 from lonnymq.dashboard.history import Ring
 from lonnymq.dashboard.refusal import Refused
 from lonnymq.dashboard.view import View
-from lonnymq.model import POLICY_FIELDS, PolicyChanges, Reason
+from lonnymq.model import NONE, POLICY_FIELDS, PolicyChanges, Reason
 
 # How many of its messages, and of its leases, are shown.
 MESSAGES = 10
@@ -67,14 +67,17 @@ async def act(view: View, form: Form) -> Response:
 
 def _changes(form: Form) -> PolicyChanges:
     """Return the fields that the user changed, so that what others changed meanwhile is kept."""
-    changes: dict[str, int | None] = {}
+    changes: dict[str, int | str | None] = {}
     for field in POLICY_FIELDS.values():
-        if field.is_flag:
-            continue
-        value = form.whole(field.name)
-        if value != form.whole(f"was_{field.name}"):
-            changes[field.name] = value
+        if not field.is_flag:
+            value = _limit(form, field.name)
+            if value != _limit(form, f"was_{field.name}"):
+                changes[field.name] = value
     return cast("PolicyChanges", changes)
+
+
+def _limit(form: Form, name: str) -> int | str | None:
+    return NONE if form.text(name, high=20).lower() == NONE else form.whole(name)
 
 
 def name_of(view: View) -> str:
