@@ -19,7 +19,7 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 	--no-annotate --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help venv lock check docs test test-fast test-matrix chaos interleavings release-check demo screenshots bench-core bench-peers bench-designs bench-scale bench-spark bench-charts simulate format clean
+.PHONY: help venv lock check docs test test-fast test-matrix test-django chaos interleavings release-check demo screenshots bench-core bench-peers bench-designs bench-scale bench-spark bench-charts simulate format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -71,6 +71,9 @@ test-fast: $(STAMP) ## lint, format, and most tests, in under two minutes: no Sp
 
 test-matrix: $(STAMP) ## the tests of SQL on every PostgreSQL and Python (MATRIX_ARGS="--pg 14,18 --python 3.14")
 	$(BIN)/python -m tools.matrix $(MATRIX_ARGS)
+
+test-django: $(STAMP) ## Django 6 with its own tests of task backends, and ours (DJANGO_ARGS="--django 6.0.10")
+	$(BIN)/python -m tools.django_conformance $(DJANGO_ARGS)
 
 chaos: $(STAMP) ## inject faults under load and account for every message (CHAOS_ARGS="--only failover --seed 7")
 	$(BIN)/python -m tests.chaos $(CHAOS_ARGS)

@@ -1,9 +1,10 @@
-"""The backend of django.tasks, through its backport, in a project with a real worker."""
+"""The backend of django.tasks, before Django 6 through its backport, in a project with a real worker."""
 
 import json
 from collections.abc import Callable
 from pathlib import Path
 
+import django
 import pytest
 
 import lonnymq
@@ -11,14 +12,15 @@ from tests.frameworks.test_django import ENQUEUE, SETTINGS, Project, fetch
 from tests.worker.workers import eventually
 
 TASKS_SETTINGS = """
-INSTALLED_APPS += ["django_tasks"]
+import django
+INSTALLED_APPS += ["django_tasks"] if django.VERSION < (6,) else []
 TASKS = {"default": {"BACKEND": "lonnymq.django.tasks.LonnyMQBackend"},
     "strict": {"BACKEND": "lonnymq.django.tasks.LonnyMQBackend", "QUEUES": ["a"],
         "OPTIONS": {"MAX_ATTEMPTS": 2, "KEEP_RESULT": None}}}
 """
 TASKS = """
-from django_tasks import task
-from django_tasks.signals import task_finished, task_started
+from MODULE import task
+from MODULE.signals import task_finished, task_started
 from shop.models import Order
 
 @task
@@ -57,14 +59,16 @@ def record(sender, task_result, signal, **_):
 task_started.connect(record)
 task_finished.connect(record)
 """
+MODULE = "django_tasks" if django.VERSION < (6,) else "django.tasks"
 # What each script begins with.
 PRELUDE = """
 import asyncio, json
 from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
-from django_tasks import TaskResultStatus, default_task_backend, task_backends
-from django_tasks.exceptions import *
+from MODULE import TaskResultStatus, default_task_backend, task_backends
+from MODULE.exceptions import *
+from lonnymq.django.tasks_api import InvalidTask
 from shop.models import Order
 from shop.tasks import *
 """
@@ -74,14 +78,14 @@ from shop.tasks import *
 def project(database: Callable[..., str], tmp_path: Path) -> Project:
     made = Project(tmp_path, database(is_empty=True))
     made.write("project/settings.py", SETTINGS + TASKS_SETTINGS)
-    made.write("shop/tasks.py", TASKS)
+    made.write("shop/tasks.py", TASKS.replace("MODULE", MODULE))
     made.run("migrate")
     return made
 
 
 def run(project: Project, code: str) -> str:
     """Run a script in the project; return its last line."""
-    return project.shell(PRELUDE + code).strip().rpartition("\n")[2]
+    return project.shell(PRELUDE.replace("MODULE", MODULE) + code).strip().rpartition("\n")[2]
 
 
 def wait_until_done(project: Project) -> None:
@@ -116,6 +120,7 @@ for one in (added, added_async, tried):
     assert one.enqueued_at <= one.started_at <= one.finished_at
 assert failed.status == TaskResultStatus.FAILED
 assert failed.errors[0].exception_class is LookupError
+assert failed.enqueued_at <= failed.started_at == failed.last_attempted_at <= failed.finished_at
 assert "no such" in failed.errors[0].traceback and failed.args == ["no such\\nlamp"]
 assert strange.errors[0].exception_class is TypeError
 try:
@@ -166,7 +171,11 @@ def test_failed_tasks_are_retried_if_configured(project: Project) -> None:
     id_ = run(project, "print(fail_twice.enqueue().id)")
     with lonnymq.Queue(project.environment["TEST_DSN"]) as queue, project.worker():
         eventually(lambda: queue.dead().show(int(id_)), "a dead letter")
-    script = f"found = fail_twice.get_result('{id_}'); print(found.status, found.attempts, len(found.errors))"
+    script = f"""
+found = fail_twice.get_result('{id_}')
+assert found.enqueued_at <= found.started_at < found.last_attempted_at <= found.finished_at
+print(found.status, found.attempts, len(found.errors))
+"""
     assert run(project, script) == "FAILED 2 1"
 
 
@@ -180,14 +189,14 @@ wrong = [
 for one in wrong:
     try:
         add.using(**one)
-    except InvalidTaskError:
+    except InvalidTask:
         continue
     raise AssertionError(one)
 try:
     fields = dict(priority=0, backend="default", queue_name="a", run_after=None)
     task_backends["default"].task_class(func=(lambda: lambda: 1)(), **fields)
     raise AssertionError("a function in a function")
-except InvalidTaskError:
+except InvalidTask:
     pass
 for unknown in ("", "123", "x", "-1", str(2**70)):
     try:

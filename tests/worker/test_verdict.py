@@ -175,3 +175,11 @@ def test_a_retry_is_pickled_and_refuses_what_is_no_exception() -> None:
     for options, match in wrong:
         with pytest.raises(InvalidArgument, match=match):
             Retry(**options)
+
+
+def test_a_state_of_a_failed_attempt_goes_with_a_retry_that_has_none() -> None:
+    retry, own = Verdict(DEFER, 5, error="full"), Verdict(DEFER, 5, state=b"own")
+    assert retry.with_state(b"half") == Verdict(DEFER, 5, b"half", "full")
+    for verdict in (own, Verdict(BURY, error="full"), COMPLETED, GIVEN_BACK, NO_ACTION):
+        assert verdict.with_state(b"half") is verdict
+    assert retry.with_state(None) is retry

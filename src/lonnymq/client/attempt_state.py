@@ -27,6 +27,8 @@ class AttemptState:
     sent_progress: Progress | None = None
     # What its task returned, encoded, if the producer asked for it.
     result: bytes | None = None
+    # The state that it leaves for the next attempt or the dead letter, encoded, if it fails.
+    failure_state: bytes | None = None
 
     @property
     def is_acknowledged(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from lonnymq.calls.codec import Codec, encode_payload
 from lonnymq.calls.result import encode_result, is_wanted
 from lonnymq.errors import DecodeError, InvalidArgument
 from lonnymq.texts import truncate
@@ -41,14 +42,20 @@ def run_task(message: Any) -> None:
 
     payload = message.payload
     worker = f"{socket.gethostname()[:48]}:{os.getpid()}"
-    started_at = timezone.now()
+    now = timezone.now()
+    earlier = read_progress(message.state_content, message.queue.codec)
+    progress = {
+        "started_at": earlier.get("started_at", now.isoformat()),
+        "last_attempted_at": now.isoformat(),
+        "worker": worker,
+    }
     try:
         result = known_result(
             payload,
             str(message.id),
             api.TaskResultStatus.RUNNING,
-            started_at=started_at,
-            last_attempted_at=started_at,
+            started_at=instant(progress["started_at"]),
+            last_attempted_at=now,
             worker_ids=[worker] * message.attempt,
         )
         backend = api.task_backends[payload["backend"]]
@@ -59,18 +66,15 @@ def run_task(message: Any) -> None:
     try:
         context = [api.TaskContext(task_result=result)] if result.task.takes_context else []
         value = api.normalize_json(result.task.call(*context, *result.args, **result.kwargs))
-        outcome = {
-            "value": value,
-            "attempt": message.attempt,
-            "worker": worker,
-            "started_at": started_at.isoformat(),
-            "finished_at": timezone.now().isoformat(),
-        }
+        finished_at = timezone.now().isoformat()
+        outcome = {**progress, "value": value, "attempt": message.attempt, "finished_at": finished_at}
         content = encode_result({**payload, OUTCOME: outcome}, message.queue.codec)
     except InvalidArgument as error:
         _finish(api, backend, result, error, message)
         raise Bury(f"the task has run, but its result cannot be kept: {error}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        if message.attempt_state is not None:
+            message.attempt_state.failure_state = encode_payload("state", progress, message.queue.codec)
         if message.max_attempts is not None and message.attempt >= message.max_attempts:
             _finish(api, backend, result, error, message)
         raise
@@ -80,7 +84,7 @@ def run_task(message: Any) -> None:
     _finish(api, backend, result, None, message)
 
 
-def _finish(api: Any, backend: Any, result: Any, error: Exception | None, message: Any) -> None:
+def _finish(api: Any, backend: Any, result: Any, error: BaseException | None, message: Any) -> None:
     status = api.TaskResultStatus.SUCCESSFUL if error is None else api.TaskResultStatus.FAILED
     if error is not None:
         kind = type(error)
@@ -90,6 +94,15 @@ def _finish(api: Any, backend: Any, result: Any, error: Exception | None, messag
     object.__setattr__(result, "status", status)
     object.__setattr__(result, "finished_at", timezone.now())
     api.task_finished.send(type(backend), task_result=result)
+
+
+def read_progress(state: bytes | None, codec: Codec) -> dict[str, str]:
+    """Return what a failed attempt has left in the state of its message."""
+    try:
+        found = None if state is None else codec.decode(state)
+    except Exception:  # noqa: BLE001 - the state of another program, or of another codec
+        return {}
+    return found if isinstance(found, dict) and "last_attempted_at" in found else {}
 
 
 def instant(text: str | None) -> datetime | None:

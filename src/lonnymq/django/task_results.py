@@ -48,25 +48,26 @@ def known_result(payload: dict[str, Any], id_: str, status: Any, **known: Any) -
     return new_result(task, id_, status, enqueued_at=instant(payload["enqueued_at"]), **fields, **known)
 
 
-def reported_result(report: MessageReport, found: dict[str, Any]) -> Any:
-    """Return the result for a report; `found` is the payload, or what was kept of a completed message."""
+def reported_result(report: MessageReport, found: dict[str, Any], progress: dict[str, str]) -> Any:
+    """Return the result for a report; `found` is the payload, or what was kept of a completed message.
+
+    `progress` is what failed attempts have left.
+    """
     at = None if report.at is None else instant(report.at.isoformat())
     outcome = found.get(OUTCOME)
-    known: dict[str, Any] = {}
+    known = {name: instant(progress.get(name)) for name in ("started_at", "last_attempted_at")}
     if outcome is not None:
-        known = {name: instant(outcome[name]) for name in ("started_at", "finished_at")}
-        known["last_attempted_at"] = known["started_at"]
+        known = {name: instant(outcome[name]) for name in (*known, "finished_at")}
     elif report.status is MessageStatus.BURIED:
         known["finished_at"] = at
     elif report.status is MessageStatus.LEASED:
-        known["started_at"] = known["last_attempted_at"] = at
+        known["started_at"], known["last_attempted_at"] = known["started_at"] or at, at
     attempts = (outcome["attempt"] if outcome else report.attempt) or 0
-    worker = (outcome["worker"] if outcome else report.worker) or "unknown"
+    worker = (outcome["worker"] if outcome else report.worker or progress.get("worker")) or "unknown"
     # The queue knows the latest worker and the latest error only.
-    known["worker_ids"] = [worker] * attempts
-    if report.error:
-        known["errors"] = [_error(report.error)]
-    result = known_result(found, str(report.id), STATUSES[report.status], **known)
+    errors = [_error(report.error)] if report.error else []
+    known_lists = {"worker_ids": [worker] * attempts, "errors": errors}
+    result = known_result(found, str(report.id), STATUSES[report.status], **known, **known_lists)
     if outcome is not None:
         object.__setattr__(result, "_return_value", outcome["value"])
     return result
@@ -76,4 +77,6 @@ def _error(text: str) -> Any:
     named = EXCEPTION.findall(text)
     # Without a traceback, for example after the loss of its worker.
     path = named[-1] if named else "lonnymq.errors.MessageBuried"
-    return TaskError(exception_class_path=path if "." in path else f"builtins.{path}", traceback=text)
+    path = path if "." in path else f"builtins.{path}"
+    # As traceback.format_exception() ends it.
+    return TaskError(exception_class_path=path, traceback=f"{text}\n")

@@ -13,11 +13,11 @@ from django.utils import timezone
 from lonnymq.calls import argument
 from lonnymq.calls.result import keep_header
 from lonnymq.django.configuration import get_queue, read_configuration
-from lonnymq.django.task_messages import TASK
+from lonnymq.django.task_messages import TASK, read_progress
 from lonnymq.django.task_results import new_result, reported_result
 from lonnymq.django.tasks_api import BaseTaskBackend, InvalidTask, TaskResultDoesNotExist, task_enqueued
 from lonnymq.errors import InvalidArgument
-from lonnymq.model import MessageReport, MessageStatus
+from lonnymq.model import DeadLetter, LiveMessage, MessageReport, MessageStatus
 
 OPTIONS = {"KEEP_RESULT", "MAX_ATTEMPTS"}
 # Between two calls of get_result(), a message may end.
@@ -100,21 +100,24 @@ class LonnyMQBackend(BaseTaskBackend):
                 report = get_queue().status_of(int(result_id), connection=connection)
             except (ValueError, InvalidArgument):
                 break
-            content = self._content(report, connection)
-            found = None if content is None else get_queue().codec.decode(content)
+            content, state = self._contents(report, connection)
+            codec = get_queue().codec
+            found = None if content is None else codec.decode(content)
             if isinstance(found, dict) and TASK in found:
-                return reported_result(report, found)
+                return reported_result(report, found, read_progress(state, codec))
             if found is not None or report.status in (MessageStatus.UNKNOWN, MessageStatus.CANCELLED):
                 break
         raise TaskResultDoesNotExist(result_id)
 
     @staticmethod
-    def _content(report: MessageReport, connection: Any) -> bytes | None:
+    def _contents(report: MessageReport, connection: Any) -> tuple[bytes | None, bytes | None]:
+        """Return the content and the state, as far as there are any."""
         queue = get_queue()
+        found: LiveMessage | DeadLetter | None
         if report.status.is_live:
-            message = queue.show(report.id, connection=connection)
-            return None if message is None else message.content
-        if report.status is MessageStatus.BURIED:
-            letter = queue.dead().show(report.id, connection=connection)
-            return None if letter is None else letter.content
-        return report.result_content
+            found = queue.show(report.id, connection=connection)
+        elif report.status is MessageStatus.BURIED:
+            found = queue.dead().show(report.id, connection=connection)
+        else:
+            return report.result_content, None
+        return (None, None) if found is None else (found.content, found.state_content)

@@ -212,7 +212,7 @@ class Slot:
                 self._acknowledge(attempt, completion(attempt.message, attempt.state.result))
                 continue
             verdict = self._judge.verdict(handler, attempt.message.attempt, error, why)
-            self._acknowledge(attempt, verdict)
+            self._acknowledge(attempt, verdict.with_state(attempt.state.failure_state))
             if verdict.action is not COMPLETE:
                 # A handler that still runs in a thread sees that its result will not count.
                 attempt.state.is_lost = True

@@ -44,6 +44,12 @@ class Verdict:
             self, "size", len(self.state or b"") + len(self.error or "") + len(self.result or b"")
         )
 
+    def with_state(self, state: bytes | None) -> "Verdict":
+        """Return it with a state for the next attempt, if there is to be one and it has no other state."""
+        if state is None or self.action is not DEFER or self.state is not None:
+            return self
+        return Verdict(DEFER, self.delay_ms, state, self.error)
+
 
 COMPLETED = Verdict(COMPLETE)
 # The producer asked for the result, but the handler has none: the queue keeps that it has completed.
