@@ -19,7 +19,7 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 	--no-annotate --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help venv lock check docs test test-fast test-matrix test-django chaos interleavings release-check demo screenshots bench-core bench-peers bench-designs bench-scale bench-spark bench-charts simulate format clean
+.PHONY: help venv lock check types rules docs compiled-tests test test-fast test-matrix test-django chaos interleavings release-check demo screenshots bench-core bench-peers bench-designs bench-scale bench-spark bench-charts simulate format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -45,10 +45,18 @@ lock: ## update the locked versions and hashes; needs uv (LOCK_ARGS="--upgrade-p
 	$(LOCK) $(LOCK_ARGS) --group build -o $(LOCKS)/build.txt -c $(LOCKS)/dev.txt
 	$(LOCK) $(LOCK_ARGS) --group release -o $(LOCKS)/release.txt -c $(LOCKS)/dev.txt
 
-check: $(STAMP) docs ## lint, format, types, import rules, generated files, documentation
+# Independent of each other, and none keeps two cores busy.
+CHECKS := docs types rules
+
+check: $(STAMP) ## lint, format, types, import rules, generated files, documentation
+	@$(MAKE) --no-print-directory -j 2 $(CHECKS)
+
+types: $(STAMP)
+	$(BIN)/python -m mypy --num-workers 2
+
+rules: $(STAMP)
 	$(BIN)/python -m ruff check
 	$(BIN)/python -m ruff format --check
-	$(BIN)/python -m mypy --num-workers 2
 	$(BIN)/lint-imports
 	$(BIN)/python tools/unasync.py --check
 	$(BIN)/python tools/policy.py --check
@@ -59,7 +67,12 @@ check: $(STAMP) docs ## lint, format, types, import rules, generated files, docu
 docs: $(STAMP) ## build the documentation as a site, in build/docs; a warning is an error
 	$(BIN)/python -m sphinx -q -E -W --keep-going -c docs . build/docs
 
-test: check ## make check, then every test (PYTEST_ARGS="-k fairness" selects some)
+# Compiled once, before several processes collect the same tests at the same time.
+compiled-tests: $(STAMP)
+	@test -d tests/__pycache__ || $(BIN)/python -m pytest --collect-only -q >/dev/null || true
+
+test: $(STAMP) ## make check, then every test (PYTEST_ARGS="-k fairness" selects some)
+	@$(MAKE) --no-print-directory -j 2 $(CHECKS) compiled-tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 test-fast: $(STAMP) ## lint, format, and most tests, in under two minutes: no Spark, one server
