@@ -44,6 +44,9 @@ def test_every_container_runs_a_command_that_exists() -> None:
     for _, manifest in MANIFESTS:
         containers = manifest["spec"].get("template", {}).get("spec", {}).get("containers", [])
         commands += [container["args"] for container in containers]
+    checks = [service.get("healthcheck", {}).get("test", []) for service in compose["services"].values()]
+    commands += [check[2:] for check in checks if check[1:2] == ["lonnymq"]]
+    assert ["health", "--ready"] in commands
     assert len(commands) >= 4
     for command in commands:
         assert CliRunner().invoke(app, [command[0], "--help"]).exit_code == 0

@@ -4,11 +4,13 @@ import json
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from lonnymq import Message, Worker, WorkerSettings, supervise
-from lonnymq.worker.fleet import Fleet
+from lonnymq.worker.health import Probe
 
 
 def handle(message: Message) -> None:
@@ -19,12 +21,14 @@ def create(dsn: str) -> Worker:
     return Worker(dsn, handle, settings=WorkerSettings(concurrency=2, shutdown_s=5))
 
 
-def main(dsn: str, file: str) -> int:
-    fleet, target = Fleet(), Path(file)
+@contextmanager
+def writing(fleet: Probe, target: Path) -> Iterator[None]:
+    """Write what all processes have counted, until the program ends."""
 
     def write() -> None:
         while True:
             figures = fleet.figures()
+            assert figures is not None
             completed = sum(task.outcomes["completed"] for task in figures.tasks.values())
             shown = {"completed": completed, "processes": figures.processes, "busy": figures.busy}
             target.with_suffix(".new").write_text(json.dumps({**shown, "slots": figures.slots}))
@@ -32,7 +36,11 @@ def main(dsn: str, file: str) -> int:
             time.sleep(0.05)
 
     threading.Thread(target=write, daemon=True).start()
-    code = supervise(partial(create, dsn), 2, shutdown_s=5, fleet=fleet)
+    yield
+
+
+def main(dsn: str, file: str) -> int:
+    code = supervise(partial(create, dsn), 2, shutdown_s=5, watch=partial(writing, target=Path(file)))
     time.sleep(0.2)
     return code
 

@@ -15,6 +15,7 @@ from lonnymq.cli import (
     enqueue,
     exporter,
     grant,
+    health,
     history,
     install,
     load,
@@ -79,6 +80,7 @@ app.command("status", rich_help_panel=INSPECT)(status.status)
 app.command("top", rich_help_panel=INSPECT)(top.top)
 app.command("channels", rich_help_panel=INSPECT)(channels.channels)
 app.add_typer(workers.app, name="workers", cls=CommandGroup, rich_help_panel=INSPECT)
+app.command("health", rich_help_panel=INSPECT)(health.health)
 app.command("peek", rich_help_panel=INSPECT)(peek.peek)
 app.command("check", rich_help_panel=INSPECT)(check.check)
 app.command("audit", rich_help_panel=INSPECT)(audit.audit)

@@ -16,6 +16,7 @@ from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Schema
 from lonnymq.cli.target import load_target
 from lonnymq.tasks import App
 from lonnymq.worker import Worker, WorkerSettings, supervise
+from lonnymq.worker.health import Watch
 
 
 class LogLevel(StrEnum):
@@ -86,6 +87,23 @@ def work(
         ),
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="The worker's name in leases and logs.")] = None,
+    health_port: Annotated[
+        int | None,
+        typer.Option(
+            "--health-port",
+            envvar="LONNYMQ_HEALTH_PORT",
+            min=0,
+            max=65_535,
+            help="Answer probes at /livez and /readyz, and show metrics at /metrics; 0 is any free port.",
+            show_default=False,
+        ),
+    ] = None,
+    health_host: Annotated[
+        str,
+        typer.Option(
+            "--health-host", envvar="LONNYMQ_HEALTH_HOST", help="The address to listen on for probes."
+        ),
+    ] = "127.0.0.1",
     reload: Annotated[
         bool, typer.Option("--reload", help="Restart when a .py file changes; for development.")
     ] = False,
@@ -132,7 +150,12 @@ def work(
         refuse_queue_options(context, target)
     spec = WorkerSpec(target, dsn, schema, settings, log_level.value, log_format)
     worker = create_worker(spec)
-    raise typer.Exit(_run(worker, spec))
+    watch = None
+    if health_port is not None:
+        from lonnymq.telemetry.health_server import serve_health
+
+        watch = partial(serve_health, host=health_host, port=health_port)
+    raise typer.Exit(_run(worker, spec, watch))
 
 
 def refuse_queue_options(context: typer.Context, target: str) -> None:
@@ -158,11 +181,11 @@ def create_worker(spec: WorkerSpec) -> Worker:
     return Worker(Queue(spec.dsn, schema=spec.schema), target, settings=WorkerSettings(**spec.settings))
 
 
-def _run(worker: Worker, spec: WorkerSpec) -> int:
+def _run(worker: Worker, spec: WorkerSpec, watch: Watch | None) -> int:
     schema = worker.clients.schema
     logging.getLogger("lonnymq").info("starting on queue %r; Ctrl-C stops after running handlers", schema)
     settings = worker.settings
     if settings.processes == 1:
-        return worker.run()
+        return worker.run(watch)
     single = replace(spec, settings={**spec.settings, "processes": 1})
-    return supervise(partial(create_worker, single), settings.processes, settings.shutdown_s)
+    return supervise(partial(create_worker, single), settings.processes, settings.shutdown_s, watch)

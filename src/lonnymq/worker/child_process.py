@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 from lonnymq.errors import InvalidArgument, LonnyError
-from lonnymq.worker.fleet import send_figures
+from lonnymq.worker.fleet import send_reports
 from lonnymq.worker.settings import ExitCode
 from lonnymq.worker.shutdown import FORCED_EXIT_S, HardDeadline, Shutdown
 from lonnymq.worker.worker_log import LOGGER
@@ -29,7 +29,8 @@ def main(
     worker: "str | Callable[[], Worker]",
     pipe: Connection,
     shutdown_s: float,
-    figures_pipe: Connection | None = None,
+    report_pipe: Connection | None = None,
+    has_figures: bool = False,
 ) -> None:
     """Run a worker until the parent stops it, and exit with its exit code."""
     # Ctrl-C in a terminal sends SIGINT to the whole process group; the parent decides what to do.
@@ -41,7 +42,9 @@ def main(
         LOGGER.error("the worker cannot be created: %s", error)
         send(pipe, UNUSABLE)
         sys.exit(ExitCode.UNUSABLE)
-    with nullcontext() if figures_pipe is None else send_figures(created.measure(), figures_pipe):
+    if has_figures:
+        created.measure()
+    with nullcontext() if report_pipe is None else send_reports(created, report_pipe):
         code = created.run_under(
             partial(stop_on_command, pipe=pipe, shutdown_s=shutdown_s),
             on_ready=partial(send, pipe, READY),

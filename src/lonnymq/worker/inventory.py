@@ -60,6 +60,8 @@ class Inventory:
         self._leased = count()
         # When the queue last answered a call, by the monotonic clock; 0.0: never.
         self.fetched_at = 0.0
+        # When the process last could not hold more messages, and had nothing to ask for.
+        self.full_at = 0.0
         self._pause: asyncio.TimerHandle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._idle_slots = WakeupQueue()
@@ -74,6 +76,7 @@ class Inventory:
         while (capacity := self._capacity()) < 1:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
+                self.full_at = time.monotonic()
                 return 0
             await self._capacity_changed.wait(left_s)
         self._give_backs.call_starts()

@@ -1,6 +1,5 @@
 """Counts the attempts of a worker's process, for those who want metrics; otherwise nothing of this exists."""
 
-import json
 import time
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
@@ -81,18 +80,18 @@ class WorkerFigures:
         """Return what remains of a process that has ended: what it has counted."""
         return WorkerFigures(self.tasks, self.wait)
 
-    def to_bytes(self) -> bytes:
+    def to_json(self) -> list[Any]:
         """Return the figures for another process."""
         shown = {
             name: [list(one.outcomes.values()), *_values(one.process)] for name, one in self.tasks.items()
         }
         own = [self.processes, self.slots, self.busy, self.last_fetch_at]
-        return json.dumps([shown, _values(self.wait), *own], separators=(",", ":")).encode()
+        return [shown, _values(self.wait), *own]
 
     @classmethod
-    def from_bytes(cls, sent: bytes) -> Self:
-        """Read what `to_bytes` of the same release has written."""
-        shown, wait, *own = json.loads(sent)
+    def from_json(cls, sent: list[Any]) -> Self:
+        """Read what `to_json` of the same release has returned."""
+        shown, wait, *own = sent
         tasks = {
             name: TaskCounts(dict(zip(OUTCOMES, outcomes, strict=True)), Histogram(counts, total))
             for name, (outcomes, counts, total) in shown.items()

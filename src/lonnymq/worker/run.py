@@ -90,6 +90,7 @@ class WorkerRun:
             Slot(inventory, router, middleware, judge, self._acknowledger.add, self._prepare_exclusive)
             for _ in range(settings.concurrency)
         ]
+        worker.health.follow_run(inventory, self._slots)
         for slot in self._slots:
             slot.task.add_done_callback(self._stop_if_failed)
         self._background: set[asyncio.Task[None]] = set()

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import time
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,8 @@ class Slot:
         self._handler: Handler | None = None
         self._interruption: Interruption | None = None
         self._is_closing = False
+        # When the time limit of the handler that runs ends, by the monotonic clock; inf without either.
+        self.due_at = math.inf
         self.task = asyncio.create_task(self._run_until_closed())
 
     @property
@@ -171,6 +174,7 @@ class Slot:
         if handler.timeout_s is not None:
             loop = asyncio.get_running_loop()
             timer = loop.call_later(handler.timeout_s, self.interrupt, Interruption.TIMED_OUT)
+            self.due_at = timer.when()
         error: BaseException | None = None
         try:
             await self._middleware.run(handler, messages)
@@ -183,6 +187,7 @@ class Slot:
         finally:
             if timer is not None:
                 timer.cancel()
+                self.due_at = math.inf
         if self.task.cancelling():
             await self._clear_cancellation()
         self._end_attempts(error)

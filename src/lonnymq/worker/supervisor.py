@@ -19,8 +19,10 @@ from lonnymq.connections.backoff import Backoff
 from lonnymq.errors import InvalidArgument
 from lonnymq.worker import child_process
 from lonnymq.worker.fleet import Fleet
+from lonnymq.worker.health import Watch
 from lonnymq.worker.settings import ExitCode
 from lonnymq.worker.shutdown import FORCED_EXIT_S, SIGNALS
+from lonnymq.worker.systemd import is_started_by_systemd, watched
 from lonnymq.worker.worker_log import LOGGER
 
 if TYPE_CHECKING:
@@ -34,12 +36,12 @@ SEVERITY = [ExitCode.FINISHED, ExitCode.INTERRUPTED, ExitCode.FAILED, ExitCode.U
 
 
 def supervise(
-    worker: "WorkerSource", processes: int, shutdown_s: float = 20.0, fleet: Fleet | None = None
+    worker: "WorkerSource", processes: int, shutdown_s: float = 20.0, watch: Watch | None = None
 ) -> int:
     """Run this many workers until SIGTERM or SIGINT, and return the worst of their exit codes.
 
-    Each process creates its worker from a function that can be pickled, or from "module:attribute". With a
-    `fleet`, they count their attempts for it.
+    Each process creates its worker from a function that can be pickled, or from "module:attribute". `watch`
+    is a context manager that is given an object with `status()` and `figures()` of all processes together.
     """
     try:
         pickle.dumps(worker)
@@ -49,7 +51,12 @@ def supervise(
             " middleware must be functions of a module, and the queue must be created from a connection"
             f' string; or name the worker, as in supervise("module:attribute", processes=2) ({error})'
         ) from error
-    return Supervisor(worker, processes, shutdown_s, fleet).run()
+    supervisor = Supervisor(worker, processes, shutdown_s)
+    if watch is None and not is_started_by_systemd():
+        return supervisor.run()
+    supervisor.fleet = Fleet(processes, has_figures=watch is not None)
+    with watched(supervisor.fleet, watch):
+        return supervisor.run()
 
 
 @dataclass(eq=False)
@@ -75,14 +82,13 @@ class Child:
 class Supervisor:
     """Commands children through pipes, because terminals and systemd send signals to children as well."""
 
-    def __init__(
-        self, worker: "WorkerSource", processes: int, shutdown_s: float, fleet: Fleet | None = None
-    ) -> None:
+    def __init__(self, worker: "WorkerSource", processes: int, shutdown_s: float) -> None:
         self._worker = worker
         self._processes = processes
         self._shutdown_s = shutdown_s
-        self._fleet = fleet
         self._children: list[Child] = []
+        # What others may ask, if somebody does.
+        self.fleet: Fleet | None = None
         self._exit_codes = [ExitCode.FINISHED]
         # How many stop requests this process has received, and how many it has passed on to its children.
         self._stop_requests = 0
@@ -113,15 +119,16 @@ class Supervisor:
         resource_tracker.ensure_running()
         while len(self._children) < self._processes:
             theirs, ours = SPAWN.Pipe()
-            figures_pipe = None if self._fleet is None else self._fleet.connect()
-            process = SPAWN.Process(
-                target=child_process.main, args=(self._worker, theirs, self._shutdown_s, figures_pipe)
-            )
+            fleet = self.fleet
+            report_pipe = None if fleet is None else fleet.connect()
+            has_figures = fleet is not None and fleet.has_figures
+            arguments = (self._worker, theirs, self._shutdown_s, report_pipe, has_figures)
+            process = SPAWN.Process(target=child_process.main, args=arguments)
             with _block_sigint():
                 process.start()
             theirs.close()
-            if figures_pipe is not None:
-                figures_pipe.close()
+            if report_pipe is not None:
+                report_pipe.close()
             self._children.append(Child(process, ours))
 
     def _reap(self) -> None:
@@ -148,6 +155,8 @@ class Supervisor:
                 # Somebody asked it to drain, so no other process takes its place.
                 self._exit_codes.append(code)
                 self._processes -= 1
+                if self.fleet is not None:
+                    self.fleet.expected = self._processes
                 LOGGER.info("worker process %s has drained, %s remain", child.process.pid, self._processes)
                 self._stop_requests = int(not self._processes)
             elif self._stop_requests or is_permanent:
@@ -169,6 +178,8 @@ class Supervisor:
     def _forward_stop(self) -> None:
         """Pass stop requests on to the children, and kill those that do not end in time."""
         if self._stop_requests > self._forwarded:
+            if self.fleet is not None:
+                self.fleet.is_stopping = True
             is_first = self._forwarded == 0 and self._stop_requests == 1
             self._forwarded = self._stop_requests
             count = len(self._children)

@@ -14,7 +14,8 @@ from lonnymq.connections.target import describe_target, schema_or_environment
 from lonnymq.errors import is_permanent
 from lonnymq.worker.client_factory import ClientFactory
 from lonnymq.worker.handler import enter_lifespan
-from lonnymq.worker.metrics import WorkerMetrics
+from lonnymq.worker.health import Health, HealthStatus, Watch
+from lonnymq.worker.metrics import WorkerFigures, WorkerMetrics
 from lonnymq.worker.middleware import Middleware
 from lonnymq.worker.router import Router
 from lonnymq.worker.run import WorkerRun
@@ -22,6 +23,7 @@ from lonnymq.worker.settings import ExitCode, WorkerSettings
 from lonnymq.worker.shutdown import Shutdown, exit_now, stop_on_signals
 from lonnymq.worker.startup_check import wait_for_queue
 from lonnymq.worker.supervisor import supervise
+from lonnymq.worker.systemd import watched
 from lonnymq.worker.timeouts import cancel_leftover_tasks, close_quietly
 from lonnymq.worker.verdict import Judge
 from lonnymq.worker.worker_log import LOGGER
@@ -56,6 +58,7 @@ class Worker:
         self.settings = settings or WorkerSettings()
         self.middleware = tuple(middleware)
         self.shutdown = Shutdown()
+        self.health = Health(self.settings, self.shutdown)
         # How many attempts ended with which outcome, in this process.
         self.counts: Counter[str] = Counter()
         # Counts more about them, if somebody wants metrics.
@@ -77,14 +80,29 @@ class Worker:
             self.metrics.add_tasks(self.router.names)
         return self.metrics
 
-    def run(self) -> int:
-        """Run until SIGTERM or SIGINT, and return the exit code."""
+    def run(self, watch: Watch | None = None) -> int:
+        """Run until SIGTERM or SIGINT, and return the exit code.
+
+        `watch` is a context manager that is given this worker, or the supervisor of several processes: both
+        have a `status()` and `figures()`, which any thread may call.
+        """
         settings = self.settings
         if settings.processes == 1:
-            return self.run_under(partial(stop_on_signals, shutdown_s=settings.shutdown_s))
+            if watch is not None:
+                self.measure()
+            with watched(self, watch):
+                return self.run_under(partial(stop_on_signals, shutdown_s=settings.shutdown_s))
         clients, single_process = replace(self.clients, given=None), replace(settings, processes=1)
         create = partial(Worker, clients, self.handler, settings=single_process, middleware=self.middleware)
-        return supervise(create, settings.processes, settings.shutdown_s)
+        return supervise(create, settings.processes, settings.shutdown_s, watch)
+
+    def status(self) -> HealthStatus:
+        """Return whether this process is alive and ready; any thread may ask."""
+        return self.health.status()
+
+    def figures(self) -> WorkerFigures | None:
+        """Return what this process has counted; None if nobody wanted metrics."""
+        return None if self.metrics is None else self.metrics.figures()
 
     def run_under(
         self,
@@ -108,7 +126,7 @@ class Worker:
 
         Waits for a server that cannot be reached, and raises if the queue cannot be used: see `is_permanent`.
         """
-        with self.shutdown.bind_to_loop():
+        with self.shutdown.bind_to_loop(), self.health.follow_loop():
             if not await wait_for_queue(self.clients, self.shutdown, self.settings.call_timeout_s):
                 LOGGER.info("stopped before the queue could be reached")
                 return ExitCode.FINISHED
