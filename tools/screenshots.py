@@ -25,6 +25,7 @@ SMALL = ("acme", "globex", "initech", "umbrella", "wayne-tech", "hooli", "soylen
 PICTURES = (
     ("dashboard-overview", "/", 1280, 1180, "light"),
     ("dashboard-channel", "/channels/partner-api", 1280, 1000, "dark"),
+    ("dashboard-failures", "/failures", 1280, 760, "light"),
     ("dashboard-phone", "/channels?order=messages", 390, 844, "light"),
 )
 COLOURS = 160

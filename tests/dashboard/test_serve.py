@@ -114,9 +114,10 @@ def test_a_policy_is_changed_where_the_user_changed_it(client: OpenClient, queue
     assert len(queue.audit.page().items) == 2
 
 
-@pytest.mark.parametrize(
-    ("options", "environment", "error"),
-    [
+def test_it_does_not_start_unprotected_or_with_mistakes(
+    lonnymq: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases: list[tuple[list[str], dict[str, str], str]] = [
         (["--host", "0.0.0.0"], {}, "needs authentication"),
         (["--host", "::"], {}, "needs authentication"),
         (["--host", "192.168.1.1", "--read-only"], {}, "needs authentication"),
@@ -128,21 +129,13 @@ def test_a_policy_is_changed_where_the_user_changed_it(client: OpenClient, queue
         (["--users-file", "users.txt"], {}, "line 2 of users.txt"),
         (["--colour", "pink"], {}, "colour must be one of"),
         (["--allow-host", "http://x"], {}, "without scheme"),
-    ],
-)
-def test_it_does_not_start_unprotected_or_with_mistakes(
-    lonnymq: Run,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    options: list[str],
-    environment: dict[str, str],
-    error: str,
-) -> None:
+    ]
     monkeypatch.chdir(tmp_path)
     Path("users.txt").write_text("olga:operator:long enough\nrita:admin:long enough\n")
-    result = lonnymq("serve", "--port", "0", *options, **environment)
-    assert result.code == 2
-    assert error in result.error_text
+    for options, environment, error in cases:
+        result = lonnymq("serve", "--port", "0", *options, **environment)
+        assert result.code == 2
+        assert error in result.error_text
 
 
 def test_passwords_open_it_to_the_network(start: Start, queue: Queue, tmp_path: Path) -> None:
