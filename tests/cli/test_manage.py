@@ -53,6 +53,20 @@ def test_a_channel_is_paused_explained_and_resumed(lonnymq: Run, queue: Queue) -
     assert "unknown: no message has been created" in lonnymq("channel", "explain", "nobody").out
 
 
+def test_the_default_policy_is_shown_changed_and_named_where_it_applies(lonnymq: Run, queue: Queue) -> None:
+    done = lonnymq("channel", "default", "--max-concurrency", "5", "--max-attempts", "3", "--json").json
+    assert (done["max_concurrency"], done["max_attempts"], done["weight"]) == (5, 3, 1)
+    queue.enqueue("acme", 1)
+    shown = lonnymq("channel", "set", "acme", "--max-attempts", "none").out
+    assert "5 (the queue's default)" in shown
+    assert "none (lifted)" in shown
+    assert "5 (the queue's default)" in lonnymq("channel", "explain", "acme").out
+    assert (
+        lonnymq("channel", "default", "--max-concurrency", "none", "--json").json["max_concurrency"] is None
+    )
+    assert "3" in lonnymq("channel", "default").out
+
+
 def test_an_empty_channel_is_deleted_after_confirmation(lonnymq: Run, queue: Queue) -> None:
     queue.enqueue("acme", 1)
     assert lonnymq("channel", "delete", "acme", given="").code == CommandExit.NO

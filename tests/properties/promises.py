@@ -31,14 +31,15 @@ class Message:
 
 @dataclass
 class ChannelLimits:
-    max_concurrency: int | None = None
+    # None: the queue's default applies; "none": lifted.
+    max_concurrency: int | str | None = None
     interval_ms: int | None = None
     is_paused: bool = False
     # By the database's clock: releases since this interval was set, and the last one of all.
     released_at: list[int] = field(default_factory=list)
     last_at: int = 0
 
-    def with_changes(self, max_concurrency: int | None, interval_ms: int | None) -> "ChannelLimits":
+    def with_changes(self, max_concurrency: int | str | None, interval_ms: int | None) -> "ChannelLimits":
         released_at = self.released_at if interval_ms == self.interval_ms else []
         return ChannelLimits(max_concurrency, interval_ms, self.is_paused, released_at, self.last_at)
 
@@ -49,6 +50,7 @@ class Promises:
 
     messages: dict[int, Message] = field(default_factory=dict)
     limits_by_channel: dict[str, ChannelLimits] = field(default_factory=dict)
+    default_cap: int | None = None
     # Current leases by message, leases of messages that were cancelled meanwhile, and the tokens of shared
     # leases.
     leases: dict[int, Leased] = field(default_factory=dict)
@@ -57,6 +59,10 @@ class Promises:
 
     def limits(self, channel: str) -> ChannelLimits:
         return self.limits_by_channel.setdefault(channel, ChannelLimits())
+
+    def cap(self, channel: str) -> int | None:
+        own = self.limits(channel).max_concurrency
+        return self.default_cap if own is None else own if isinstance(own, int) else None
 
     def messages_of(self, channel: str, state: str) -> list[Message]:
         """Return messages in the order of their release."""
@@ -77,9 +83,10 @@ class Promises:
             assert [one.id for one in given] == due[: len(given)], f"{given} released, {due} were due"
             limits = self.limits(channel)
             assert not limits.is_paused, f"{given} released during a pause"
-            if limits.max_concurrency is not None:
+            cap = self.cap(channel)
+            if cap is not None:
                 count = self.lease_count(channel) + len(given)
-                assert count <= limits.max_concurrency, f"{count} leased under {limits}"
+                assert count <= cap, f"{count} leased under a cap of {cap}"
             limits.last_at = max(one.leased_at for one in given)
             if limits.interval_ms is not None:
                 limits.released_at += [one.leased_at for one in given]
@@ -116,9 +123,8 @@ class Promises:
         for channel in {one.channel for one in self.messages.values()}:
             limits = self.limits(channel)
             is_due = any(one.dequeue_at <= now_ms for one in self.messages_of(channel, WAITING))
-            is_full = (
-                limits.max_concurrency is not None and self.lease_count(channel) >= limits.max_concurrency
-            )
+            cap = self.cap(channel)
+            is_full = cap is not None and self.lease_count(channel) >= cap
             is_early = limits.last_at + (limits.interval_ms or 0) * 1000 > now_us
             if is_due and not (is_full or is_early or limits.is_paused):
                 ready.add(channel)

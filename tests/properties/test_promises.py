@@ -3,6 +3,7 @@
 LONNYMQ_PROPERTY_EXAMPLES sets the number of sequences, which are then different in each run.
 """
 
+import json
 import os
 import time
 from collections.abc import Callable
@@ -28,11 +29,12 @@ FEW = st.sampled_from([0, 0, 0, 4])
 PICKS = st.integers(0, 1000)
 LIMITS = st.sampled_from([1, 2, 5, 10])
 CAPS = st.sampled_from([None, 1, 2, 3, 5])
+OWN_CAPS = st.sampled_from([None, None, "none", 1, 2, 3, 5])
 INTERVALS_MS = st.sampled_from([None, None, None, 40, 3_600_000])
 NEVER = 3_600_000
 EXAMPLES = os.environ.get("LONNYMQ_PROPERTY_EXAMPLES")
 ENDINGS = {action.name: action.done.value for action in ACTIONS}
-TABLES = "message, lease, wake, turn, channel, dead, sleeper, history_overflow"
+TABLES = "message, lease, wake, turn, channel, dead, sleeper, history_overflow, policy_change"
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -53,6 +55,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.seen: list[Leased] = []
         self.created_ids: list[int] = []
         self.sessions[0].execute(f"truncate {TABLES}")
+        self.set_default(None)
 
     def teardown(self) -> None:
         for session in [*self.sessions, *self.idle, *(one[0] for one in self.open)]:
@@ -61,13 +64,19 @@ class QueueMachine(RuleBasedStateMachine):
     # Begin with some messages, caps and limits, so that most sequences use them.
 
     @initialize(
-        caps=st.tuples(CAPS, CAPS, CAPS),
+        default_cap=CAPS,
+        caps=st.tuples(OWN_CAPS, OWN_CAPS, OWN_CAPS),
         interval_ms=INTERVALS_MS,
         counts=st.tuples(COUNTS, FEW, FEW),
     )
     def begin_with_messages(
-        self, caps: tuple[int | None, ...], interval_ms: int | None, counts: tuple[int, ...]
+        self,
+        default_cap: int | None,
+        caps: tuple[int | str | None, ...],
+        interval_ms: int | None,
+        counts: tuple[int, ...],
     ) -> None:
+        self.set_default(default_cap)
         created: list[Message] = []
         for channel, cap, count in zip("abc", caps, counts, strict=True):
             self.set_policy(channel, cap, interval_ms if channel == "c" else None)
@@ -240,15 +249,19 @@ class QueueMachine(RuleBasedStateMachine):
 
     # Operate.
 
-    @rule(channel=CHANNELS, cap=CAPS, interval_ms=INTERVALS_MS)
-    def set_policy(self, channel: str, cap: int | None, interval_ms: int | None) -> None:
+    @rule(cap=CAPS)
+    def set_default(self, cap: int | None) -> None:
+        policy = json.dumps({"default_policy": {"max_concurrency": cap}})
+        self.sessions[0].execute("select queue_set(%s)", [policy])
+        self.model.default_cap = cap
+
+    @rule(channel=CHANNELS, cap=OWN_CAPS, interval_ms=INTERVALS_MS)
+    def set_policy(self, channel: str, cap: int | str | None, interval_ms: int | None) -> None:
         outcome = value(
             self.sessions[0],
-            "select channel_set(%s, jsonb_build_object("
-            "'max_concurrency', %s::integer, 'release_interval_ms', %s::integer))",
+            "select channel_set(%s, %s)",
             channel,
-            cap,
-            interval_ms,
+            json.dumps({"max_concurrency": cap, "release_interval_ms": interval_ms}),
         )
         if outcome == "set":
             self.model.limits_by_channel[channel] = self.model.limits(channel).with_changes(cap, interval_ms)

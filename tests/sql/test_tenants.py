@@ -164,6 +164,25 @@ def test_max_size_is_exact_however_many_sessions_create(tenant: Tenant, queue: S
     assert many == [("dropped",)] * 2
 
 
+def test_the_default_policy_binds_tenants_who_see_it_and_cannot_change_it(
+    tenant: Tenant, queue: Session
+) -> None:
+    queue.run("""select queue_set('{"default_policy": {"max_size": 2, "max_attempts": 3}}')""")
+    queue.set("free", max_size="none")
+    acme = tenant("acme", "free")
+    assert [outcome_of(acme, "acme") for _ in range(3)] == ["created", "created", "dropped"]
+    assert [outcome_of(acme, "free") for _ in range(3)] == ["created"] * 3
+    assert acme.rows("select outcome from tenant_create_many('{acme,free}', '{x,x}')") == [
+        ("dropped",),
+        ("created",),
+    ]
+    shown = "select channel, max_size, policy_sources ->> 'max_size' from tenant_status order by channel"
+    assert acme.rows(shown) == [("acme", 2, "default"), ("free", None, "lifted")]
+    error = error_of(acme, "select tenant_create('acme', 'x', p_max_attempts => 4)")
+    assert "at most 3, the limit of its channel" in str(error)
+    assert error_of(acme, """select queue_set('{"default_policy": null}')""").sqlstate == "42501"
+
+
 def test_a_tenant_that_waits_for_itself_delays_no_other_call(tenant: Tenant, queue: Session) -> None:
     queue.set("acme", max_size=10)
     queue.set("other", max_size=10)
