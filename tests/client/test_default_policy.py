@@ -10,18 +10,21 @@ from lonnymq.model import DEFAULT_POLICY_FIELDS
 from tests.conftest import Connect
 
 
+def policy_of(name: str, value: int) -> ChannelPolicy:
+    fields: dict[str, Any] = {name: value}
+    return ChannelPolicy(**fields)
+
+
 def test_a_default_applies_until_a_channel_has_its_own_value_or_lifts_it(queue: Any) -> None:
     channel = queue.channel("acme")
     channel.set()
     for name, field in DEFAULT_POLICY_FIELDS.items():
         assert channel.status().policy_sources[name] == "unset"
-        assert queue.set(default_policy={name: field.high}).default_policy == ChannelPolicy(
-            **{name: field.high}
-        )
-        assert channel.status().policy == ChannelPolicy(**{name: field.high})
+        assert queue.set(default_policy={name: field.high}).default_policy == policy_of(name, field.high)
+        assert channel.status().policy == policy_of(name, field.high)
         assert channel.status().policy_sources[name] == "default"
         channel.set(**{name: field.low})
-        assert channel.status().policy == ChannelPolicy(**{name: field.low})
+        assert channel.status().policy == policy_of(name, field.low)
         assert channel.status().policy_sources[name] == "own"
         if field.can_be_lifted:
             channel.set(**{name: "none"})

@@ -128,21 +128,26 @@ def section(heading: str) -> str:
 
 
 def test_a_policy_field_is_stated_once(copy: Copy, empty: str) -> None:
-    copy.insert(POLICY, "\n\nclass PolicyChanges", '    sample_limit: int | None = _number(None, "x")\n')
-    copy.insert(
-        POLICY,
-        "\n\n@dataclass(frozen=True, kw_only=True)\nclass PolicyField",
-        "    sample_limit: int | None\n",
-    )
+    for following, line in (
+        ("DefaultPolicyChanges", 'sample_limit: int | None = _number(None, "x")'),
+        ("PolicyChanges", "sample_limit: int | None"),
+        ("PolicySource", 'sample_limit: int | Literal["none"] | None'),
+    ):
+        copy.insert(POLICY, f"\n\nclass {following}", f"    {line}\n")
     copy.run("tools/policy.py")
     assert copy.changed() == {
         POLICY,
         "src/lonnymq/sql/tables/channel.sql",
+        "src/lonnymq/sql/tables/setting.sql",
         "src/lonnymq/sql/views/channel_status.sql",
+        "src/lonnymq/sql/functions/channel_due.sql",
         "src/lonnymq/sql/functions/channel_show.sql",
+        "src/lonnymq/sql/functions/queue_set.sql",
+        "src/lonnymq/sql/functions/turn_allocate.sql",
+        "src/lonnymq/sql/functions/turn_read.sql",
         "docs/reference/settings.md",
     }
-    # The changelog is the sixth, the function that obeys the field the seventh.
+    # There are two more: the changelog, and the function that obeys the field.
     assert all(f"`{path}`" in section("A policy field") for path in copy.changed())
     copy.run("tools/policy.py", "--check")
     copy.run("-c", USE_THE_FIELD, empty)

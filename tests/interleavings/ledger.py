@@ -194,7 +194,7 @@ class Ledger:
         if all(one.is_paused for one in limits):
             self.report(f"{leased} were released during a pause")
         count, caps = self.promises.lease_count(channel), [one.max_concurrency for one in limits]
-        if all(cap is not None and cap < count for cap in caps):
+        if all(isinstance(cap, int) and cap < count for cap in caps):
             self.report(f"channel {channel} has {count} leases, may have {caps}")
         self._judge_intervals(channel, leased, min(one.interval_ms or 0 for one in limits))
 

@@ -94,8 +94,9 @@ as $$
     'leases', (select json_agg(json_build_array(l.message_id, n.channel, l.token, l.attempt, l.leased_at, l.unlock_at))
       from lease l join name n using (channel_id)),
     'dead', (select json_agg(d.message_id) from dead d),
-    'limits', (select json_agg(json_build_array(c.name, c.max_concurrency, c.release_interval_ms, c.is_paused))
-      from channel c),
+    'limits', (select json_agg(json_build_array(c.name, nullif(coalesce(c.max_concurrency, s.max_concurrency), -1),
+        c.release_interval_ms, c.is_paused))
+      from channel c cross join setting s),
     'sizes', (select json_object_agg(c.name, c.max_size) from channel c where c.max_size is not null),
     'has_history', (select s.history <> 'off' from setting s),
     'history', (select json_agg(json_build_array(h.message_id, h.outcome)) from (
@@ -151,11 +152,13 @@ begin
   problems := problems || array(
     select format('message %s is stuck: it is due and may be leased, and is not', m.id)
     from message m
+    cross join setting s
     left join channel c on c.id = m.channel_id
     where not exists (select from lease l where l.message_id = m.id) and c.is_paused is not true
       and c.release_interval_ms is null
       and m.dequeue_at * 1000 <= (select last_value from interleavings.clock_us)
-      and coalesce(c.max_concurrency > (select count(*) from lease l where l.channel_id = m.channel_id), true)
+      and coalesce(nullif(coalesce(c.max_concurrency, s.max_concurrency), -1)
+        > (select count(*) from lease l where l.channel_id = m.channel_id), true)
   );
   if not exists (select from message) and not exists (select from lease) then
     return;
