@@ -51,8 +51,16 @@ def client(dsn: str) -> Iterator[OpenClient]:
     """A factory of clients, each with a dashboard of its own, of which the visitor is an operator."""
     with ExitStack() as opened:
 
-        def client(*, access: Any = operator, reader_dsn: str | None = None, **settings: Any) -> TestClient:
-            app = asgi_app(dsn, access=access, reader=reader_dsn, settings=DashboardSettings(**settings))
+        def client(
+            *,
+            access: Any = operator,
+            queue_dsn: str = dsn,
+            reader_dsn: str | None = None,
+            **settings: Any,
+        ) -> TestClient:
+            app = asgi_app(
+                queue_dsn, access=access, reader=reader_dsn, settings=DashboardSettings(**settings)
+            )
             made = TestClient(app, base_url="http://localhost:8090", follow_redirects=False)
             return opened.enter_context(made)
 

@@ -75,6 +75,8 @@ def test_a_bulk_redrive_changes_exactly_what_the_page_showed(client: OpenClient,
     # More arrive while the user reads, with the same error.
     late = bury(queue, "acme", 5, "ValueError: no disk")
     form = form_of(page, "Redrive 7")
+    # What is confirmed does not change while the page is open.
+    assert "All that this" not in browser.get("/failures?channel=acme", headers={"hx-request": "true"}).text
     assert send(browser, form, typed="6").status_code == 400
     assert send(browser, form, typed="").status_code == 400
     assert len(queue.messages("acme").items) == 0

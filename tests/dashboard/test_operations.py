@@ -3,11 +3,14 @@
 import re
 import threading
 import time
+import uuid
+
+from psycopg.conninfo import make_conninfo
 
 from lonnymq import Message, Queue, Worker
 from tests.conftest import Connect
 from tests.dashboard.conftest import OpenClient, text_of
-from tests.dashboard.test_messages import form_of, send
+from tests.dashboard.test_messages import bury, form_of, send
 
 
 def test_a_cron_is_paused_and_resumed(client: OpenClient, queue: Queue) -> None:
@@ -111,3 +114,43 @@ def test_the_record_is_filtered_and_paged(client: OpenClient, queue: Queue) -> N
     assert len(re.findall('id="by-', browser.get("/audit?actor=alice").text)) == 30
     assert len(re.findall('id="by-', browser.get("/audit?subject=c7&actor=alice").text)) == 1
     assert "No action is recorded that matches" in text_of(browser.get("/audit?actor=eve").text)
+
+
+def test_every_page_and_action_works_with_the_least_rights(
+    client: OpenClient, queue: Queue, dsn: str, connect: Connect
+) -> None:
+    """Reading runs as a reader, acting as an operator; neither owns the queue."""
+    queue.set(history="metadata")
+    queue.history.prepare(days=1)
+    scheduled = queue.enqueue("acme", 1, delay=3600).id
+    (dead,) = bury(queue, "acme", 1, "no disk")
+    queue.cron.set("nightly", "0 3 * * *", channel="acme", payload=1)
+    owner, suffix = connect(), uuid.uuid4().hex[:8]
+    roles = {kind: f"lonnymq_{kind}_{suffix}" for kind in ("reader", "operator")}
+    try:
+        for kind, role in roles.items():
+            owner.execute(f"create role {role}".encode())
+            owner.execute("select queue_grant(%s, %s)", [role, kind])
+        targets = {kind: make_conninfo(dsn, options=f"-c role={role}") for kind, role in roles.items()}
+        browser = client(queue_dsn=targets["operator"], reader_dsn=targets["reader"])
+        for path in (
+            *("/", "/channels", "/channels/acme", "/messages", "/messages?status=leased", "/failures"),
+            *("/failures?error=no+disk", f"/messages/{scheduled}", f"/messages/{dead}", "/messages/99"),
+            *("/crons", "/workers", "/system", "/audit"),
+        ):
+            answer = browser.get(path)
+            assert answer.status_code == (404 if path == "/messages/99" else 200), path
+        page = browser.get(f"/messages/{scheduled}").text
+        assert send(browser, form_of(page, "Run now"), action="run_now").status_code == 303
+        page = browser.get("/failures").text
+        assert send(browser, form_of(page, "Redrive 1"), typed="1").status_code == 303
+        page = browser.get("/crons").text
+        assert send(browser, form_of(page, "Pause nightly"), action="pause").status_code == 303
+        assert [(one.verb, one.role) for one in queue.audit.page().items] == [
+            (verb, roles["operator"]) for verb in ("cron_pause", "dead_redrive", "message_run_now")
+        ]
+        assert len(queue.dequeue(limit=5)) == 2
+    finally:
+        for role in roles.values():
+            owner.execute(f"drop owned by {role}".encode())
+            owner.execute(f"drop role {role}".encode())

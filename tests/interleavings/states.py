@@ -20,6 +20,11 @@ FORGET_HINTS = f"""
     create function interleavings.hints_forget() returns void language sql volatile
     set search_path = lonnymq, pg_catalog as $$ select set_config({HINTS}, '', false) $$
 """
+# All but those that are computed from others.
+COLUMNS = (
+    "select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute"
+    " where attrelid = 'lonnymq.{}'::regclass and attnum > 0 and not attisdropped and attgenerated = ''"
+)
 FACTS = """
     select
       (select queue_event()),
@@ -154,7 +159,11 @@ class States:
             saved = f"interleavings.saved_{name}"
             self.control.execute(f"create table {saved} as table lonnymq.{name}".encode())
             lines.append(f"delete from lonnymq.{name};")
-            lines.append(f"insert into lonnymq.{name} overriding system value table {saved};")
+            columns = self._value(COLUMNS.format(name))
+            lines.append(
+                f"insert into lonnymq.{name} ({columns}) overriding system value"
+                f" select {columns} from {saved};"
+            )
         self.control.execute("create table interleavings.saved_sequence (name text, last_value bigint)")
         lines.append("perform setval(s.name, s.last_value) from interleavings.saved_sequence s;")
         body = f"$$ begin {' '.join(lines)} end $$"

@@ -48,7 +48,6 @@
 \ir functions/lease_*.sql
 \ir functions/dead_*.sql
 \ir functions/result_*.sql
-\ir functions/error_line.sql
 
 -- Turns, and the parts of dequeue.
 \ir functions/turn_*.sql

@@ -23,8 +23,9 @@ async def show(view: View) -> Response:
     dead = view.reader.dead(channel or None)
     groups = await dead.groups(limit=MAX_GROUPS, letters=MAX_IDS) if error is None else None
     page = await dead.page(error=error, before=view.cursor(), limit=LIMIT, preview_bytes=0)
-    # Only operators can confirm.
-    ids = (await dead.ids(error=error, limit=MAX_IDS)) if view.visitor.may_act else None
+    # Only operators can confirm, and what they confirm does not change while the page is open.
+    is_update = view.request.headers.get("hx-request") == "true"
+    ids = None if is_update or not view.visitor.may_act else await dead.ids(error=error, limit=MAX_IDS)
     return view.render(
         "failures.html",
         channel=channel,

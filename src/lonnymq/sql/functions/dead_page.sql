@@ -28,16 +28,16 @@ begin
   end if;
   ids := '{}';
   for v_letter in
-    select d.message_id, d.buried_at, p_error is null or coalesce(error_line(d.error), '') = p_error as does_match
+    select d.message_id, d.buried_at, p_error is null or d.error_line = p_error as does_match
     from (
       (
-        select d.message_id, d.buried_at, d.error from dead d
+        select d.message_id, d.buried_at, d.error_line from dead d
         where p_channel is null and (d.buried_at, d.message_id) < (v_before_at, v_before_id)
         order by d.buried_at desc, d.message_id desc limit p_limit + 10001
       )
       union all
       (
-        select d.message_id, d.buried_at, d.error from dead d
+        select d.message_id, d.buried_at, d.error_line from dead d
         where d.channel = p_channel and (d.buried_at, d.message_id) < (v_before_at, v_before_id)
         order by d.channel desc, d.buried_at desc, d.message_id desc limit p_limit + 10001
       )

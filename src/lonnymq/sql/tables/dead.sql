@@ -11,7 +11,13 @@ create table dead (
   content bytea not null,
   state bytea,
   error text,
-  headers jsonb
+  headers jsonb,
+  -- The line that names the error, by which dead letters are grouped: the last one that is not empty, at most 200
+  -- characters of it. Computed once, because that takes long for a traceback.
+  error_line text generated always as (
+    coalesce(left(substring(rtrim(right(error, 10000), ' ' || chr(9) || chr(10) || chr(13))
+      from '[^' || chr(10) || chr(13) || ']*$'), 200), '')
+  ) stored
 );
 create index dead_channel_ix on dead (channel, message_id);
 -- For those buried last.
