@@ -2,6 +2,7 @@
 
 import html
 import re
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -95,6 +96,21 @@ def test_a_bulk_redrive_changes_exactly_what_the_page_showed(client: OpenClient,
     answer = send(browser, form, typed="7")
     assert "7 were no longer there" in text_of(browser.get(answer.headers["location"]).text)
     assert len(queue.messages("acme").items) == 7
+
+
+def test_two_operators_who_confirm_the_same_letters_change_each_once(
+    client: OpenClient, queue: Queue
+) -> None:
+    bury(queue, "acme", 200, "no disk")
+    browsers = [client() for _ in range(2)]
+    forms = [form_of(browser.get("/failures").text, "Redrive 200") for browser in browsers]
+    with ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(lambda pair: send(*pair, typed="200"), zip(browsers, forms, strict=True)))
+    assert [answer.status_code for answer in answers] == [303, 303]
+    assert len(queue.messages(limit=1000).items) == 200
+    outcomes = [record.outcomes for record in queue.audit.page().items]
+    assert sum(one.get("redriven", 0) for one in outcomes) == 200
+    assert all(sum(one.values()) == 200 for one in outcomes)
 
 
 def test_a_purge_says_what_it_could_not_delete(client: OpenClient, queue: Queue, connect: Connect) -> None:

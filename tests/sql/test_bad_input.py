@@ -320,6 +320,7 @@ CALLS: dict[str, list[tuple[str, str]]] = {
         ("message_run_now(array_fill(1::bigint, array[10001]))", "ids"),
         ("message_attempts(null)", "id"),
         *variants("message_attempts(1, {})", "limit", BAD_LIMITS),
+        *variants("message_attempts(1, 1, {})", "limit", BAD_LIMITS),
     ],
     "audit": [
         *variants("audit_record({}, 'v')", "actor", ["null", "''", "repeat('x', 256)"]),

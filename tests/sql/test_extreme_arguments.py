@@ -145,7 +145,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "message_peek_outline": {"p_channel": None, "p_limit": 10, "p_is_leased": False},
     "message_peek": {"p_channel": None, "p_limit": 10, "p_is_leased": False, "p_preview_bytes": 10},
     "message_publish": {"p_publication": "p", "p_parts": [PART], "p_counts": [0]},
-    "message_attempts": {"p_id": 1, "p_rows": 10},
+    "message_attempts": {"p_id": 1, "p_rows": 10, "p_limit": 10},
     "message_run_now": {"p_ids": [1]},
     "message_show": {"p_ids": [1], "p_preview_bytes": 1},
     "message_status_of": {"p_ids": [1]},

@@ -55,6 +55,8 @@ def test_the_attempts_of_a_message_are_found_in_history(queue: Session) -> None:
         ("deferred", 2, "second", True),
         ("deferred", 1, "first", True),
     ]
+    found = queue.rows("select attempt, is_complete from message_attempts(%s, p_limit => 2)", message)
+    assert found == [(3, False), (2, False)]
     # The newest five attempts are four of others and its last one.
     found = queue.rows("select attempt, is_complete from message_attempts(%s, 5)", message)
     assert found == [(3, False)]

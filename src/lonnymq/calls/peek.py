@@ -60,6 +60,7 @@ ATTEMPTS = function(
     "searched_from, is_complete, outcome, attempt, leased_at, ended_at, worker, error",
     p_id="bigint",
     p_rows="integer",
+    p_limit="integer",
 )
 
 
@@ -102,8 +103,8 @@ def show(id_: int, preview_bytes: int | None) -> Call[LiveMessage | None]:
     return call(SHOW, [id_], preview_bytes, decode=lambda rows: _message(rows[0]) if rows else None)
 
 
-def attempts(id_: int, rows: int) -> Call[RecordedAttempts]:
-    return call(ATTEMPTS, id_, rows, decode=_attempts)
+def attempts(id_: int, rows: int, limit: int) -> Call[RecordedAttempts]:
+    return call(ATTEMPTS, id_, rows, limit, decode=_attempts)
 
 
 def _attempts(rows: Rows) -> RecordedAttempts:

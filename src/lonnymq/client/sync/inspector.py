@@ -104,11 +104,18 @@ class Inspector:
         return self.caller.perform(call, connection)
 
     def attempts(
-        self, message_id: int, *, rows: int = 10_000, connection: BorrowedConnection | None = None
+        self,
+        message_id: int,
+        *,
+        rows: int = 10_000,
+        limit: int = 100,
+        connection: BorrowedConnection | None = None,
     ) -> RecordedAttempts:
-        """Return what history says of a message's attempts, as far as they are among its newest `rows`."""
+        """Return a message's attempts, the latest first, as far as they are among history's newest `rows`."""
         call = peek_calls.attempts(
-            argument.identifier("message_id", message_id), argument.whole("rows", rows, 1, 10_000)
+            argument.identifier("message_id", message_id),
+            argument.whole("rows", rows, 1, 10_000),
+            argument.whole("limit", limit, 1, 10_000),
         )
         return self.caller.perform(call, connection)
 

@@ -15,8 +15,6 @@ from lonnymq.model import DeadLetter, LiveMessage, MessageReport, MessageStatus,
 
 # Of contents, this much is shown.
 PREVIEW_BYTES = 65_536
-# Attempts that are shown.
-MAX_SHOWN = 100
 # Earlier times are priorities.
 FIRST_TIME_MS = 86_400_000
 
@@ -68,7 +66,6 @@ async def show(view: View) -> Response:
         timing=timing,
         content_text=formatting.content_text,
         preview_bytes=PREVIEW_BYTES,
-        max_shown=MAX_SHOWN,
     )
 
 
@@ -162,7 +159,7 @@ def _timeline(facts: Facts) -> list[Event]:
         events.append(Event(facts.report.at, str(facts.report.status).capitalize(), str(facts.report.status)))
     elif facts.dead:
         events.append(Event(facts.dead.buried_at, "Buried", "buried", "it is a dead letter"))
-    for one in facts.recorded.attempts[:MAX_SHOWN]:
+    for one in facts.recorded.attempts:
         parts = [f"by {one.worker}" if one.worker else "", _duration(one.leased_at, one.ended_at)]
         title = f"Attempt {one.attempt}: {one.outcome}" if one.leased_at else one.outcome.capitalize()
         detail = ", ".join(part for part in parts if part)
