@@ -1,5 +1,7 @@
 """channel, history and cron: managing a running queue."""
 
+import shlex
+
 import pytest
 
 from lonnymq import ChannelPolicy, NewMessage, Queue
@@ -171,3 +173,59 @@ def test_audit_lists_what_operators_did(lonnymq: Run, queue: Queue) -> None:
     shown = lonnymq("audit", "--before", str(last["id"] + 1), "--actor", "alice").out
     assert all(part in shown for part in ("alice", "channel_set", "acme", "weight=2", "set=1"))
     assert lonnymq("audit", "--actor", "nobody", "--json").json == []
+
+
+def test_commands_that_change_something_are_recorded(lonnymq: Run, queue: Queue) -> None:
+    waiting = str(queue.enqueue("acme", 1, delay=3600).id)
+    for n in range(3):
+        queue.enqueue("acme", n)
+        queue.dequeue()[0].bury(error=f"error {n % 2}")
+    queue.cron.set("nightly", "0 3 * * *", channel="acme", payload=1)
+    for command, code in {
+        "channel set acme --weight 3": 0,
+        "channel pause acme": 0,
+        "channel resume acme": 0,
+        "channel delete acme --yes": CommandExit.NO,
+        "cron pause nightly": 0,
+        "cron resume nightly": 0,
+        "cron delete unknown --yes": CommandExit.NO,
+        f"message run-now {waiting}": 0,
+        f"message cancel {waiting} 7 --yes": CommandExit.NO,
+        "dead redrive --channel acme --error 'error 0' --yes": 0,
+        "dead purge --channel acme --yes": 0,
+    }.items():
+        assert lonnymq(*shlex.split(command)).code == code, command
+    found = [(one["verb"], one["subject"], one["outcomes"]) for one in lonnymq("audit", "--json").json]
+    assert found[::-1] == [
+        ("channel_set", "acme", {}),
+        ("channel_pause", "acme", {}),
+        ("channel_resume", "acme", {}),
+        ("channel_delete", "acme", {"not_empty": 1}),
+        ("cron_pause", "nightly", {"set": 1}),
+        ("cron_resume", "nightly", {"set": 1}),
+        ("cron_delete", "unknown", {"unknown": 1}),
+        ("message_run_now", waiting, {"due": 1}),
+        ("message_cancel", None, {"cancelled": 1, "unknown": 1}),
+        ("dead_redrive", None, {"redriven": 2}),
+        ("dead_purge_channel", "acme", {}),
+    ]
+    (record, *_) = queue.audit.page(subject="acme", limit=1).items
+    assert "@" in record.actor
+
+
+def test_a_role_that_may_not_record_acts_without_a_record(
+    lonnymq: Run, queue: Queue, connect: Connect, dsn: str
+) -> None:
+    waiting = str(queue.enqueue("acme", 1).id)
+    owner = connect()
+    owner.execute("create role lonnymq_cli_producer")
+    try:
+        owner.execute("select queue_grant('lonnymq_cli_producer', 'producer')")
+        options = "-c role=lonnymq_cli_producer"
+        assert lonnymq("message", "cancel", waiting, "--yes", PGOPTIONS=options).code == 0
+        assert lonnymq("channel", "pause", "acme", PGOPTIONS=options).code == CommandExit.NOT_PERMITTED
+    finally:
+        owner.execute("drop owned by lonnymq_cli_producer")
+        owner.execute("drop role lonnymq_cli_producer")
+    assert queue.audit.page().items == []
+    assert queue.messages().items == []

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lonnymq.calls import argument
-from lonnymq.calls.statement import Call, Rows, call, function, in_utc
+from lonnymq.calls.statement import Call, Rows, Statement, call, function, in_utc
 from lonnymq.errors import invalid
 from lonnymq.model import AuditRecord, Page, PageCursor
 
@@ -25,6 +25,14 @@ RECORD = function(
     p_arguments="jsonb",
     p_outcomes="jsonb",
 )
+MAY_RECORD = Statement(
+    "privileges",
+    "select bool_and(pg_catalog.has_schema_privilege(n.oid, 'usage')"
+    " and pg_catalog.has_function_privilege(p.oid, 'execute')) from pg_catalog.pg_proc p"
+    " join pg_catalog.pg_namespace n on n.oid = p.pronamespace"
+    " where n.nspname = %t::text and p.proname = 'audit_record'",
+    ("text",),
+)
 PAGE = function(
     "audit_page",
     "id, acted_at, actor, role, verb, subject, arguments::text, outcomes::text",
@@ -33,6 +41,11 @@ PAGE = function(
     p_before_id="bigint",
     p_limit="integer",
 )
+
+
+def may_record(schema: str) -> Call[bool]:
+    """Whether this role may record actions; without a queue it may not."""
+    return call(MAY_RECORD, schema, decode=lambda rows: bool(rows and rows[0][0]))
 
 
 def record(

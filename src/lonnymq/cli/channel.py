@@ -8,6 +8,7 @@ import typer
 
 from lonnymq import ChannelDeleteOutcome, ChannelPolicy, Explanation, PolicySource
 from lonnymq.cli import formatting
+from lonnymq.cli.acting import act
 from lonnymq.cli.confirm import require_confirmation
 from lonnymq.cli.connect import open_queue
 from lonnymq.cli.exit_codes import CommandExit
@@ -88,10 +89,10 @@ def set_(
     given: Any = {
         key: None if value == DEFAULT else value for key, value in changes.items() if value is not None
     }
-    with open_queue(dsn, schema) as queue:
-        channel = queue.channel(name)
-        channel.set(**given)
-        status = channel.status()
+    with act(dsn, schema, "channel_set", name, given) as acting:
+        channel = acting.queue.channel(name)
+        channel.set(**given, connection=acting.connection)
+        status = channel.status(connection=acting.connection)
     assert status is not None
     if as_json:
         print_json(
@@ -129,16 +130,16 @@ def default(
 @app.command()
 def pause(name: ChannelName, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA) -> None:
     """Stop releasing messages of a channel until it is resumed; leased messages continue."""
-    with open_queue(dsn, schema) as queue:
-        queue.channel(name).pause()
+    with act(dsn, schema, "channel_pause", name) as acting:
+        acting.queue.channel(name).pause(connection=acting.connection)
     print_text(f"channel {name!r} is paused; to resume it: lonnymq channel resume {shell_argument(name)}")
 
 
 @app.command()
 def resume(name: ChannelName, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA) -> None:
     """Resume a paused channel."""
-    with open_queue(dsn, schema) as queue:
-        queue.channel(name).resume()
+    with act(dsn, schema, "channel_resume", name) as acting:
+        acting.queue.channel(name).resume(connection=acting.connection)
     print_text(f"channel {name!r} is resumed")
 
 
@@ -146,9 +147,14 @@ def resume(name: ChannelName, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA) ->
 def delete(name: ChannelName, yes: Yes = False, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA) -> None:
     """Delete a channel and its policy if it has no messages; dead letters and history stay."""
     require_confirmation(f"Delete channel {name!r} and its policy?", is_confirmed=yes)
-    with open_queue(dsn, schema) as queue:
-        outcome = queue.channel(name).delete()
-        if outcome is ChannelDeleteOutcome.UNKNOWN and queue.channel(name).status() is not None:
+    with act(dsn, schema, "channel_delete", name) as acting:
+        channel = acting.queue.channel(name)
+        outcome = channel.delete(connection=acting.connection)
+        acting.outcomes.append(outcome)
+        if (
+            outcome is ChannelDeleteOutcome.UNKNOWN
+            and channel.status(connection=acting.connection) is not None
+        ):
             # Its messages wait, but no dequeue has created its row yet.
             outcome = ChannelDeleteOutcome.NOT_EMPTY
     if outcome is ChannelDeleteOutcome.DELETED:

@@ -7,6 +7,7 @@ import typer
 
 from lonnymq import CronDeleteOutcome, CronSetOutcome, CronStatus, LonnyError
 from lonnymq.cli import formatting
+from lonnymq.cli.acting import act
 from lonnymq.cli.confirm import require_confirmation
 from lonnymq.cli.connect import open_queue
 from lonnymq.cli.exit_codes import CommandExit
@@ -50,8 +51,9 @@ def list_(
 @app.command()
 def pause(name: Name, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA) -> None:
     """Create no messages until the cron is resumed; existing messages stay."""
-    with open_queue(dsn, schema) as queue:
-        outcome = queue.cron.pause(name)
+    with act(dsn, schema, "cron_pause", name) as acting:
+        outcome = acting.queue.cron.pause(name, connection=acting.connection)
+        acting.outcomes.append(outcome)
     _require_found(name, outcome)
     print_text(f"cron {name!r} is paused; to resume it: lonnymq cron resume {shell_argument(name)}")
 
@@ -59,8 +61,9 @@ def pause(name: Name, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA) -> None:
 @app.command()
 def resume(name: Name, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA) -> None:
     """Resume a paused cron; ticks missed during the pause are not caught up."""
-    with open_queue(dsn, schema) as queue:
-        outcome = queue.cron.resume(name)
+    with act(dsn, schema, "cron_resume", name) as acting:
+        outcome = acting.queue.cron.resume(name, connection=acting.connection)
+        acting.outcomes.append(outcome)
     _require_found(name, outcome)
     print_text(f"cron {name!r} is resumed")
 
@@ -69,8 +72,9 @@ def resume(name: Name, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA) -> None:
 def delete(name: Name, yes: Yes = False, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA) -> None:
     """Delete a cron; a worker whose App declares it creates it again."""
     require_confirmation(f"Delete cron {name!r}?", is_confirmed=yes)
-    with open_queue(dsn, schema) as queue:
-        outcome = queue.cron.delete(name)
+    with act(dsn, schema, "cron_delete", name) as acting:
+        outcome = acting.queue.cron.delete(name, connection=acting.connection)
+        acting.outcomes.append(outcome)
     _require_found(name, outcome)
     print_text(f"cron {name!r} is deleted")
 

@@ -8,6 +8,7 @@ import typer
 
 from lonnymq import PurgeOutcome, RedriveOutcome
 from lonnymq.cli import formatting, parse
+from lonnymq.cli.acting import act, described_ids
 from lonnymq.cli.completion import complete_channel
 from lonnymq.cli.confirm import require_confirmation
 from lonnymq.cli.connect import open_queue
@@ -15,7 +16,6 @@ from lonnymq.cli.exit_codes import CommandExit
 from lonnymq.cli.options import DEFAULT_SCHEMA, ChannelOption, Dsn, Json, Limit, Schema, Yes
 from lonnymq.cli.outcomes import report_outcomes
 from lonnymq.cli.output import print_error, print_json, print_record, print_table, print_text
-from lonnymq.client.sync.dead import DeadLetters
 
 app = typer.Typer(help="List, show, redrive or purge dead letters.", no_args_is_help=True)
 
@@ -149,6 +149,9 @@ def redrive(
         raise typer.BadParameter(IDS_OR_CHANNEL)
     if channel is not None and error is None:
         require_confirmation(f"Redrive all dead letters of channel {channel!r}?", is_confirmed=yes)
+        # In transactions of its own, after the record, because there may be very many.
+        with act(dsn, schema, "dead_redrive_channel", channel):
+            pass
         with open_queue(dsn, schema) as queue:
             count = queue.dead(channel).redrive_all()
         if as_json:
@@ -156,12 +159,12 @@ def redrive(
         else:
             print_text(f"{formatting.quantity(count, 'dead letter')} of channel {channel!r} redriven")
         return
-    with open_queue(dsn, schema) as queue:
-        letters = queue.dead(channel)
-        if error is not None:
-            message_ids = _ids_with_error(letters, error)
-            require_confirmation(f"Redrive {_described(message_ids, error)}?", is_confirmed=yes)
-        answers = letters.redrive(message_ids or [])
+    if error is not None:
+        message_ids = _ids_with_error(dsn, schema, channel, error)
+        require_confirmation(f"Redrive {_described(message_ids, error)}?", is_confirmed=yes)
+    with act(dsn, schema, "dead_redrive", *described_ids(message_ids or [])) as acting:
+        answers = acting.queue.dead().redrive(message_ids or [], connection=acting.connection)
+        acting.outcomes += answers
     report_outcomes(
         dict(zip(map(str, message_ids or []), answers, strict=True)), RedriveOutcome.REDRIVEN, as_json
     )
@@ -195,6 +198,14 @@ def purge(
         age = f" buried more than {formatting.duration(older_than.total_seconds())} ago" if older_than else ""
         whose = f"all dead letters of channel {channel!r}"
         require_confirmation(f"Delete {whose}{age} permanently?", is_confirmed=yes)
+        with act(
+            dsn,
+            schema,
+            "dead_purge_channel",
+            channel,
+            {"older_than": str(older_than)} if older_than else None,
+        ):
+            pass
         with open_queue(dsn, schema) as queue:
             before = None if older_than is None else datetime.now(UTC) - older_than
             count = queue.dead(channel).purge_all(before=before)
@@ -203,20 +214,21 @@ def purge(
         else:
             print_text(f"{formatting.quantity(count, 'dead letter')} of channel {channel!r} deleted")
         return
-    with open_queue(dsn, schema) as queue:
-        letters = queue.dead(channel)
-        if error is not None:
-            message_ids = _ids_with_error(letters, error)
-        require_confirmation(f"Delete {_described(message_ids or [], error)} permanently?", is_confirmed=yes)
-        answers = letters.purge(message_ids or [])
+    if error is not None:
+        message_ids = _ids_with_error(dsn, schema, channel, error)
+    require_confirmation(f"Delete {_described(message_ids or [], error)} permanently?", is_confirmed=yes)
+    with act(dsn, schema, "dead_purge", *described_ids(message_ids or [])) as acting:
+        answers = acting.queue.dead().purge(message_ids or [], connection=acting.connection)
+        acting.outcomes += answers
     report_outcomes(
         dict(zip(map(str, message_ids or []), answers, strict=True)), PurgeOutcome.PURGED, as_json
     )
 
 
-def _ids_with_error(letters: DeadLetters, error: str) -> list[int]:
+def _ids_with_error(dsn: str, schema: str, channel: str | None, error: str) -> list[int]:
     """Return the ids of the dead letters to act on, newest first: at most 10,000."""
-    found = letters.ids(error=error).items
+    with open_queue(dsn, schema) as queue:
+        found = queue.dead(channel).ids(error=error).items
     if not found:
         print_error(f"no dead letter has the error {error!r}", "`lonnymq dead groups` lists their errors")
         raise typer.Exit(CommandExit.NO)

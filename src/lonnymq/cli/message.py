@@ -7,6 +7,7 @@ import typer
 
 from lonnymq import CancelOutcome, MessageStatus, Progress, ResultError, RunNowOutcome
 from lonnymq.cli import formatting, parse
+from lonnymq.cli.acting import act, described_ids
 from lonnymq.cli.completion import complete_channel
 from lonnymq.cli.confirm import require_confirmation
 from lonnymq.cli.connect import open_queue
@@ -135,9 +136,10 @@ def run_now(
     as_json: Json = False,
 ) -> None:
     """Make scheduled messages due now; their channel's pause, cap and rate limit still apply."""
-    with open_queue(dsn, schema) as queue:
-        outcomes = dict(zip(map(str, message_ids), queue.run_now(message_ids), strict=True))
-    report_outcomes(outcomes, RunNowOutcome.DUE, as_json)
+    with act(dsn, schema, "message_run_now", *described_ids(message_ids)) as acting:
+        answers = acting.queue.run_now(message_ids, connection=acting.connection)
+        acting.outcomes += answers
+    report_outcomes(dict(zip(map(str, message_ids), answers, strict=True)), RunNowOutcome.DUE, as_json)
 
 
 @app.command()
@@ -174,11 +176,15 @@ def cancel(
         else f"the message with key {key!r} of {channel!r}"
     )
     require_confirmation(f"Cancel {what}?", is_confirmed=yes)
-    with open_queue(dsn, schema) as queue:
+    verb = "message_cancel" if message_ids else "message_cancel_key"
+    target = described_ids(message_ids) if message_ids else (channel, {"key": key})
+    with act(dsn, schema, verb, *target) as acting:
+        queue, on = acting.queue, acting.connection
         if message_ids:
-            outcomes = dict(zip(map(str, message_ids), queue.cancel(message_ids), strict=True))
+            outcomes = dict(zip(map(str, message_ids), queue.cancel(message_ids, connection=on), strict=True))
         else:
             assert channel is not None
             assert key is not None
-            outcomes = {key: queue.cancel_key(channel, key)}
+            outcomes = {key: queue.cancel_key(channel, key, connection=on)}
+        acting.outcomes += outcomes.values()
     report_outcomes(outcomes, CancelOutcome.CANCELLED, as_json)

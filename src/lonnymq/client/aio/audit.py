@@ -60,6 +60,10 @@ class AsyncAudit:
                 ours = failure.translate(error, own, self._caller.schema, commits=True)
                 raise ours from (None if ours is error else error)
 
+    async def may_record(self) -> bool:
+        """Whether this role may record actions: an operator, or the owner."""
+        return await self._caller.perform(calls.may_record(self._caller.schema))
+
     async def record(
         self,
         actor: str,

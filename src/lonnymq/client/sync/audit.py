@@ -62,6 +62,10 @@ class Audit:
                 ours = failure.translate(error, own, self._caller.schema, commits=True)
                 raise ours from (None if ours is error else error)
 
+    def may_record(self) -> bool:
+        """Whether this role may record actions: an operator, or the owner."""
+        return self._caller.perform(calls.may_record(self._caller.schema))
+
     def record(
         self,
         actor: str,
