@@ -21,6 +21,10 @@ CALLS = {
     "message_attempts": "message_attempts(7)",
     "audit_page": "audit_page()",
     "queue_count": "queue_count(false)",
+    # With this pulse, what the exporter reads.
+    "queue_pulse_1000": "queue_pulse(1000)",
+    "queue_tables": "queue_tables()",
+    "channel_list": "channel_list(array['{channel}'])",
     "queue_status": "queue_status()",
 }
 MESSAGES_PER_CHANNEL = 4

@@ -185,9 +185,13 @@ def test_the_compose_file_mounts_files_that_exist_and_scrapes_its_exporter() -> 
         for volume in service.get("volumes", ()):
             if volume.startswith("."):
                 assert (DEPLOY / volume.partition(":")[0]).exists(), volume
-    [scrape] = load(DEPLOY / "prometheus" / "prometheus.yaml")["scrape_configs"]
-    host, _, port = scrape["static_configs"][0]["targets"][0].partition(":")
-    assert compose["services"][host]["command"][0] == "exporter"
-    assert port == "9719"
+    exporter, workers = load(DEPLOY / "prometheus" / "prometheus.yaml")["scrape_configs"]
+    host, _, port = exporter["static_configs"][0]["targets"][0].partition(":")
+    assert (compose["services"][host]["command"][0], port) == ("exporter", "9719")
+    [found] = workers["dns_sd_configs"]
+    worker = compose["services"][found["names"][0]]
+    assert worker["command"][0] == "work"
+    assert worker["environment"]["LONNYMQ_HEALTH_PORT"] == str(found["port"])
+    assert worker["environment"]["LONNYMQ_HEALTH_HOST"] == "0.0.0.0"
     [source] = load(DEPLOY / "grafana" / "provisioning" / "datasources" / "prometheus.yaml")["datasources"]
     assert source["url"] == "http://prometheus:9090"

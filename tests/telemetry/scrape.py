@@ -77,15 +77,15 @@ class Process:
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self.process = process
         self.log: list[str] = []
+        self.url = ""
         self._reading = threading.Thread(target=self._read)
         self._reading.start()
-        self.url = eventually(self._find_url)
 
     def _read(self) -> None:
         assert self.process.stderr is not None
         self.log.extend(iter(self.process.stderr.readline, ""))
 
-    def _find_url(self) -> str | None:
+    def find_url(self) -> str | None:
         assert self.process.poll() is None, "".join(self.log)
         found = re.search(r"(http://\S+:\d+)/", "".join(self.log))
         return found and found[1]
@@ -116,6 +116,7 @@ def running(dsn: str, *arguments: str, cwd: Path | None = None, **more: str) -> 
     )
     started = Process(process)
     try:
+        started.url = eventually(started.find_url)
         yield started
     finally:
         started.close()

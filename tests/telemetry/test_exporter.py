@@ -82,6 +82,7 @@ def pairs(found: dict[tuple[str, ...], float]) -> list[tuple[tuple[str, str], fl
     return [((key[0], key[1]), value) for key, value in found.items() if len(key) == 2]
 
 
+@pytest.mark.slow
 def test_while_the_database_is_away_nothing_stale_is_shown(
     queue: Queue, dsn: str, admin: psycopg.Connection[Any]
 ) -> None:

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from lonnymq import App, AsyncQueue, Bury, Handler, Queue, Retry, Worker, WorkerSettings
+from lonnymq import App, Bury, Handler, Queue, Retry, Worker, WorkerSettings
 from lonnymq.errors import InvalidArgument
 from lonnymq.telemetry import prometheus_names as names
 from lonnymq.telemetry.worker_metrics import WorkerCollector, encode_worker_metrics
 from lonnymq.worker.metrics import MAX_TASKS, OTHER_TASKS, OUTCOMES, WorkerFigures, WorkerMetrics
 from tests.telemetry.scrape import check_with_promtool, samples
-from tests.worker.workers import wait_until_drained
 
 HOSTILE = 'resize "x"\\n{task="y"} 1\u2028'
 ATTEMPTS, TOOK, WAITED = (
@@ -38,16 +37,15 @@ class Routes:
             raise RuntimeError("again")
 
 
-def drain(dsn: str, handler: Any, registry: CollectorRegistry) -> dict[tuple[str, ...], float]:
-    """Let a worker process everything, and return its metrics while it still runs."""
+def drain(dsn: str, handler: Any, attempts: int) -> dict[tuple[str, ...], float]:
+    """Let a worker end so many attempts, and return its metrics while it still runs."""
 
     async def scenario() -> dict[tuple[str, ...], float]:
         worker = Worker(dsn, handler, settings=WorkerSettings(concurrency=4))
+        registry = CollectorRegistry()
         registry.register(WorkerCollector(worker))
         serving = asyncio.create_task(worker.serve())
-        async with AsyncQueue(dsn) as queue:
-            await wait_until_drained(queue)
-        while worker.metrics is None or worker.metrics.figures().busy:  # noqa: ASYNC110 - until it is idle
+        while sum(worker.counts.values()) < attempts or worker.measure().figures().busy:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         text = generate_latest(registry).decode()
         worker.stop()
@@ -73,7 +71,7 @@ def test_attempts_are_counted_by_task_and_outcome(queue: Queue, dsn: str) -> Non
     resize.options(delay=0.2).enqueue("acme", video=4)
     queue.enqueue("acme", {"task": "unknown", "arguments": {}}, max_attempts=1)
     before = time.time()
-    found = drain(dsn, app, CollectorRegistry())
+    found = drain(dsn, app, attempts=5)
     resized = next(key[2] for key in found if key[0] == ATTEMPTS and key[2].endswith("resize"))
     assert found[ATTEMPTS, "completed", resized] == 4
     assert found[f"{TOOK}_count", resized] == 4
@@ -95,7 +93,7 @@ def test_names_of_tasks_are_escaped_and_bounded(queue: Queue, dsn: str) -> None:
     payloads = [HOSTILE, "bad", "flaky", *(f"task {number}" for number in range(MAX_TASKS + 20))]
     for payload in payloads:
         queue.enqueue("a", payload)
-    found = drain(dsn, Routes(), CollectorRegistry())
+    found = drain(dsn, Routes(), attempts=len(payloads) + 1)
     assert found[ATTEMPTS, "completed", HOSTILE] == 1
     assert found[ATTEMPTS, "buried", "bad"] == 1
     assert (found[ATTEMPTS, "deferred", "flaky"], found[ATTEMPTS, "completed", "flaky"]) == (1, 1)

@@ -100,7 +100,7 @@ class WorkerFigures:
 
 
 class WorkerMetrics:
-    """Counts in one process. Recording takes about half a microsecond per attempt."""
+    """Counts in one process."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, TaskCounts] = {}
