@@ -124,9 +124,10 @@ bench-charts: $(STAMP) ## make charts and pages from the results
 bench-peers: $(STAMP) ## benchmark it against other queues (BENCH_ARGS="--quick")
 	$(BIN)/python -m benchmarks.peers $(BENCH_ARGS)
 
-format: $(STAMP) ## regenerate generated files, fix what ruff can fix, format
+format: $(STAMP) ## regenerate generated files, wrap pages, fix what ruff can fix, format
 	$(BIN)/python tools/unasync.py
 	$(BIN)/python tools/policy.py
+	$(BIN)/python tools/wrap.py
 	$(BIN)/python -m ruff check --fix-only --quiet
 	$(BIN)/python -m ruff format
 

@@ -5,6 +5,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tools.wrap import wrap
+
 MARK = re.compile(
     r"(?P<begin><!-- made by make bench-charts: (?P<name>[\w-]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL
 )
@@ -37,6 +39,7 @@ def fill_page(page: Path, text: str, output: Output, results: Path) -> str:
                 f"{page.name} marks unknown part {match['name']}: parts are {', '.join(output.parts)}"
             )
         content = output.parts[match["name"]].replace(RESULTS, folder).strip()
+        content = "\n".join(wrap(content.splitlines()))
         return f"{match['begin']}\n{content}\n\n{match['end']}"
 
     return MARK.sub(replace, text)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lonnymq.schema import files
-from tools import freeze
+from tools import freeze, wrap
 
 SQL = Path(__file__).resolve().parents[2] / "src" / "lonnymq" / "sql"
 
@@ -40,6 +40,26 @@ def test_no_line_of_sql_is_longer_than_120_columns() -> None:
     for path in SQL.rglob("*.sql"):
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             assert len(line) <= 120, f"{path.relative_to(SQL)}:{number}"
+
+
+@pytest.mark.parametrize("page", wrap.pages(), ids=lambda page: page.relative_to(wrap.ROOT).as_posix())
+def test_no_line_of_a_page_is_wider_than_120_columns(page: Path) -> None:
+    lines = page.read_text(encoding="utf-8").splitlines()
+    assert not list(wrap.too_wide(lines)), "run: make format"
+
+
+def test_wrapping_changes_only_what_is_too_wide() -> None:
+    long = " ".join(["word"] * 30)
+    assert wrap.wrap(["short", "", long]) == ["short", "", long[:119], "word " * 5 + "word"]
+    assert wrap.wrap([f"- {long}", "  end", "- next"]) == [
+        f"- {long[:114]}",
+        "  " + "word " * 6 + "word end",
+        "- next",
+    ]
+    kept = ["```sh", long, "```", f"    {long}", f"| {long} |", f"# {long}", "x" * 200]
+    assert wrap.wrap(kept) == kept
+    # What would mean something else at the beginning of a line stays behind a word.
+    assert wrap.wrap([f"{long[:119]} - b"]) == [long[:114], "word - b"]
 
 
 def test_functions_mean_the_same_whatever_standard_conforming_strings_is() -> None:
