@@ -1,4 +1,4 @@
-"""Pages of messages, dead letters and the system touch no more of the database in a large queue."""
+"""The pages touch no more of the database in a large queue."""
 
 import pytest
 
@@ -10,6 +10,7 @@ from tests.sql.conftest import Open
 from tests.sql.session import Session
 
 PATHS = (
+    *("/", "/channels", "/channels?order=messages", "/channels?order=name&prefix=c7", "/channels/c7"),
     *("/messages", "/messages?status=leased", "/messages?channel=c7&status=scheduled", "/messages/7"),
     *(
         "/failures",

@@ -58,6 +58,9 @@ def test_a_form_from_elsewhere_changes_nothing(client: OpenClient, queue: Queue)
     from_elsewhere = [
         {"origin": "http://evil.example"},
         {"origin": "null"},
+        {"origin": "http://["},
+        {"origin": "localhost:8090"},
+        {"origin": "http://localhost:8090.evil.example"},
         {"origin": "http://localhost:9999"},
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "same-site"},

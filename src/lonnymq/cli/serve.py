@@ -158,7 +158,7 @@ def serve(
         server_header=False,
         log_config=None,
         timeout_graceful_shutdown=3,
-        # A request that is not complete by then is dropped, as is a connection that is idle.
+        # Seconds until a connection without a request is closed.
         timeout_keep_alive=15,
         limit_concurrency=200,
         ws="none",
