@@ -4,6 +4,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -156,12 +157,15 @@ def test_an_exporter_outlives_many_scrapes_and_hostile_clients(queue: Queue, dsn
             assert connection.execute(connections).fetchone() == (2,)
 
 
-def test_wrong_options_are_refused(dsn: str) -> None:
+def test_wrong_options_are_refused(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for wrong in (("--port", "65536"), ("--top", "101"), ("--channel", ""), ("--channel", "a\nb")):
         assert runner(dsn)("exporter", *wrong).code == 2
     with socket.create_server(("127.0.0.1", 0)) as taken:
         result = runner(dsn)("exporter", "--port", str(taken.getsockname()[1]))
         assert (result.code, "address already in use" in result.error_text) == (2, True)
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    result = runner(dsn)("exporter")
+    assert (result.code, 'the extra "prometheus"' in result.error_text) == (2, True)
 
 
 PROMETHEUS_CONFIG = """
