@@ -65,6 +65,7 @@ INTERNAL = {
     *("channel_due", "channel_show", "lease_counts", "message_sample", "table_pages", "table_estimate"),
     # The last one is called together with others.
     "message_page",
+    *("policy_announce", "policy_assignments"),
     *("message_uuid", "message_uuid_mask", "message_of_uuid", "history_index"),
     *("tenant_role", "tenant_covers", "tenant_require", "tenant_enter", "tenant_channel_add", "tenant_room"),
     *("tenant_confine", "tenant_find", "tenant_prefix_end", "tenant_ranges", "tenant_require_headers"),

@@ -281,7 +281,13 @@ def test_an_address_that_is_not_valid_is_explained(client: OpenClient) -> None:
     browser = client()
     for path in (
         *("/messages/x", "/messages/9223372036854775808", "/messages/1e3", "/messages/٣", "/messages?id=x"),
-        *("/messages?status=dead", "/messages?before=1", "/failures?before=x", "/audit?before=1_2_3"),
+        *(
+            "/messages?channel=a&prefix=a",
+            "/messages?status=dead",
+            "/messages?before=1",
+            "/failures?before=x",
+            "/audit?before=1_2_3",
+        ),
         *(f"/messages?channel={'x' * 256}", f"/failures?error={'x' * 300}", "/messages?channel=%00"),
         *("/messages?channel=%01", "/crons?after=%00", "/workers?after=%00"),
     ):
@@ -301,3 +307,15 @@ def test_big_ids_are_never_rounded(client: OpenClient, queue: Queue, connect: Co
     assert send(browser, form_of(page, "Cancel this message"), typed=str(big)).status_code == 303
     assert queue.messages().items == []
     assert queue.audit.page().items[0].subject == str(big)
+
+
+def test_messages_are_filtered_by_the_beginning_of_their_channel(client: OpenClient, queue: Queue) -> None:
+    for n in range(120):
+        queue.enqueue(f"{'eu' if n % 2 else 'us'}-{n % 3}", n, delay=3600)
+    browser = client()
+    page = browser.get("/messages?prefix=eu-&status=scheduled").text
+    assert len(re.findall('id="message-', page)) == 50
+    (next_page,) = re.findall(r'rel="next" href="([^"]+)"', page)
+    assert len(re.findall('id="message-', browser.get(html.unescape(next_page)).text)) == 10
+    # Another status keeps the filter.
+    assert 'href="/messages?prefix=eu-&amp;status=leased"' in page

@@ -23,6 +23,7 @@ BOUNDS = {
     "queue_pulse(1000)": 20_000,
     "message_page()": 700,
     "message_page('c7')": 700,
+    "message_page(p_prefix => 'c7')": 8_000,
     "message_page(p_status => 'leased')": 4_000,
     "dead_page()": 100,
     "dead_page('c7')": 200,

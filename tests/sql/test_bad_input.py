@@ -186,6 +186,7 @@ CALLS: dict[str, list[tuple[str, str]]] = {
         *variants("message_page(p_limit => {})", "limit", BAD_LIMITS),
         ("message_page(p_status => 'done')", "status"),
         ("message_page('a', p_before_id => 1)", "before_at"),
+        ("message_page('a', p_prefix => 'a')", "prefix"),
     ],
     "dead letters": [
         ("dead_redrive(null)", "ids"),

@@ -282,3 +282,28 @@ def test_estimates_survive_lost_statistics(queue: Session) -> None:
     queue.run("vacuum message")
     queue.run("select pg_stat_reset()")
     assert 19_000 <= pulse(queue, "waiting") <= 21_000
+
+
+def test_pages_of_messages_by_the_beginning_of_their_channels_names(queue: Session) -> None:
+    ids: dict[str, list[int]] = {name: [] for name in ("eu-1", "eu-2", "us-1", "EU-1")}
+    for n in range(40):
+        name = list(ids)[n % 4]
+        ids[name].append(queue.create(name))
+    # Known by its messages, or by the table of channels.
+    for is_served in (False, True):
+        if is_served:
+            assert len(queue.take(4)) == 4
+        found: list[int] = []
+        cursor: tuple[int | None, int | None] = (None, None)
+        while True:
+            page, *next_ = queue.rows(
+                "select ids, next_id, next_at from message_page(null, null, %s, %s, 7, 'eu-')", *cursor
+            )[0]
+            found += page
+            if next_[0] is None:
+                break
+            cursor = (next_[0], next_[1])
+        assert found == sorted(ids["eu-1"] + ids["eu-2"], reverse=True)
+    leased = queue.ask("select ids from message_page(p_status => 'leased', p_prefix => 'us-')")
+    assert leased == ids["us-1"][:1]
+    assert queue.ask("select ids from message_page(p_prefix => '%')") == []

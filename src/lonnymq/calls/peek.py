@@ -40,9 +40,9 @@ NO_CONTENTS = (b"", None, None)
 
 PAGE_CALL = (
     "{schema}.message_page(p_channel => %t::text, p_status => %t::text, p_before_id => %t::bigint,"
-    " p_before_at => %t::bigint, p_limit => %t::integer) p"
+    " p_before_at => %t::bigint, p_limit => %t::integer, p_prefix => %t::text) p"
 )
-PAGE_TYPES = ("text", "text", "bigint", "bigint", "integer")
+PAGE_TYPES = ("text", "text", "bigint", "bigint", "integer", "text")
 PAGE = Statement(
     "message_page_show",
     f"select p.next_id, p.next_at, {', '.join(f's.{name}' for name in COLUMNS.split(', '))}"
@@ -65,22 +65,22 @@ ATTEMPTS = function(
 
 
 def page(
-    channel: str | None, status: str | None, before: PageCursor | None, limit: int, preview_bytes: int | None
+    channel: str | None,
+    status: str | None,
+    before: PageCursor | None,
+    limit: int,
+    preview_bytes: int | None,
+    prefix: str | None,
 ) -> Call[Page[LiveMessage]]:
     id_, at = (before.id, before.at) if before else (None, None)
+    values = (channel, status, id_, at, limit, prefix)
     if preview_bytes == 0:
         return call(
             PAGE_OUTLINE,
-            channel,
-            status,
-            id_,
-            at,
-            limit,
+            *values,
             decode=lambda rows: page_of(rows, lambda row: _message((*row, *NO_CONTENTS))),
         )
-    return call(
-        PAGE, channel, status, id_, at, limit, preview_bytes, decode=lambda rows: page_of(rows, _message)
-    )
+    return call(PAGE, *values, preview_bytes, decode=lambda rows: page_of(rows, _message))
 
 
 def peek(

@@ -95,7 +95,7 @@ class AsyncDeadLetters:
         `preview_bytes=0` reads neither content, state nor headers, which a reader may not.
         """
         call = calls.show(
-            argument.identifier("message_id", message_id),
+            argument.whole("message_id", message_id, 0, argument.MAX_BIGINT),
             argument.optional_whole("preview_bytes", preview_bytes, 0, argument.MAX_INTEGER),
         )
         found = await self._caller.perform(call, connection)

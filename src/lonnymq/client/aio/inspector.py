@@ -64,6 +64,7 @@ class AsyncInspector:
         self,
         channel: str | None = None,
         *,
+        prefix: str | None = None,
         status: MessageStatus | str | None = None,
         before: PageCursor | None = None,
         limit: int = 100,
@@ -71,6 +72,8 @@ class AsyncInspector:
         connection: AsyncBorrowedConnection | None = None,
     ) -> Page[LiveMessage]:
         """Return a page of live messages, newest first; for the next one, pass its `next` as `before`.
+
+        `prefix`, without `channel`, is how the names of the channels begin.
 
         `preview_bytes=None` reads whole contents; 0 reads neither contents, states nor headers, which a
         reader may not.
@@ -81,6 +84,7 @@ class AsyncInspector:
             before,
             argument.whole("limit", limit, 1, 10_000),
             argument.optional_whole("preview_bytes", preview_bytes, 0, argument.MAX_INTEGER),
+            argument.optional_text("prefix", prefix, 0, 255),
         )
         return await self.caller.perform(call, connection)
 

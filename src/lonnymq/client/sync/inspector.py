@@ -66,6 +66,7 @@ class Inspector:
         self,
         channel: str | None = None,
         *,
+        prefix: str | None = None,
         status: MessageStatus | str | None = None,
         before: PageCursor | None = None,
         limit: int = 100,
@@ -73,6 +74,8 @@ class Inspector:
         connection: BorrowedConnection | None = None,
     ) -> Page[LiveMessage]:
         """Return a page of live messages, newest first; for the next one, pass its `next` as `before`.
+
+        `prefix`, without `channel`, is how the names of the channels begin.
 
         `preview_bytes=None` reads whole contents; 0 reads neither contents, states nor headers, which a
         reader may not.
@@ -83,6 +86,7 @@ class Inspector:
             before,
             argument.whole("limit", limit, 1, 10_000),
             argument.optional_whole("preview_bytes", preview_bytes, 0, argument.MAX_INTEGER),
+            argument.optional_text("prefix", prefix, 0, 255),
         )
         return self.caller.perform(call, connection)
 
