@@ -23,6 +23,7 @@ from lonnymq import (
     SessionNotKept,
     WrongIsolationLevel,
 )
+from lonnymq.telemetry.monitor import Monitor, MonitorSettings
 from tests.conftest import Connect
 from tests.worker.conftest import StartWorker
 from tests.worker.workers import eventually
@@ -204,3 +205,17 @@ def test_in_transaction_mode_sessions_of_other_clients_stay_unchanged(bouncer: s
         with psycopg.connect(bouncer) as other:
             assert other.execute("show default_transaction_isolation").fetchone() == ("serializable",)
     connect().execute(f"alter database {name} reset all".encode())
+
+
+def test_metrics_are_read_through_a_pooler_and_leave_no_setting_behind(bouncer: str) -> None:
+    async def look_often() -> None:
+        monitor = Monitor(bouncer, MonitorSettings(max_age_s=0, top=3))
+        for _ in range(10):
+            look = await monitor.look()
+            assert look.reading is not None, look.error
+        await monitor.close()
+
+    asyncio.run(look_often())
+    for _ in range(SESSIONS):
+        with psycopg.connect(bouncer) as other:
+            assert other.execute("show statement_timeout").fetchone() == ("0",)
