@@ -9,8 +9,10 @@ export class Queue {
   constructor(pool, schema = "lonnymq") {
     this.pool = pool;
     this.schema = pg.escapeIdentifier(schema);
-    // A connection that breaks while nobody uses it; the pool opens another one.
+    // Without listeners, the error of a connection that breaks between two statements ends the process. If nobody uses
+    // it, the pool opens another one; in a transaction, the next statement fails.
     pool.on("error", (error) => console.error(`idle connection: ${error.message}`));
+    pool.on("connect", (client) => client.on("error", () => {}));
   }
 
   // Create a message. With the client of a transaction, it exists if that transaction commits.

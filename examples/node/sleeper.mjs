@@ -1,7 +1,6 @@
 // Waits until dequeue may have something, without polling: LISTEN, and a registration that makes producers notify.
 
 import { randomUUID } from "node:crypto";
-import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import pg from "pg";
@@ -22,6 +21,7 @@ export class Sleeper {
   #unawareBelow = null;
   #settlingMs = 1;
   #isNotified = false;
+  #wake = () => {};
 
   constructor(queue) {
     this.queue = queue;
@@ -75,13 +75,11 @@ export class Sleeper {
     const client = new pg.Client(this.queue.pool.options);
     // Otherwise an error of a connection ends the process.
     client.on("error", () => {});
-    client.on("notification", () => {
-      this.#isNotified = true;
-    });
+    client.on("notification", () => this.#notify());
     client.on("end", () => {
       if (this.#client === client) this.#client = null;
       this.#registeredUntil = 0;
-      client.emit("notification");
+      this.#notify();
     });
     await client.connect();
     try {
@@ -101,13 +99,22 @@ export class Sleeper {
     this.#registeredUntil = began + REGISTERED_FOR_MS;
   }
 
+  #notify() {
+    this.#isNotified = true;
+    this.#wake();
+  }
+
   async #notified(withinMs, signal) {
-    const client = this.#client;
-    if (!this.#isNotified && client !== null && withinMs > 0) {
-      const ended = new AbortController();
-      const notification = once(client, "notification", { signal: ended.signal }).catch(() => {});
-      await Promise.race([notification, pause(withinMs, AbortSignal.any([signal, ended.signal]))]);
-      ended.abort();
+    if (!this.#isNotified && this.#client !== null && withinMs > 0 && !signal.aborted) {
+      let timer;
+      await new Promise((resolve) => {
+        this.#wake = resolve;
+        timer = setTimeout(resolve, withinMs);
+        signal.addEventListener("abort", resolve);
+      });
+      // Nothing of a wait may be left, because a worker waits as long as it lives.
+      signal.removeEventListener("abort", this.#wake);
+      clearTimeout(timer);
     }
     this.#isNotified = false;
   }

@@ -1,5 +1,4 @@
 // The loop of a worker: lease messages, run a handler for each, and say how each attempt ended.
-import { setMaxListeners } from "node:events";
 import { inspect } from "node:util";
 
 import { Sleeper, pause } from "./sleeper.mjs";
@@ -67,7 +66,6 @@ export class Worker {
       retryMs: (attempt) => Math.min(60_000, 1_000 * 2 ** (attempt - 1)) * (0.5 + Math.random() / 2),
       ...settings,
     };
-    setMaxListeners(0, this.#stopped.signal);
   }
 
   // Lease nothing any more; run() then ends.
