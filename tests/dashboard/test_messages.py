@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from lonnymq import NewMessage, Queue
 from lonnymq.dashboard.refusal import Refused
-from lonnymq.dashboard.selection import decode_ids, encode_ids
+from lonnymq.dashboard.selection import decode_ids, encode_ids, select
 from tests.conftest import Connect
 from tests.dashboard.conftest import HOSTILE, OpenClient, operator, reader, text_of
 
@@ -50,7 +50,13 @@ def test_ids_survive_the_form_whatever_they_are() -> None:
         text = encode_ids(ids)
         assert decode_ids(text) == sorted(ids)
         assert re.fullmatch(r"[A-Za-z0-9_=-]+", text)
-    assert len(encode_ids([n * 50_000 + n % 7 for n in range(10_000)])) < 60_000
+    for distance, count in ((50_000, 10_000), (2**49, 5_000)):
+        ids = [n * distance + n**7 % (distance // 2) for n in range(10_000)]
+        chosen, text = select(ids)
+        # The newest ones, as many as fit into a form.
+        assert chosen == ids[:count]
+        assert len(text) < 60_000
+        assert decode_ids(text) == sorted(chosen)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from lonnymq.dashboard.refusal import Refused
 
-# So many ids, of at most ten bytes each, fit into a form.
 MAX_IDS = 10_000
+# A form has room for a little more (see form.py).
+MAX_TEXT = 60_000
 MAX_BYTES = 10 * MAX_IDS
 BROKEN = Refused(400, "The selection is not valid", "Nothing was changed. Load the page again.")
 
@@ -25,6 +26,14 @@ def encode_ids(ids: Sequence[int]) -> str:
             difference >>= 7
         found.append(difference)
     return base64.urlsafe_b64encode(zlib.compress(bytes(found), 9)).decode("ascii")
+
+
+def select(ids: Sequence[int]) -> tuple[list[int], str]:
+    """Return the first ids, as many as fit into a form, which is nearly always all, and their text."""
+    chosen = list(ids)
+    while len(text := encode_ids(chosen)) > MAX_TEXT:
+        chosen = chosen[: len(chosen) // 2]
+    return chosen, text
 
 
 def decode_ids(text: str) -> list[int]:

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from lonnymq.cli import formatting
 from lonnymq.dashboard.form import Form
 from lonnymq.dashboard.refusal import Refused
-from lonnymq.dashboard.selection import MAX_IDS, decode_ids, encode_ids
+from lonnymq.dashboard.selection import MAX_IDS, decode_ids, select
 from lonnymq.dashboard.view import View
 
 LIMIT = 50
@@ -26,6 +26,7 @@ async def show(view: View) -> Response:
     # Only operators can confirm, and what they confirm does not change while the page is open.
     is_update = view.request.headers.get("hx-request") == "true"
     ids = None if is_update or not view.visitor.may_act else await dead.ids(error=error, limit=MAX_IDS)
+    selected, selection = select(ids.items if ids else [])
     return view.render(
         "failures.html",
         channel=channel,
@@ -34,9 +35,9 @@ async def show(view: View) -> Response:
         group_href=lambda line: _href(view, channel, line),
         found=page.items,
         last_line=formatting.last_line,
-        selected=None if ids is None else len(ids.items),
-        is_selection_complete=ids is None or ids.next is None,
-        selection=None if ids is None else encode_ids(ids.items),
+        selected=len(selected),
+        is_selection_complete=ids is None or (ids.next is None and len(selected) == len(ids.items)),
+        selection=selection,
         here_href=_href(view, channel, error),
         first=_href(view, channel, error) if view.query("before") else None,
         next=_href(view, channel, error, before=page.next) if page.next else None,
