@@ -64,4 +64,6 @@ def test_workers_are_listed_and_drained(lonnymq: Run, queue: Queue, dsn: str) ->
         assert busy.code == CommandExit.BUSY
         assert not {"\x9b", "\u202e"} & set(busy.out)
     assert lonnymq("workers", "drain", "--all", "--yes").code == 0
+    (record, *_) = queue.audit.page().items
+    assert (record.verb, record.subject, record.outcomes) == ("worker_drain", None, {"draining": 2})
     assert {one.state for one in queue.workers()} == {"draining"}

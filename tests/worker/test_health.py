@@ -23,7 +23,7 @@ from tests.worker.workers import TIMEOUT_S, eventually
 pytestmark = pytest.mark.fault
 
 PROGRAM = """
-import asyncio, pathlib, time
+import asyncio, os, pathlib, sys, time
 import lonnymq
 
 def wait_in_thread(message):
@@ -46,6 +46,9 @@ HANDLERS = {
 class Routes:
     def route(self, message):
         return HANDLERS[message.payload]
+
+if "WITHOUT_PROMETHEUS" in os.environ:
+    sys.modules["prometheus_client"] = None
 
 worker = lonnymq.Worker("", Routes())
 """
@@ -164,6 +167,13 @@ def test_a_process_that_hangs_or_stops_is_not_alive(queue: Queue, dsn: str, star
                 client.sendall(request)
                 assert client.recv(100).startswith(b"HTTP/1.1 400 ")
 
+        # Nor do those who connect and ask nothing keep out a probe.
+        address = ("127.0.0.1", int(worker.url.rpartition(":")[2]))
+        idle = [socket.create_connection(address) for _ in range(200)]
+        assert worker.ask("/livez") == (200, "ok\n")
+        for client in idle:
+            client.close()
+
         queue.enqueue("a", "block")
         worker.wait_for("/livez", 503, r"^the event loop has been blocked for \d+ s$")
         assert worker.ask("/readyz")[0] == 503
@@ -207,8 +217,10 @@ def test_a_worker_waits_alive_for_its_database_and_ends_if_the_schema_is_too_new
     server = own_server(fsync=False)
     with Queue(server.dsn) as queue:
         queue.install()
-    worker = start(server.dsn)
+    # Probes need no extra.
+    worker = start(server.dsn, WITHOUT_PROMETHEUS="1")
     worker.wait_for("/readyz", 200)
+    assert worker.ask("/metrics")[0] == 404
     server.kill()
     worker.wait_for("/readyz", 503, "^the database cannot be reached$")
     assert worker.ask("/livez") == (200, "ok\n")

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from lonnymq import DrainOutcome, WorkerState, WorkerStatus
 from lonnymq.cli import formatting
+from lonnymq.cli.acting import act
 from lonnymq.cli.command_group import CommandGroup
 from lonnymq.cli.confirm import require_confirmation
 from lonnymq.cli.connect import open_queue
@@ -67,8 +68,9 @@ def drain(
         raise typer.BadParameter("give either a worker or --all")
     if is_all:
         require_confirmation("Drain all workers?", is_confirmed=yes)
-    with open_queue(dsn, schema) as queue:
-        asked = queue.drain_workers(worker)
+    with act(dsn, schema, "worker_drain", worker) as acting:
+        asked = acting.queue.drain_workers(worker, connection=acting.connection)
+        acting.outcomes += [str(one.outcome) for one in asked]
     if as_json:
         print_json(asked)
     elif asked:

@@ -14,18 +14,21 @@ from django.core.management.base import CommandError
 from lonnymq.errors import InvalidArgument
 from lonnymq.tasks import App
 from lonnymq.worker import Handler, Worker, WorkerSettings, supervise
+from lonnymq.worker.health import Watch
 
 LOG_LEVELS = {0: logging.ERROR, 1: logging.INFO, 2: logging.DEBUG, 3: logging.DEBUG}
 
 
-def run_worker(target: str | None, settings: Mapping[str, Any], verbosity: int) -> int:
+def run_worker(
+    target: str | None, settings: Mapping[str, Any], verbosity: int, watch: Watch | None = None
+) -> int:
     """Run until SIGTERM or Ctrl-C, and return the exit code."""
     worker = create_worker(target, settings, verbosity)
     processes = worker.settings.processes
     if processes == 1:
-        return worker.run()
+        return worker.run(watch)
     create = partial(create_worker, target, {**settings, "processes": 1}, verbosity)
-    return supervise(create, processes, worker.settings.shutdown_s)
+    return supervise(create, processes, worker.settings.shutdown_s, watch)
 
 
 def create_worker(target: str | None, settings: Mapping[str, Any], verbosity: int) -> Worker:

@@ -13,8 +13,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 
 from lonnymq.errors import InvalidArgument
-from lonnymq.telemetry.http_server import serve_http
-from lonnymq.telemetry.pages import Page
+from lonnymq.telemetry.http_server import Page, serve_http
 from lonnymq.worker.health import Probe
 
 LOGGER = logging.getLogger("lonnymq.worker")

@@ -3,9 +3,22 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from lonnymq.telemetry.pages import NO_STORE, Page
+TEXT = "text/plain; charset=utf-8"
+NO_STORE = {"cache-control": "no-store"}
+
+
+@dataclass(frozen=True)
+class Page:
+    """The answer to a request."""
+
+    status: int
+    body: bytes
+    content_type: str = TEXT
+    headers: Mapping[str, str] = field(default_factory=dict)
+
 
 Answer = Callable[[str, str, Mapping[str, str]], Awaitable[Page]]
 
@@ -20,17 +33,20 @@ ANSWER_S = 30.0
 @asynccontextmanager
 async def serve_http(answer: Answer, host: str, port: int) -> AsyncIterator[tuple[str, int]]:
     """Answer requests while the block runs; yield the address. Port 0 is any free one."""
-    connections: set[asyncio.Task[None]] = set()
+    # In the order in which they came.
+    connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
+        if len(connections) >= MAX_CONNECTIONS:
+            # Connections on which nothing is asked must not keep out a probe.
+            connections.pop(next(iter(connections))).transport.abort()
+        connections[task] = writer
         try:
-            if len(connections) < MAX_CONNECTIONS:
-                connections.add(task)
-                await _converse(answer, reader, writer)
+            await _converse(answer, reader, writer)
         finally:
-            connections.discard(task)
+            connections.pop(task, None)
             writer.transport.abort()
 
     server = await asyncio.start_server(connected, host, port, limit=MAX_HEAD_BYTES)

@@ -3,23 +3,12 @@
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+from lonnymq.telemetry.http_server import Page
 from lonnymq.telemetry.monitor import Look, Monitor
 from lonnymq.telemetry.queue_metrics import encode, queue_metrics
 
-TEXT, JSON = "text/plain; charset=utf-8", "application/json"
-NO_STORE = {"cache-control": "no-store"}
-
-
-@dataclass(frozen=True)
-class Page:
-    """The answer to a request."""
-
-    status: int
-    body: bytes
-    content_type: str = TEXT
-    headers: Mapping[str, str] = field(default_factory=dict)
+JSON = "application/json"
 
 
 class QueuePages:

@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from lonnymq.telemetry.http_server import NO_STORE, Page
 from lonnymq.telemetry.monitor import Look, Monitor, MonitorSettings
-from lonnymq.telemetry.pages import NO_STORE, Page, QueuePages
+from lonnymq.telemetry.pages import QueuePages
 from lonnymq.telemetry.queue_metrics import describe_queue, queue_metrics
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 import os
 import sys
 from argparse import ArgumentParser
+from functools import partial
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -10,6 +11,7 @@ from django.utils.autoreload import get_child_arguments
 
 from lonnymq.django.work import run_worker
 from lonnymq.errors import install_advice
+from lonnymq.telemetry.health_server import serve_health
 
 # Set in the process that --reload restarts.
 RELOADED = "LONNYMQ_RELOADED"
@@ -43,6 +45,10 @@ class Command(BaseCommand):
         parser.add_argument("--shutdown-s", type=float, help="Seconds for running handlers after the signal.")
         parser.add_argument("--name", help="The worker's name in leases and logs.")
         parser.add_argument(
+            "--health-port", type=int, help="Answer probes at /livez and /readyz; needs no extra."
+        )
+        parser.add_argument("--health-host", default="127.0.0.1", help="Address to listen on for probes.")
+        parser.add_argument(
             "--reload", action="store_true", help="Restart when a .py file changes; for development."
         )
 
@@ -52,7 +58,10 @@ class Command(BaseCommand):
         if RELOADED in os.environ:
             _reloading().end_with_parent()
         settings = {name: options[name] for name in SETTINGS if options[name] is not None}
-        sys.exit(run_worker(options["target"], settings, options["verbosity"]))
+        watch = None
+        if options["health_port"] is not None:
+            watch = partial(serve_health, host=options["health_host"], port=options["health_port"])
+        sys.exit(run_worker(options["target"], settings, options["verbosity"], watch))
 
 
 def _reloading() -> Any:
