@@ -1,11 +1,9 @@
 """serve: the dashboard."""
 
-import ipaddress
-import os
 import signal
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,9 +12,6 @@ from lonnymq.cli.log import LogFormat, start_logging
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Schema
 from lonnymq.cli.output import print_text
 from lonnymq.errors import install_advice
-
-if TYPE_CHECKING:
-    from lonnymq.dashboard import User
 
 SECURITY = "Who may use it"
 
@@ -124,26 +119,13 @@ def serve(
         import uvicorn
     except ImportError as error:
         raise typer.BadParameter(f"the dashboard needs {error.name}: {install_advice('dashboard')}") from None
-    from lonnymq.dashboard import Access, DashboardSettings, PasswordAccess, ProxyAccess, Visitor, asgi_app
+    from lonnymq.cli.serve_access import choose_access
+    from lonnymq.dashboard import DashboardSettings, asgi_app
     from lonnymq.dashboard.settings import LOCAL_HOSTS
 
-    access: Any
-    users = _users(users_file)
-    if users and proxy_header:
-        raise typer.BadParameter("passwords and --proxy-header exclude one another")
-    if users:
-        access = PasswordAccess(users)
-    elif proxy_header:
-        access = ProxyAccess(proxy_header, proxy_network or (), operators=proxy_operator or ())
-    elif not _is_loopback(host):
-        raise typer.BadParameter(
-            f"--host {host} is not loopback, so it needs authentication: set LONNYMQ_DASHBOARD_PASSWORD,"
-            " or use --users-file or --proxy-header"
-        )
-    else:
-        access = lambda request: Visitor("local", Access.OPERATOR)  # noqa: E731
-    if read_only:
-        access = _as_reader(access)
+    access = choose_access(
+        host, users_file, proxy_header, proxy_network or (), proxy_operator or (), is_read_only=read_only
+    )
     hosts = (*LOCAL_HOSTS, *(allow_host or ()))
     settings = DashboardSettings(environment=environment, colour=colour, hosts=hosts)
     with open_queue(dsn, schema) as queue:
@@ -172,41 +154,3 @@ def serve(
             signal.signal(number, lambda *_: None)
         print_text(f"The dashboard is at {address} ; Ctrl-C stops it")
         uvicorn.Server(config).run(sockets=[listening])
-
-
-def _users(file: Path | None) -> "list[User]":
-    from lonnymq.dashboard import Access, User
-
-    found = []
-    for variable, access in (("", Access.OPERATOR), ("READER_", Access.READER)):
-        if password := os.environ.get(f"LONNYMQ_DASHBOARD_{variable}PASSWORD"):
-            found.append(User(access.value, password, access))
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines() if file else (), 1):
-        if line.strip():
-            name, _, rest = line.partition(":")
-            kind, colon, password = rest.partition(":")
-            if not colon or kind not in (Access.OPERATOR, Access.READER):
-                raise typer.BadParameter(
-                    f"line {number} of {file} must be name:operator:password or name:reader:password"
-                )
-            found.append(User(name, password, Access(kind)))
-    return found
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _as_reader(access: Any) -> Any:
-    from lonnymq.dashboard import Access, Visitor
-    from lonnymq.dashboard.access import visitor_of
-
-    async def check(request: Any) -> Visitor:
-        visitor = await visitor_of(access, request)
-        return Visitor(visitor.name, min(visitor.access, Access.READER, key=list(Access).index))
-
-    check.challenge = getattr(access, "challenge", None)  # type: ignore[attr-defined]
-    return check
