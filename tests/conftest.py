@@ -152,11 +152,6 @@ def template(server: Server, admin: psycopg.Connection[Any]) -> Iterator[str]:
         schema.install(connection)
         # The same channel ids in every run, so that creation locks never collide by chance.
         connection.execute("update lonnymq.setting set salt = 'the same for all tests'")
-        if mutant := os.environ.get("LONNYMQ_TEST_MUTANT"):
-            # The queue without one of its rules: the tests must notice.
-            from tests.interleavings.mutants import MUTANTS
-
-            MUTANTS[mutant].apply(connection)
     yield name
     administer(admin, "drop database if exists {} with (force)", name)
 

@@ -1,5 +1,6 @@
 """Installs and migrates on a given connection through a Queue, as users do."""
 
+import os
 from typing import Any
 
 from psycopg import Connection
@@ -8,7 +9,13 @@ from lonnymq import Queue, SchemaStatus
 
 
 def install(connection: Connection[Any], schema: str = "lonnymq") -> SchemaStatus:
-    return Queue("", schema=schema).install(connection=connection)
+    status = Queue("", schema=schema).install(connection=connection)
+    if mutant := os.environ.get("LONNYMQ_TEST_MUTANT"):
+        # The queue without one of its rules: the tests must notice.
+        from tests.interleavings.mutants import MUTANTS
+
+        MUTANTS[mutant].apply(connection)
+    return status
 
 
 def migrate(connection: Connection[Any], schema: str = "lonnymq") -> SchemaStatus:

@@ -14,7 +14,7 @@ FUNCTION = re.compile(
     re.DOTALL,
 )
 # Tables that concurrent calls do not change.
-NOT_SHARED = re.compile(r"setting|migration")
+NOT_SHARED = re.compile(r"migration")
 TRANSACTIONS = "the list of transactions"
 
 

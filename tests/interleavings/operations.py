@@ -117,13 +117,6 @@ RUN_NOW = """
 """
 
 
-def set_default(policy: str, name: str) -> Operation:
-    def start(facts: Facts, session: int) -> Program:
-        yield Call("queue_set", f"select 'set' as outcome from queue_set('{{\"default_policy\": {policy}}}')")
-
-    return Operation(name, start)
-
-
 def channel_set(field_name: str, value: int | bool, name: str = "channel_set") -> Operation:
     text = str(value).lower()
 

@@ -1,5 +1,7 @@
 """Calls that are made less often. Each is examined together with every other call, in fewer states."""
 
+import json
+
 from tests.interleavings.operations import (
     PART,
     Call,
@@ -49,6 +51,15 @@ def _complete_with_result(facts: Facts, session: int) -> Program:
     yield Call("complete", sql, result="r")
 
 
+def default_cap(cap: int | None, name: str, *needs: Need) -> Operation:
+    policy = json.dumps({"default_policy": {"max_concurrency": cap}})
+
+    def start(facts: Facts, session: int) -> Program:
+        yield Call("queue_set", f"select queue_set('{policy}') is not null as done")
+
+    return Operation(name, start, frozenset(needs))
+
+
 RARER = {
     one.name: one
     for one in (
@@ -67,6 +78,7 @@ RARER = {
         call("history_prepare", "select history_prepare(0) as partitions", Need.HISTORY),
         call("history_if_due", "select created as partitions from history_prepare_if_due()", Need.HISTORY),
         call("purge", "select outcome, message_id from dead_purge(array[{dead[0]}])", Need.DEAD),
+        default_cap(1, "default"),
         call("repair", "select problem, channel, detail from queue_check(true)"),
         as_tenant("create", "tenant_create('a', 'x')"),
         as_tenant("cancel", "tenant_cancel('{{{waiting}}}')", Need.WAITING),

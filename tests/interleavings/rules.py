@@ -405,6 +405,32 @@ RULES: dict[str, tuple[str, dict[str, list[Change]], str]] = {
         },
         "",
     ),
+    # The default policy.
+    "default-policy-is-not-announced": (
+        "default-raised+dequeue_many,default-capped",
+        {
+            "dequeue_start_full_scan": [
+                ("has_more_expired := policy_announce(p_now) or has_more_expired;", "null;")
+            ],
+            "queue_check": [("exists (select from policy_change) as is_announced", "false as is_announced")],
+        },
+        "",
+    ),
+    "default-policy-is-announced-once": (
+        "default-2+dequeue+dequeue,default-new",
+        {"policy_announce": [("where id = v_id and horizon is not null;", "where id = v_id;")]},
+        "",
+    ),
+    "announcement-ignores-locked-turns": (
+        "default-2+dequeue,default-capped default-2+dequeue+dequeue,default-capped",
+        {"policy_announce": [("t.xmax not in ('0', t.xmin) or ", "")]},
+        "The second pass finds such a turn when the transaction has ended; this only finds it sooner.",
+    ),
+    "default-policy-does-not-notify": (
+        "default-raised+sleep,default-capped",
+        {"queue_set": [("    perform sleepers_notify();\n", "")]},
+        "",
+    ),
     # Tenants.
     "tenants-do-not-wait-for-room": (
         "tenant_create+tenant_create,sized",

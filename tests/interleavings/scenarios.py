@@ -15,11 +15,10 @@ from tests.interleavings.operations import (
     create,
     dequeue,
     end,
-    set_default,
     sleeper,
     work,
 )
-from tests.interleavings.rarer import RARER
+from tests.interleavings.rarer import RARER, default_cap
 
 CREATE = "select message_create('a', 'x')"
 USE = (CREATE, "select interleavings.drain()")
@@ -44,6 +43,7 @@ STREAM = (
     "insert into stream (role, name, last_batch, created, duplicates) values (session_user, 's', 0, 0, 0)"
 )
 HISTORY = """select queue_set('{"history": "metadata"}')"""
+DEFAULT_CAP = """select queue_set('{"default_policy": {"max_concurrency": %s}}')"""
 TENANT = "select queue_grant(interleavings.tenant_role(), 'tenant', '{a}')"
 TENANT_CHANNEL = "insert into tenant_channel (name) values ('a')"
 SCHEDULE = "select message_create('a', 'x', p_delay_ms => 1000)"
@@ -67,6 +67,8 @@ class Context:
     has_other: bool = True
     # A message has been completed since the others were created, so that the turn is due without a wake.
     is_served: bool = False
+    # max_concurrency of the default policy.
+    default_cap: int | None = None
     # Two other new channels were noticed by the call that served this one, and wait to be served next.
     has_returning: bool = False
 
@@ -85,6 +87,8 @@ CONTEXTS = {
         Context("returning", waiting=2, is_used=False, has_other=False, is_served=True, has_returning=True),
         Context("new", is_used=False, has_other=False),
         Context("new-waiting", is_used=False, waiting=2),
+        Context("default-capped", waiting=3, default_cap=1, has_other=False),
+        Context("default-new", is_used=False, waiting=3, default_cap=1),
         Context("sized", '{"max_size": 3}', waiting=2, has_other=False),
         Context("paused", '{"is_paused": true}', waiting=2, has_other=False),
     )
@@ -97,7 +101,7 @@ HINTS = ("cold", "warm", "expensive")
 
 
 # A claim, a publication, a stream and a key have one user at a time, and history is prepared by one call.
-ONE_AT_A_TIME = ("claim_complete", "publish", "stream_publish", "create-key", "history_prepare")
+ONE_AT_A_TIME = ("claim_complete", "publish", "stream_publish", "create-key", "history_prepare", "default")
 
 
 class UnknownScenario(Exception):
@@ -138,6 +142,7 @@ class Scenario:
         return (
             any(names.count(one) > 1 for one in ONE_AT_A_TIME)
             or {"create-key", "cancel_key"} <= {*names}
+            or {"default-2", "default-none"} <= {*names}
             # Tenants wait for room in a channel whose size is limited.
             or self.context.name == "sized"
         )
@@ -155,6 +160,8 @@ class Scenario:
         if Need.DEAD in needs:
             yield CREATE
             yield BURY
+        if context.default_cap:
+            yield DEFAULT_CAP % context.default_cap
         if context.policy:
             yield f"select channel_set('a', '{context.policy}')"
         keyed = [KEYED] if Need.KEY in needs else []
@@ -223,11 +230,15 @@ ALL_OPERATIONS = {
             channel_set("is_paused", True, "pause"),
             channel_set("is_paused", False, "resume"),
             channel_set("max_concurrency", 1, "channel_set-1"),
-            set_default('{"max_concurrency": 1}', "default-1"),
             dequeue(2, "dequeue-2"),
             cancel("{last[0]}", "cancel_last", Need.SCHEDULED),
             work(1),
             DEQUEUE_TWICE,
+            default_cap(2, "default-2"),
+            default_cap(None, "default-none"),
+            # While a lease uses up the cap.
+            default_cap(2, "default-raised", Need.LEASE),
+            default_cap(None, "default-lifted", Need.LEASE),
             # Broken on purpose: see the mutants.
             sleeper(waits_for_horizon=False),
         )
@@ -260,8 +271,8 @@ CHOSEN = (
     ("resume+sleep", "paused", "cold"),
     ("channel_set-1+dequeue", "plain new-waiting", "cold warm"),
     ("channel_set-1+dequeue-2", "plain", "cold warm"),
-    ("default-1+dequeue", "plain new-waiting", "cold warm"),
-    ("default-1+dequeue-2", "plain", "cold warm"),
+    ("default+dequeue", "plain new-waiting", "cold warm"),
+    ("default+dequeue-2", "plain", "cold warm"),
     ("channel_set+channel_set", "new", "cold"),
     ("channel_set+create+dequeue", "new", "cold"),
     ("channel_set-1+dequeue+dequeue", "new-waiting alone", "cold"),
@@ -285,6 +296,23 @@ CHOSEN = (
     ("expire+history_prepare", "plain", "cold"),
     ("complete+cancel_leased+history_if_due", "capped", "cold"),
     ("history_prepare+history_if_due+complete", "capped", "cold"),
+    ("default+dequeue", "new", "cold warm"),
+    ("default+dequeue_many", "new new-waiting", "cold"),
+    ("default-2+dequeue", "default-capped default-new", "cold warm expensive"),
+    ("default-2+dequeue_many", "default-capped default-new", "cold warm"),
+    ("default-none+work", "default-capped default-new", "cold warm"),
+    ("default-none+dequeue", "default-capped default-new", "cold warm"),
+    ("default-raised+dequeue_many", "default-capped", "cold warm expensive"),
+    ("default-lifted+dequeue", "default-capped", "cold warm"),
+    ("default-lifted+complete", "default-capped", "cold"),
+    ("default-2+default-none", "default-capped", "cold"),
+    ("default-2+channel_set-1", "default-capped", "cold"),
+    ("default-raised+sleep", "default-capped", "cold"),
+    ("default-2+dequeue+dequeue", "default-capped default-new", "cold warm"),
+    ("default-lifted+complete+dequeue", "default-capped", "cold"),
+    ("create+dequeue+dequeue", "default-new", "cold"),
+    ("dequeue+complete+dequeue", "default-capped", "cold warm"),
+    ("channel_delete+create+dequeue", "default-capped", "cold"),
     ("repair+dequeue+complete", "capped", "cold"),
     ("repair+create+dequeue", "new", "cold"),
 )

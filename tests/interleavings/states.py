@@ -10,9 +10,14 @@ from lonnymq.schema import files
 from tests.interleavings.sessions import Control
 
 START_US = 1_800_000_000_000_000
-SEQUENCES = ("interleavings.clock_us", "lonnymq.message_id_seq", "lonnymq.wake_id_seq")
+SEQUENCES = (
+    "interleavings.clock_us",
+    "lonnymq.message_id_seq",
+    "lonnymq.wake_id_seq",
+    "lonnymq.policy_change_id_seq",
+)
 # Tables that are only locked, or that the calls that are examined do not change; history is emptied.
-NOT_RESTORED = ("creation_lock", "setting", "migration", "history")
+NOT_RESTORED = ("creation_lock", "migration", "history")
 # The setting in which a session keeps its hints, as message_dequeue names it.
 HINTS = re.findall(r"c_setting constant text := (.+);", files.read("functions/message_dequeue.sql").text)[0]
 # Lets this session's next dequeue begin with a full scan.
@@ -98,7 +103,7 @@ class States:
 
     def __post_init__(self) -> None:
         self._tables = [name for name in files.created("table") if name not in NOT_RESTORED]
-        self.control.execute(f"alter sequence interleavings.clock_us restart {START_US}".encode())
+        self.control.execute("select setval('interleavings.clock_us', %s)", [START_US])
         self._empty = {name: self._last_value(name) for name in SEQUENCES}
         self.control.execute(FORGET_HINTS.encode())
         self._create_restore()
@@ -107,8 +112,7 @@ class States:
         """Empty the queue and make these calls. The state that they leave is the one to return to."""
         self.clear()
         for name, last_value in self._empty.items():
-            self.control.execute("select setval(%s, %s)", [name, last_value])
-        self.control.execute("""select queue_set('{"history": "off"}')""")
+            self.control.execute("select interleavings.set_sequence(%s, %s)", [name, last_value])
         self.hints = self._warm_hints(is_expensive=hints == "expensive") if hints != "cold" else ""
         self.control.execute("select interleavings.hints_forget()")
         for text in setup:
@@ -126,7 +130,11 @@ class States:
     def clear(self) -> None:
         self.control.execute("select interleavings.history_clear()")
         for name in self._tables:
-            self.control.execute(f"delete from lonnymq.{name}".encode())
+            if name != "setting":
+                self.control.execute(f"delete from lonnymq.{name}".encode())
+        self.control.execute(
+            "update setting set history = 'off', max_concurrency = null, release_interval_ms = null"
+        )
 
     def read(self) -> State:
         found = self._value("select interleavings.state()")
@@ -165,7 +173,9 @@ class States:
                 f" select {columns} from {saved};"
             )
         self.control.execute("create table interleavings.saved_sequence (name text, last_value bigint)")
-        lines.append("perform setval(s.name, s.last_value) from interleavings.saved_sequence s;")
+        lines.append(
+            "perform interleavings.set_sequence(s.name, s.last_value) from interleavings.saved_sequence s;"
+        )
         body = f"$$ begin {' '.join(lines)} end $$"
         create = f"create function interleavings.restore() returns void language plpgsql as {body}"
         self.control.execute(create.encode())
@@ -180,8 +190,9 @@ class States:
                 insert = "insert into interleavings.saved_sequence values (%s, %s)"
                 self.control.execute(insert, [name, self._last_value(name)])
 
-    def _last_value(self, sequence: str) -> int:
-        last: int = self._value(f"select last_value from {sequence}")
+    def _last_value(self, sequence: str) -> int | None:
+        """Return the last value of a sequence, or None if it has not been used."""
+        last: int | None = self._value(f"select pg_sequence_last_value('{sequence}')")
         return last
 
     def _value(self, query: str) -> Any:

@@ -94,9 +94,10 @@ as $$
     'leases', (select json_agg(json_build_array(l.message_id, n.channel, l.token, l.attempt, l.leased_at, l.unlock_at))
       from lease l join name n using (channel_id)),
     'dead', (select json_agg(d.message_id) from dead d),
-    'limits', (select json_agg(json_build_array(c.name, nullif(coalesce(c.max_concurrency, s.max_concurrency), -1),
-        c.release_interval_ms, c.is_paused))
-      from channel c cross join setting s),
+    -- Of all channels, also of those that have no row yet.
+    'limits', (select json_agg(json_build_array(n.channel, nullif(coalesce(c.max_concurrency, s.max_concurrency), -1),
+        nullif(coalesce(c.release_interval_ms, s.release_interval_ms), -1), coalesce(c.is_paused, false)))
+      from name n cross join setting s left join channel c on c.id = n.channel_id),
     'sizes', (select json_object_agg(c.name, c.max_size) from channel c where c.max_size is not null),
     'has_history', (select s.history <> 'off' from setting s),
     'history', (select json_agg(json_build_array(h.message_id, h.outcome)) from (
@@ -106,6 +107,10 @@ as $$
     'kept', (select json_agg(m.id) from message m where result_keep_ms(m.headers) is not null)
   )
 $$;
+
+-- set_sequence: set a sequence back; null: to where it has not been used.
+create function interleavings.set_sequence(p_name text, p_last_value bigint) returns void language sql volatile
+as $$ select setval(p_name, coalesce(p_last_value, 1), p_last_value is not null) $$;
 
 -- history_clear: drop all partitions of history.
 create function interleavings.history_clear() returns void language plpgsql
@@ -149,16 +154,23 @@ as $$
 begin
   problems := array(select format('queue_check: %s, channel %s: %s', q.problem, q.channel, q.detail) from queue_check() q);
   drained := interleavings.drain();
+  -- A change of the default policy is announced in two passes, each by a full scan.
+  for v_pass in 1..2 loop
+    exit when not exists (select from policy_change);
+    drained := drained || interleavings.drain();
+  end loop;
   problems := problems || array(
     select format('message %s is stuck: it is due and may be leased, and is not', m.id)
     from message m
-    cross join setting s
-    left join channel c on c.id = m.channel_id
+    cross join lateral (
+      select nullif(coalesce(c.max_concurrency, s.max_concurrency), -1) as max_concurrency,
+        nullif(coalesce(c.release_interval_ms, s.release_interval_ms), -1) as release_interval_ms, c.is_paused
+      from setting s left join channel c on c.id = m.channel_id
+    ) c
     where not exists (select from lease l where l.message_id = m.id) and c.is_paused is not true
       and c.release_interval_ms is null
       and m.dequeue_at * 1000 <= (select last_value from interleavings.clock_us)
-      and coalesce(nullif(coalesce(c.max_concurrency, s.max_concurrency), -1)
-        > (select count(*) from lease l where l.channel_id = m.channel_id), true)
+      and coalesce(c.max_concurrency > (select count(*) from lease l where l.channel_id = m.channel_id), true)
   );
   if not exists (select from message) and not exists (select from lease) then
     return;

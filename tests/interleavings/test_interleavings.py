@@ -37,6 +37,7 @@ REPEATED = (
 # These take more than a hundred schedules, or a test of several seconds: `make interleavings` has them.
 SLOWLY_KILLED = {
     "channel-name-is-not-kept",
+    "default-policy-is-announced-once",
     "leases-of-cancelled-messages-are-not-locked",
     "turn-is-inserted-for-a-deleted-channel",
     "turn-is-inserted-without-a-second-look",
