@@ -58,7 +58,8 @@ def judge(sample: Sample) -> Verdict:
     """Say what matters most about a queue."""
     pulse = sample.pulse
     first = sample.overdue[0].channel if sample.overdue else None
-    demand = f"{format_count(pulse.demand)}{'' if pulse.is_due_complete else ' or more'}"
+    more = "" if pulse.is_due_complete else " or more"
+    demand = "1 message" if pulse.demand == 1 and not more else f"{format_count(pulse.demand)}{more} messages"
     if pulse.first_expiry_at is not None and pulse.at - pulse.first_expiry_at > timedelta(seconds=EXPIRED_S):
         return Verdict(
             "bad",
@@ -69,9 +70,7 @@ def judge(sample: Sample) -> Verdict:
         )
     if pulse.turn_lag_s >= WARN_LAG_S:
         level: Literal["warn", "bad"] = "bad" if pulse.turn_lag_s >= BAD_LAG_S else "warn"
-        waits = (
-            f"A channel has been ready for {duration(pulse.turn_lag_s)}, and {demand} messages could run now"
-        )
+        waits = f"A channel has been ready for {duration(pulse.turn_lag_s)}, and {demand} could run now"
         if pulse.leased == 0 and sample.slots.processes == 0:
             return Verdict(level, "No worker is running", f"{waits}, but none does: start workers.", first)
         busy = (
@@ -99,7 +98,6 @@ def judge(sample: Sample) -> Verdict:
         return Verdict(
             "good",
             "No tenant waits long for its turn",
-            f"The longest wait for a turn is {duration(pulse.turn_lag_s)}."
-            f" {demand} messages could run now{busy}.",
+            f"The longest wait for a turn is {duration(pulse.turn_lag_s)}. {demand} could run now{busy}.",
         )
     return Verdict("good", "Nothing waits", "Every message that may run now is being processed.")
