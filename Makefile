@@ -19,7 +19,7 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hash
 	--no-annotate --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help venv lock check types rules docs compiled-tests test test-fast test-matrix test-django chaos interleavings release-check demo screenshots bench-core bench-peers bench-designs bench-scale bench-spark bench-charts simulate format clean
+.PHONY: help venv lock check types rules docs compiled-tests test test-fast test-heavy test-matrix test-django chaos interleavings release-check demo screenshots bench-core bench-peers bench-designs bench-scale bench-spark bench-charts simulate format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -81,6 +81,9 @@ test-fast: $(STAMP) ## lint, format, and most tests, in under two minutes: no Sp
 	$(BIN)/python tools/unasync.py --check
 	$(BIN)/python tools/policy.py --check
 	$(BIN)/python -m pytest --fast $(PYTEST_ARGS)
+
+test-heavy: $(STAMP) ## the tests that make test leaves out: a Spark cluster, a killed driver, mutants, a new .venv
+	$(BIN)/python -m pytest --heavy $(PYTEST_ARGS)
 
 test-matrix: $(STAMP) ## the tests of SQL on every PostgreSQL and Python (MATRIX_ARGS="--pg 14,18 --python 3.14")
 	$(BIN)/python -m tools.matrix $(MATRIX_ARGS)

@@ -53,6 +53,9 @@ class Server:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="run the tests that make test-fast runs")
+    parser.addoption(
+        "--heavy", action="store_true", help="run the tests that make test-heavy runs, and no others"
+    )
 
 
 @pytest.hookimpl(wrapper=True)
@@ -72,8 +75,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Select tests, and sort them if several processes share them."""
-    is_fast = config.getoption("--fast")
-    selected = {item: None for item in items if selection.is_selected(item, is_fast=is_fast)}
+    is_fast, is_heavy = config.getoption("--fast"), config.getoption("--heavy")
+    selected = {
+        item: None for item in items if selection.is_selected(item, is_fast=is_fast, is_heavy=is_heavy)
+    }
     config.hook.pytest_deselected(items=[item for item in items if item not in selected])
     items[:] = selected
     if hasattr(config, "workerinput"):

@@ -1,4 +1,4 @@
-"""Which tests run on which kind of server, in which order, and which of them `--fast` leaves out."""
+"""Which tests run on which kind of server, in which order, and which of them with `--fast` or `--heavy`."""
 
 import re
 import zlib
@@ -30,9 +30,11 @@ def is_ignored(path: Path, *, is_fast: bool) -> bool:
     return is_fast and folder is not None and folder not in FAST_FOLDERS
 
 
-def is_selected(item: pytest.Item, *, is_fast: bool) -> bool:
+def is_selected(item: pytest.Item, *, is_fast: bool, is_heavy: bool = False) -> bool:
     """Whether a test runs at all and, if it has a kind of server, whether it runs on this one."""
     kind = kind_of(item)
+    if is_heavy is not (item.get_closest_marker("heavy") is not None):
+        return False
     if is_fast:
         return not any(map(item.get_closest_marker, MARKS_LEFT_OUT)) and kind in (None, server_kinds()[0])
     return kind is None or _runs_on(item, kind, server_kinds())

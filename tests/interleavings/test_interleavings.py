@@ -95,6 +95,7 @@ def test_a_scenario_that_does_not_exist_is_refused() -> None:
             scenario(name)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_missing_rule_is_noticed(laboratory: Laboratory, part: int) -> None:
     mutants = QUICKLY_KILLED[part::PARTS]

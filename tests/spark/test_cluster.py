@@ -19,7 +19,7 @@ import pytest
 from lonnymq import Queue
 from lonnymq.pipeline.session import SMALL_DATA
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.heavy, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 ROOT = Path(__file__).resolve().parents[2]
 # Start a copy of a slow task as soon as half of the other tasks have ended.

@@ -19,7 +19,7 @@ from tests.conftest import Connect
 from tests.spark import doomed_driver
 from tests.spark.conftest import ROOT, complete_due, run_to_end, subprocess_environment
 
-pytestmark = [pytest.mark.slow, pytest.mark.fault, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.heavy, pytest.mark.slow, pytest.mark.fault, pytest.mark.timeout(600)]
 
 
 def fetch_value(connection: psycopg.Connection[Any], query: str) -> Any:

@@ -45,6 +45,7 @@ def _make_venv(checkout: Path, index: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_make_venv_installs_only_locked_files(tmp_path: Path) -> None:
