@@ -132,7 +132,7 @@ def _examine(schema: str, after_failover: bool) -> Steps[Examination]:
     tables = yield query("doctor/tables.sql")
     channels, leases = [], []
     failover: tuple[FailoverFact, ...] | None = None
-    # Skipped if this could run another role's functions with the rights of this session.
+    # Skipped if this could run another role's functions with the privileges of this session.
     if status.version and assessed and assessed.may_be_called and "channel_status" in views:
         yield set_search_path(schema)
         channels = yield query("doctor/channels.sql")

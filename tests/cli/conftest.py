@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from lonnymq.cli.app import app
 
 SOURCE_DIR = Path(__file__).parents[2] / "src"
 DEADLINE_S = 60.0
+# Built once: building all commands takes longer than running most of them.
+ROOT_COMMAND = typer.main.get_command(app)
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,15 @@ def lonnymq(dsn: str) -> Run:
     return runner(dsn)
 
 
+class Commands(CliRunner):
+    """Runs commands in this process."""
+
+    def invoke(self, *arguments: Any, **options: Any) -> Any:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("typer.testing._get_command", lambda _: ROOT_COMMAND)
+            return super().invoke(app, *arguments, **options)
+
+
 def runner(dsn: str) -> Run:
     def lonnymq(*arguments: str, given: str | bytes | None = None, **more: str) -> CommandResult:
         env: Mapping[str, str | None] = {
@@ -63,7 +75,7 @@ def runner(dsn: str) -> Run:
             "LONNYMQ_DSN": dsn,
             **more,
         }
-        result = CliRunner().invoke(app, arguments, input=given, env=env, prog_name="lonnymq")
+        result = Commands().invoke(arguments, input=given, env=env, prog_name="lonnymq")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return CommandResult(result.exit_code, result.stdout, result.stderr)

@@ -8,9 +8,17 @@ from typing import Any
 import pytest
 from psycopg import conninfo, sql
 
-from lonnymq import HistoryMode, HistoryPartition, Problem, Queue, QueuePulse, SchemaState, SchemaStatus
-from lonnymq.cli.doctor.finding import Level, QueueFacts
-from lonnymq.cli.doctor.findings import findings
+from lonnymq import (
+    HistoryMode,
+    HistoryPartition,
+    Problem,
+    Queue,
+    QueuePulse,
+    SchemaState,
+    SchemaStatus,
+    WorkerState,
+    WorkerStatus,
+)
 from lonnymq.cli.exit_codes import CommandExit
 from lonnymq.diagnostics import (
     Examination,
@@ -21,6 +29,8 @@ from lonnymq.diagnostics import (
     TableFacts,
     VacuumBlocker,
 )
+from lonnymq.doctor.finding import Level, QueueFacts
+from lonnymq.doctor.findings import findings
 from lonnymq.schema.trust import Trust
 from tests.cli.conftest import Run, runner
 from tests.conftest import Connect, Database
@@ -79,7 +89,7 @@ PULSE = QueuePulse(
     oldest_transaction_s=None,
     version=1,
 )
-QUEUE_FACTS = QueueFacts(PULSE, [], [])
+QUEUE_FACTS = QueueFacts(PULSE, [], [], [])
 
 
 def server(**changes: Any) -> Examination:
@@ -109,6 +119,29 @@ def queue_facts(**changes: Any) -> QueueFacts:
     return replace(QUEUE_FACTS, pulse=replace(PULSE, **changes))
 
 
+def process(name: str, state: WorkerState = WorkerState.WORKING, version: str = "1.0") -> WorkerStatus:
+    """Return a process that reported two minutes ago; whether it is gone is for the queue to say."""
+    return WorkerStatus(
+        worker=name,
+        state=state,
+        host="web",
+        pid=7,
+        version=version,
+        tasks=(),
+        slots=4,
+        busy=1,
+        held=2,
+        holds=(),
+        started_at=NOW,
+        seen_at=NOW - timedelta(minutes=2),
+        drain_at=None,
+    )
+
+
+def fleet(*processes: WorkerStatus, **changes: Any) -> QueueFacts:
+    return replace(queue_facts(**changes), workers=list(processes))
+
+
 OVERDUE = replace(HEALTHY, channels=(OverdueChannel("acme", "ready", 5, 0, 120.0),))
 DAY = HistoryPartition("history_20300101", 0, False, True, False)
 
@@ -125,7 +158,7 @@ PROBLEMS: list[tuple[str, Examination, QueueFacts, Level, str, str]] = [
         replace(HEALTHY, trust=replace(TRUST, role_is_superuser=True)),
         QUEUE_FACTS,
         Level.NOTE,
-        "run code of 'lonny' with the rights of a superuser",
+        "run code of 'lonny' with the privileges of a superuser",
         "-c role=lonny",
     ),
     (
@@ -253,6 +286,54 @@ PROBLEMS: list[tuple[str, Examination, QueueFacts, Level, str, str]] = [
         "no worker dequeues",
         "lonnymq work",
     ),
+    (
+        "workers",
+        OVERDUE,
+        fleet(process("a"), leased=0, sleepers=0),
+        Level.PROBLEM,
+        "no worker dequeues them, although 1 process reported a moment ago",
+        "lonnymq workers",
+    ),
+    (
+        "workers",
+        OVERDUE,
+        fleet(process("a", WorkerState.DRAINING), leased=0, sleepers=0),
+        Level.PROBLEM,
+        "messages are due, but all workers are draining (1 process)",
+        "start one",
+    ),
+    (
+        "workers",
+        HEALTHY,
+        fleet(process("a", WorkerState.DRAINING), process("b", WorkerState.DRAINING), sleepers=0),
+        Level.WARNING,
+        "all workers are draining (2 processes): nobody takes new messages",
+        "start workers",
+    ),
+    (
+        "workers",
+        HEALTHY,
+        queue_facts(leased=0, sleepers=0),
+        Level.NOTE,
+        "no worker reports itself, sleeps or holds a message",
+        "lonnymq work",
+    ),
+    (
+        "workers",
+        HEALTHY,
+        fleet(process("a"), process("web:7", WorkerState.GONE)),
+        Level.WARNING,
+        "web:7 has not reported for 2m; it held 2 messages",
+        "its log",
+    ),
+    (
+        "workers",
+        HEALTHY,
+        fleet(process("a"), process("b", version="1.1"), process("c", WorkerState.GONE, "0.9")),
+        Level.NOTE,
+        "different versions of lonnymq: 1.0 (1), 1.1 (1)",
+        "restart",
+    ),
     ("workers", HEALTHY, queue_facts(expired=2), Level.WARNING, "2 of 2 leases expired", "start one"),
     ("workers", HEALTHY, queue_facts(unfolded_wakes=200_000), Level.WARNING, "200,000 wakes", "lonnymq top"),
     ("dead letters", HEALTHY, queue_facts(dead=3), Level.NOTE, "3 dead letters", "lonnymq dead list"),
@@ -305,8 +386,11 @@ def test_each_problem_is_found_with_advice(
 
 
 def test_a_healthy_queue_has_no_findings_but_ok() -> None:
-    found = list(findings(HEALTHY, QUEUE_FACTS, NOW))
+    found = list(findings(HEALTHY, fleet(process("a"), process("b")), NOW))
     assert {one.level for one in found} == {Level.OK}
+    assert "2 processes with 2 of 8 slots busy; 2 messages leased, 1 worker asleep" in {
+        one.detail for one in found
+    }
     assert {one.subject for one in found} >= {"server", "schema", "privileges", "settings", "transactions"}
 
 
@@ -338,9 +422,14 @@ def test_only_the_first_findings_of_a_kind_are_listed() -> None:
         ),
         leases=tuple(LongLease(n, None, None, 7200.0) for n in range(50)),
     )
-    queue = replace(QUEUE_FACTS, problems=[Problem("x", None, "y", False)] * 50)
-    for subject in ("channels", "transactions", "check", "leases"):
-        found = [one for one in findings(many, queue, NOW) if one.subject == subject]
+    queue = replace(
+        fleet(*[process(f"w{n}", WorkerState.GONE) for n in range(50)]),
+        problems=[Problem("x", None, "y", False)] * 50,
+    )
+    for subject in ("channels", "transactions", "check", "leases", "workers"):
+        found = [
+            one for one in findings(many, queue, NOW) if one.subject == subject and one.level is not Level.OK
+        ]
         assert len(found) == 6
         assert "and 45 more" in found[-1].detail
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from lonnymq import CreateOutcome, NewMessage, Queue
-from lonnymq.cli.doctor.failover_findings import after_failover
-from lonnymq.cli.doctor.finding import Level
 from lonnymq.cli.exit_codes import CommandExit
 from lonnymq.diagnostics import FailoverFact
+from lonnymq.doctor.failover_findings import after_failover
+from lonnymq.doctor.finding import Level
 from tests.cli.conftest import Run
 from tests.cli.test_doctor import HEALTHY
 from tests.conftest import Connect

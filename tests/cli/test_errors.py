@@ -7,8 +7,7 @@ from uuid import uuid4
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from lonnymq import Queue
-from lonnymq.cli import formatting
+from lonnymq import Queue, formatting
 from lonnymq.cli.exit_codes import CommandExit
 from tests.cli.conftest import Run, environment, runner
 from tests.conftest import Connect, Database

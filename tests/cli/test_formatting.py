@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import typer
 
-from lonnymq.cli import formatting, log, parse
+from lonnymq import formatting
+from lonnymq.cli import log, parse
 
 
 @pytest.mark.parametrize(

@@ -114,9 +114,14 @@ def test_history_is_turned_on_prepared_and_pruned(lonnymq: Run, queue: Queue, co
 
 
 def test_history_readers_are_listed_and_forgotten(lonnymq: Run, connect: Connect) -> None:
-    assert lonnymq("history", "readers", "--json").json == {"readers": [], "blocker": None}
+    assert lonnymq("history", "readers", "--json").json == {
+        "readers": [],
+        "lag_s": {},
+        "blocker": None,
+    }
     connection, slow = connect(), connect()
     connection.execute("select history_follow('archive', null, null, null, false, 1, null)")
+    assert lonnymq("history", "readers", "--json").json["lag_s"] == {"archive": 0}
     slow.execute("begin")
     slow.execute("select pg_current_xact_id()")
     shown = lonnymq("history", "readers").out
@@ -146,6 +151,17 @@ def test_crons_are_listed_paused_resumed_and_deleted(lonnymq: Run, queue: Queue)
         result = lonnymq("cron", command, "nightly", *(["--yes"] if command == "delete" else []))
         assert result.code == CommandExit.NO
         assert "there is no cron 'nightly'" in result.error_text
+
+
+def test_a_cron_is_set(lonnymq: Run, queue: Queue) -> None:
+    command = ["cron", "set", "nightly", "0 3 * * *", "acme", '{"n": 1}', "--timezone", "Europe/Berlin"]
+    assert lonnymq(*command).out == "cron 'nightly' is set: At 03:00 every day (Europe/Berlin)\n"
+    assert lonnymq(*command).out == "cron 'nightly' was already set this way\n"
+    assert lonnymq(*command, "--header", "region=eu", "--catch-up", "all").code == 0
+    (found,) = queue.cron.list()
+    assert (found.channel, found.timezone, found.catch_up) == ("acme", "Europe/Berlin", "all")
+    assert lonnymq("cron", "set", "nightly", "every night", "acme", "1").code == CommandExit.USAGE
+    assert [one.verb for one in queue.audit.page(subject="nightly").items] == ["cron_set"] * 3
 
 
 def test_channel_names_are_completed_from_the_queue(shell: Run, queue: Queue) -> None:
@@ -193,6 +209,17 @@ def test_commands_that_change_something_are_recorded(lonnymq: Run, queue: Queue)
         f"message cancel {waiting} 7 --yes": CommandExit.NO,
         "dead redrive --channel acme --error 'error 0' --yes": 0,
         "dead purge --channel acme --yes": 0,
+        "dead redrive --channel acme --yes": 0,
+        "dead purge --channel acme --older-than 1d --yes": 0,
+        "channel default": 0,
+        "channel default --max-concurrency 5": 0,
+        "history set metadata": 0,
+        "history forget unknown --yes": 0,
+        "history rebase --yes": 0,
+        "history prune --older-than 1d --yes": 0,
+        "repair --yes": 0,
+        "grant pg_monitor reader": 0,
+        "revoke pg_monitor": 0,
     }.items():
         assert lonnymq(*shlex.split(command)).code == code, command
     found = [(one["verb"], one["subject"], one["outcomes"]) for one in lonnymq("audit", "--json").json]
@@ -207,10 +234,53 @@ def test_commands_that_change_something_are_recorded(lonnymq: Run, queue: Queue)
         ("message_run_now", waiting, {"due": 1}),
         ("message_cancel", None, {"cancelled": 1, "unknown": 1}),
         ("dead_redrive", None, {"redriven": 2}),
+        ("dead_purge_channel", "acme", {"purged": 1}),
+        ("dead_redrive_channel", "acme", {}),
         ("dead_purge_channel", "acme", {}),
+        ("queue_set", None, {}),
+        ("queue_set", None, {}),
+        ("history_forget", "unknown", {"unknown": 1}),
+        ("history_rebase", None, {"rebased": 1}),
+        ("queue_check", None, {}),
+        ("queue_grant", "pg_monitor", {}),
+        ("queue_revoke", "pg_monitor", {}),
     ]
     (record, *_) = queue.audit.page(subject="acme", limit=1).items
     assert "@" in record.actor
+    (_, granted) = queue.audit.page(subject="pg_monitor").items
+    assert granted.arguments == {"kind": "reader"}
+
+
+def test_actions_on_many_dead_letters_are_recorded_with_their_number_in_batches(
+    lonnymq: Run, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lonnymq.cli.dead.BATCH", 2)
+    for n in range(5):
+        # Of two with the same key, one can be live.
+        queue.enqueue("acme", n, key="same" if n > 2 else None)
+        queue.dequeue()[0].bury(error="broken")
+    assert "4 dead letters" in lonnymq("dead", "redrive", "--channel", "acme", "--yes").out
+    assert lonnymq("dead", "purge", "--channel", "acme", "--yes", "--json").json == {"purged": 1}
+    records = [(one.verb, one.subject, one.outcomes) for one in queue.audit.page().items]
+    assert records[::-1] == [
+        ("dead_redrive_channel", "acme", {"redriven": 2}),
+        ("dead_redrive_channel", "acme", {"redriven": 2}),
+        ("dead_purge_channel", "acme", {"purged": 1}),
+    ]
+
+
+def test_dropped_history_is_recorded(lonnymq: Run, queue: Queue, connect: Connect) -> None:
+    connection = connect()
+    for day in (1, 2):
+        connection.execute(
+            f"create table history_2020010{day} (like history including defaults);"
+            f" alter table history attach partition history_2020010{day}"
+            f" for values from ({1577836800000 + (day - 1) * 86400000}) to ({1577836800000 + day * 86400000})"
+        )
+    assert lonnymq("history", "prune", "--older-than", "90d", "--yes").code == 0
+    (record,) = queue.audit.page().items
+    assert (record.verb, record.outcomes) == ("history_prune", {"dropped": 2})
+    assert record.arguments == {"partitions": ["history_20200101", "history_20200102"]}
 
 
 def test_a_role_that_may_not_record_acts_without_a_record(

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from lonnymq import Queue, texts
-from lonnymq.cli import log, quoting
-from lonnymq.cli.doctor.findings import findings
+from lonnymq import Queue, quoting, texts
+from lonnymq.cli import log
 from lonnymq.diagnostics import OverdueChannel
+from lonnymq.doctor.findings import findings
 from tests.cli.conftest import Run, environment
 from tests.cli.test_doctor import NOW, QUEUE_FACTS, blocked_by, server
 from tests.cli.test_terminal import terminal

@@ -17,6 +17,7 @@ from rich.cells import cell_len
 from lonnymq import NewMessage, Queue
 from lonnymq.cli.exit_codes import CommandExit
 from tests.cli.conftest import DEADLINE_S, environment
+from tests.cli.test_workers import report
 
 CONTROL_C = b"\x03"
 
@@ -101,6 +102,18 @@ def test_top_refreshes_until_control_c(dsn: str, queue: Queue) -> None:
     assert b"\x1b[?1049l" in screen.shown  # leave the alternate screen
     assert b"\x1b[?25h" in screen.shown  # show the cursor again
     assert b"Traceback" not in screen.shown
+
+
+def test_watched_workers_are_seen_to_drain(dsn: str, queue: Queue) -> None:
+    report(queue, "web:1")
+    with terminal(dsn, "workers", "--watch", "--interval", "0.1", columns=200) as screen:
+        screen.wait_for(b"1 working, 0 draining, 0 gone; 1 of 4 slots busy")
+        queue.drain_workers("web")
+        screen.wait_for(b"0 working, 1 draining, 0 gone; 0 of 0 slots busy")
+        screen.type(CONTROL_C)
+        assert screen.exit_code() == CommandExit.INTERRUPTED
+    assert b"\x1b[?1049l" in screen.shown  # leave the alternate screen
+    assert not {"\x9b", "\u202e"} & set(screen.shown.decode())
 
 
 def test_cancelling_asks_for_confirmation_on_a_terminal(dsn: str, queue: Queue) -> None:

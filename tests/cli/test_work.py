@@ -208,49 +208,46 @@ def test_a_reloading_worker_stops_when_its_parent_is_killed(start: Start, shop: 
     worker.communicate(timeout=DEADLINE_S)
 
 
-@pytest.mark.parametrize(
-    ("target", "error"),
-    [
-        ("bare", "'bare' must be module:attribute, for example bare:app; the module has no App"),
-        ("shop.py", "'shop.py' is a file; write shop:app"),
-        ("bare", "for example bare:app; the module has no App, Worker or Handler"),
-        (":app", "must be module:attribute, for example shop.tasks:app"),
-        ("nowhere:app", "there is no module 'nowhere'"),
-        ("shop:nothing", "module 'shop' has no attribute 'nothing'; did you mean shop:app"),
-        ("bare:app", "module 'bare' has no attribute 'app'"),
-        ("shop.app", "there is no module 'shop.app'; did you mean shop:app?"),
-        ("shop.nothing", "there is no module 'shop.nothing' in the working directory or on Python's path"),
-        ("shop:broken", "must be an App, a Worker, a Handler"),
-        ("shop:note", "shop:note is a task of the App shop:app; run `lonnymq work shop:app`"),
-        ("shop:a_task", "shop:a_task() is a task of the App shop:app; run `lonnymq work shop:app`"),
-        ("shop:hidden", "shop:hidden is a task; run the App it belongs to"),
-        ("shop:two", "takes one argument, the message; this one takes (first, second)"),
-        ("shop:main", "an async function that takes no message"),
-        ("shop:nothing_to_work", "must return an App, a Worker or a Handler; it returned 7"),
-        ("shop:generate", "not a generator"),
-        ("shop:Handle", "must be an App, a Worker, a Handler"),
-        ("shop:os", "must be an App, a Worker, a Handler"),
-        ("shop:app.queue", "must be an App, a Worker, a Handler"),
-        ("sys:exit", "defined by your program; this one belongs to Python"),
-        ("bdb:set_trace", "defined by your program; this one belongs to Python"),
-        ("builtins:print", "defined by your program; this one belongs to Python"),
-        ("os:environ.clear", "defined by your program; this one belongs to Python"),
-        ("shop:dumped", "defined by your program; this one belongs to Python"),
-        ("shop:app.queue.uninstall", "defined by your program; this one belongs to lonnymq"),
-        ("shop:note.enqueue", "shop:note.enqueue is a task of the App shop:app; run `lonnymq work shop:app`"),
-        ("shop:prepared.enqueue", "is a task of the App shop:app"),
-        ("shop:end", "shop:end() failed: SystemExit: 0"),
-        ("shop:fail", "shop:fail() failed: KeyError"),
-        ("shop:lazy.app", "looking up 'shop:lazy.app' failed: SystemExit: 0"),
-        ("ending:app", "importing 'ending' failed: SystemExit: 0"),
-        ("failing:app", "importing 'failing' failed: ZeroDivisionError: division by zero"),
-        ("needing:app", "importing 'needing' failed: ModuleNotFoundError: No module named 'absent'"),
-        ("garbled:app", "importing 'garbled' failed: SyntaxError"),
-    ],
-)
-def test_an_invalid_target_is_refused(
-    lonnymq: Run, shop: Path, monkeypatch: pytest.MonkeyPatch, target: str, error: str
-) -> None:
+INVALID_TARGETS = [
+    ("bare", "'bare' must be module:attribute, for example bare:app; the module has no App"),
+    ("shop.py", "'shop.py' is a file; write shop:app"),
+    ("bare", "for example bare:app; the module has no App, Worker or Handler"),
+    (":app", "must be module:attribute, for example shop.tasks:app"),
+    ("nowhere:app", "there is no module 'nowhere'"),
+    ("shop:nothing", "module 'shop' has no attribute 'nothing'; did you mean shop:app"),
+    ("bare:app", "module 'bare' has no attribute 'app'"),
+    ("shop.app", "there is no module 'shop.app'; did you mean shop:app?"),
+    ("shop.nothing", "there is no module 'shop.nothing' in the working directory or on Python's path"),
+    ("shop:broken", "must be an App, a Worker, a Handler"),
+    ("shop:note", "shop:note is a task of the App shop:app; run `lonnymq work shop:app`"),
+    ("shop:a_task", "shop:a_task() is a task of the App shop:app; run `lonnymq work shop:app`"),
+    ("shop:hidden", "shop:hidden is a task; run the App it belongs to"),
+    ("shop:two", "takes one argument, the message; this one takes (first, second)"),
+    ("shop:main", "an async function that takes no message"),
+    ("shop:nothing_to_work", "must return an App, a Worker or a Handler; it returned 7"),
+    ("shop:generate", "not a generator"),
+    ("shop:Handle", "must be an App, a Worker, a Handler"),
+    ("shop:os", "must be an App, a Worker, a Handler"),
+    ("shop:app.queue", "must be an App, a Worker, a Handler"),
+    ("sys:exit", "defined by your program; this one belongs to Python"),
+    ("bdb:set_trace", "defined by your program; this one belongs to Python"),
+    ("builtins:print", "defined by your program; this one belongs to Python"),
+    ("os:environ.clear", "defined by your program; this one belongs to Python"),
+    ("shop:dumped", "defined by your program; this one belongs to Python"),
+    ("shop:app.queue.uninstall", "defined by your program; this one belongs to lonnymq"),
+    ("shop:note.enqueue", "shop:note.enqueue is a task of the App shop:app; run `lonnymq work shop:app`"),
+    ("shop:prepared.enqueue", "is a task of the App shop:app"),
+    ("shop:end", "shop:end() failed: SystemExit: 0"),
+    ("shop:fail", "shop:fail() failed: KeyError"),
+    ("shop:lazy.app", "looking up 'shop:lazy.app' failed: SystemExit: 0"),
+    ("ending:app", "importing 'ending' failed: SystemExit: 0"),
+    ("failing:app", "importing 'failing' failed: ZeroDivisionError: division by zero"),
+    ("needing:app", "importing 'needing' failed: ModuleNotFoundError: No module named 'absent'"),
+    ("garbled:app", "importing 'garbled' failed: SyntaxError"),
+]
+
+
+def test_an_invalid_target_is_refused(lonnymq: Run, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (shop / "ending.py").write_text("raise SystemExit(0)")
     (shop / "failing.py").write_text("x = 1 / 0")
     (shop / "needing.py").write_text("import absent")
@@ -260,9 +257,10 @@ def test_an_invalid_target_is_refused(
     monkeypatch.syspath_prepend(shop)
     monkeypatch.setenv("LONNYMQ_DSN", "")
     lonnymq("enqueue", "acme", "1")
-    result = lonnymq("work", target)
-    assert result.code == CommandExit.USAGE
-    assert error in result.error_text
+    for target, error in INVALID_TARGETS:
+        result = lonnymq("work", target)
+        assert result.code == CommandExit.USAGE, target
+        assert error in result.error_text
     assert lonnymq("status", "--json").json["waiting"] == 1
 
 

@@ -1,5 +1,7 @@
 """workers: the processes that work on the queue, and drains."""
 
+import json
+
 import psycopg
 
 from lonnymq import Queue
@@ -50,6 +52,13 @@ def test_workers_are_listed_and_drained(lonnymq: Run, queue: Queue, dsn: str) ->
     (shown,) = [one for one in lonnymq("workers", "--json").json if one["worker"] == second.name]
     assert shown["holds"] == [{"id": 11, "channel": HOSTILE, "leased_at": "1970-01-01T00:00:00Z"}]
     assert (shown["state"], shown["host"], shown["tasks"]) == ("working", HOSTILE, ["resize", HOSTILE])
+
+    watched = lonnymq("workers", "--watch", "--count", "2", "--interval", "0.1")
+    assert watched.out.count("2 working, 0 draining, 0 gone; 2 of 8 slots busy") == 2
+    assert watched.out.count(f"\n{first.name} ") == 2
+    lines = lonnymq("workers", "--watch", "--count", "2", "--interval", "0.1", "--json").out.splitlines()
+    assert [len(json.loads(line)) for line in lines] == [2, 2]
+    assert lonnymq("workers", "--count", "2").code == CommandExit.USAGE
 
     for wrong in ([], ["web", "--all"]):
         assert lonnymq("workers", "drain", *wrong).code == CommandExit.USAGE

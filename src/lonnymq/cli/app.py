@@ -31,7 +31,7 @@ from lonnymq.cli import (
     workers,
 )
 from lonnymq.cli.command_group import CommandGroup
-from lonnymq.cli.doctor.command import doctor
+from lonnymq.cli.doctor import doctor
 from lonnymq.cli.errors import RootGroup
 
 SET_UP = "Set up"

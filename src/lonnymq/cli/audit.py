@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from lonnymq import AuditRecord, PageCursor
+from lonnymq import AuditRecord, PageCursor, formatting
 from lonnymq.calls.audit import MAX_LIMIT
-from lonnymq.cli import formatting
 from lonnymq.cli.connect import open_queue
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
 from lonnymq.cli.output import Cell, print_json, print_table, print_text
@@ -26,7 +25,7 @@ def audit(
         str | None,
         typer.Option(
             "--subject",
-            help="Only what was done to this channel, message, cron or worker.",
+            help="Only what was done to this channel, message, cron, worker or role.",
             show_default=False,
         ),
     ] = None,

@@ -6,16 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from lonnymq import ChannelDeleteOutcome, ChannelPolicy, Explanation, PolicySource
-from lonnymq.cli import formatting
+from lonnymq import ChannelDeleteOutcome, ChannelPolicy, Explanation, PolicySource, formatting
 from lonnymq.cli.acting import act
 from lonnymq.cli.confirm import require_confirmation
 from lonnymq.cli.connect import open_queue
 from lonnymq.cli.exit_codes import CommandExit
 from lonnymq.cli.options import DEFAULT_SCHEMA, ChannelName, Dsn, Json, Schema, Yes
 from lonnymq.cli.output import Cell, print_error, print_json, print_record, print_text
-from lonnymq.cli.quoting import shell_argument
 from lonnymq.model import DEFAULT_POLICY_FIELDS, NONE, POLICY_FIELDS, PolicyField
+from lonnymq.quoting import shell_argument
 
 app = typer.Typer(help="Set a channel's policy, pause it, or explain why it waits.", no_args_is_help=True)
 
@@ -118,8 +117,9 @@ def default(
     given: Any = {
         key: None if value == NONE else value for key, value in changes.items() if value is not None
     }
-    with open_queue(dsn, schema) as queue:
-        policy = queue.set(default_policy=given).default_policy
+    with act(dsn, schema, "queue_set", None, {"default_policy": given}) as acting:
+        policy = acting.queue.set(default_policy=given, connection=acting.connection).default_policy
+        acting.is_recorded = bool(given)
     fields = {name: value for name, value in vars(policy).items() if name in DEFAULT_POLICY_FIELDS}
     if as_json:
         print_json(fields)

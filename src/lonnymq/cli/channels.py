@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from lonnymq import ChannelStatus, Reason
-from lonnymq.cli import formatting
+from lonnymq import ChannelStatus, Reason, formatting
 from lonnymq.cli.connect import open_queue
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Limit, Schema
 from lonnymq.cli.output import Cell, print_json, print_table

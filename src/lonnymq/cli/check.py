@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import typer
 
 from lonnymq import Problem
+from lonnymq.cli.acting import act
 from lonnymq.cli.confirm import require_confirmation
 from lonnymq.cli.connect import open_queue
 from lonnymq.cli.exit_codes import CommandExit
@@ -32,9 +33,13 @@ def repair(yes: Yes = False, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_
     exit code is 1: run it again.
     """
     require_confirmation("Recount all channels of this queue?", is_confirmed=yes)
-    with open_queue(dsn, schema) as queue:
-        problems = queue.check(repair=True)
-        remaining = queue.check() if problems else []
+    with act(dsn, schema, "queue_check", None, {"repair": True}) as acting:
+        problems = acting.queue.check(repair=True, connection=acting.connection)
+        acting.outcomes += [_result(one) for one in problems]
+    remaining = []
+    if problems:
+        with open_queue(dsn, schema) as queue:
+            remaining = queue.check()
     _show(problems, as_json)
     if remaining:
         raise typer.Exit(CommandExit.NO)
@@ -46,8 +51,9 @@ def _show(problems: Sequence[Problem], as_json: bool) -> None:
     elif not problems:
         print_text("no problems found")
     else:
-        rows = [
-            (one.problem, one.channel, one.detail, "repaired" if one.is_repaired else "not repaired")
-            for one in problems
-        ]
+        rows = [(one.problem, one.channel, one.detail, _result(one)) for one in problems]
         print_table(("problem", "channel", "detail", "result"), rows, empty="")
+
+
+def _result(problem: Problem) -> str:
+    return "repaired" if problem.is_repaired else "not repaired"

@@ -5,19 +5,31 @@ from typing import Annotated
 
 import typer
 
-from lonnymq import CronDeleteOutcome, CronSetOutcome, CronStatus, LonnyError
-from lonnymq.cli import formatting
+from lonnymq import CatchUp, CronDeleteOutcome, CronSetOutcome, CronStatus, LonnyError, formatting
+from lonnymq.cli import parse
 from lonnymq.cli.acting import act
 from lonnymq.cli.confirm import require_confirmation
 from lonnymq.cli.connect import open_queue
 from lonnymq.cli.exit_codes import CommandExit
-from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Limit, Schema, Yes
+from lonnymq.cli.options import (
+    DEFAULT_SCHEMA,
+    ChannelName,
+    Dsn,
+    Headers,
+    IsText,
+    Json,
+    Limit,
+    MaxAttempts,
+    Payload,
+    Schema,
+    Yes,
+)
 from lonnymq.cli.output import Cell, print_error, print_json, print_table, print_text
-from lonnymq.cli.quoting import shell_argument
 from lonnymq.cron import schedule
+from lonnymq.quoting import shell_argument
 
 app = typer.Typer(
-    help="List, pause, resume or delete crons: messages created on a schedule.", no_args_is_help=True
+    help="List, set, pause, resume or delete crons: messages created on a schedule.", no_args_is_help=True
 )
 
 Name = Annotated[str, typer.Argument(help="The cron's name.")]
@@ -46,6 +58,47 @@ def list_(
         [_row(one, now) for one in found],
         empty="no crons; workers declare their App's crons when they start",
     )
+
+
+@app.command("set")
+def set_(
+    name: Name,
+    expression: Annotated[str, typer.Argument(help="When it ticks: 5 fields, or 6 with seconds.")],
+    channel: ChannelName,
+    payload: Payload,
+    text: IsText = False,
+    timezone: Annotated[str, typer.Option("--timezone", help="Of the expression.")] = "UTC",
+    catch_up: Annotated[
+        CatchUp, typer.Option("--catch-up", help="Which missed ticks are created late.")
+    ] = CatchUp.LATEST,
+    max_attempts: MaxAttempts = None,
+    header: Headers = None,
+    dsn: Dsn = "",
+    schema: Schema = DEFAULT_SCHEMA,
+) -> None:
+    """Create or change a cron: a message at every tick, from now on.
+
+    lonnymq cron set nightly '0 3 * * *' acme '{"report": 1}' --timezone Europe/Berlin
+    """
+    content, headers = parse.payload_or_stdin(payload, is_text=text), parse.headers(header or [])
+    arguments = {"expression": expression, "timezone": timezone, "channel": channel}
+    with act(dsn, schema, "cron_set", name, arguments) as acting:
+        outcome = acting.queue.cron.set(
+            name,
+            expression,
+            channel=channel,
+            payload=content,
+            timezone=timezone,
+            catch_up=catch_up,
+            max_attempts=max_attempts,
+            headers=headers,
+            connection=acting.connection,
+        )
+        acting.outcomes.append(outcome)
+    if outcome is CronSetOutcome.UNCHANGED:
+        print_text(f"cron {name!r} was already set this way")
+    else:
+        print_text(f"cron {name!r} is set: {_in_words(expression) or expression} ({timezone})")
 
 
 @app.command()

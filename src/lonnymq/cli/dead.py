@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from lonnymq import PurgeOutcome, RedriveOutcome
-from lonnymq.cli import formatting, parse
-from lonnymq.cli.acting import act, described_ids
+from lonnymq import PurgeOutcome, RedriveOutcome, formatting
+from lonnymq.cli import parse
+from lonnymq.cli.acting import BATCH, act, act_in_batches, described_ids
 from lonnymq.cli.completion import complete_channel
 from lonnymq.cli.confirm import require_confirmation
 from lonnymq.cli.connect import open_queue
@@ -149,11 +149,15 @@ def redrive(
         raise typer.BadParameter(IDS_OR_CHANNEL)
     if channel is not None and error is None:
         require_confirmation(f"Redrive all dead letters of channel {channel!r}?", is_confirmed=yes)
-        # In transactions of its own, after the record, because there may be very many.
-        with act(dsn, schema, "dead_redrive_channel", channel):
-            pass
-        with open_queue(dsn, schema) as queue:
-            count = queue.dead(channel).redrive_all()
+        count = act_in_batches(
+            dsn,
+            schema,
+            "dead_redrive_channel",
+            channel,
+            {},
+            RedriveOutcome.REDRIVEN,
+            lambda acting: acting.queue.dead(channel).redrive_all(limit=BATCH, connection=acting.connection),
+        )
         if as_json:
             print_json({"redriven": count})
         else:
@@ -198,17 +202,18 @@ def purge(
         age = f" buried more than {formatting.duration(older_than.total_seconds())} ago" if older_than else ""
         whose = f"all dead letters of channel {channel!r}"
         require_confirmation(f"Delete {whose}{age} permanently?", is_confirmed=yes)
-        with act(
+        before = None if older_than is None else datetime.now(UTC) - older_than
+        count = act_in_batches(
             dsn,
             schema,
             "dead_purge_channel",
             channel,
-            {"older_than": str(older_than)} if older_than else None,
-        ):
-            pass
-        with open_queue(dsn, schema) as queue:
-            before = None if older_than is None else datetime.now(UTC) - older_than
-            count = queue.dead(channel).purge_all(before=before)
+            {"buried_before": before.isoformat()} if before else {},
+            PurgeOutcome.PURGED,
+            lambda acting: acting.queue.dead(channel).purge_all(
+                before=before, limit=BATCH, connection=acting.connection
+            ),
+        )
         if as_json:
             print_json({"purged": count})
         else:

@@ -1,6 +1,5 @@
 """enqueue: put one message into a channel."""
 
-import sys
 from datetime import timedelta
 from typing import Annotated
 
@@ -10,16 +9,26 @@ from lonnymq import CreateOutcome
 from lonnymq.cli import parse
 from lonnymq.cli.connect import open_queue
 from lonnymq.cli.exit_codes import CommandExit
-from lonnymq.cli.options import DEFAULT_SCHEMA, At, ChannelName, Delay, Dsn, Json, Schema
+from lonnymq.cli.options import (
+    DEFAULT_SCHEMA,
+    At,
+    ChannelName,
+    Delay,
+    Dsn,
+    Headers,
+    IsText,
+    Json,
+    MaxAttempts,
+    Payload,
+    Schema,
+)
 from lonnymq.cli.output import print_error, print_json, print_text
 
 
 def enqueue(
     channel: ChannelName,
-    payload: Annotated[
-        str, typer.Argument(help="JSON, or '-' for the bytes on stdin, unchanged.", show_default=False)
-    ],
-    text: Annotated[bool, typer.Option("--text", help="Treat the payload as a string, not as JSON.")] = False,
+    payload: Payload,
+    text: IsText = False,
     at: At = None,
     delay: Delay = None,
     priority: Annotated[
@@ -30,16 +39,8 @@ def enqueue(
         str | None,
         typer.Option("--key", help="Create nothing if a live message of the channel has this key."),
     ] = None,
-    max_attempts: Annotated[
-        int | None,
-        typer.Option(
-            "--max-attempts", min=1, help="Attempts before it is buried; default: the channel's limit."
-        ),
-    ] = None,
-    header: Annotated[
-        list[str] | None,
-        typer.Option("--header", metavar="NAME=VALUE", help="A header of the message; may be repeated."),
-    ] = None,
+    max_attempts: MaxAttempts = None,
+    header: Headers = None,
     keep_result: Annotated[
         timedelta | None,
         typer.Option(
@@ -57,7 +58,7 @@ def enqueue(
 
     lonnymq enqueue acme '{"video": 7}' --delay 15m
     """
-    content = sys.stdin.buffer.read() if payload == "-" else parse.payload(payload, is_text=text)
+    content = parse.payload_or_stdin(payload, is_text=text)
     with open_queue(dsn, schema) as queue:
         created = queue.enqueue(
             channel,

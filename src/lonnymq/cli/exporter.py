@@ -24,13 +24,13 @@ def exporter(
     top: Annotated[
         int,
         typer.Option(
-            "--top", min=0, max=100, help="Show so many channels with the most messages, from a sample."
+            "--top", min=0, max=100, help="Show this many channels with the most messages, from a sample."
         ),
     ] = 0,
     due_channels: Annotated[
         int,
         typer.Option(
-            "--due-channels", min=1, max=10_000, help="Channels that are due, over which demand is added up."
+            "--due-channels", min=1, max=10_000, help="Add up the demand of this many due channels."
         ),
     ] = 1_000,
     timeout_s: Annotated[

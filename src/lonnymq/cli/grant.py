@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from lonnymq import RoleKind
-from lonnymq.cli.connect import open_queue
+from lonnymq.cli.acting import act, first_names
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Schema
 from lonnymq.cli.output import print_text
 
@@ -51,13 +51,22 @@ def grant(
     schema: Schema = DEFAULT_SCHEMA,
 ) -> None:
     """Allow a role to use the queue as producer, worker, operator, reader or tenant (owner only)."""
-    with open_queue(dsn, schema) as queue:
-        queue.grant(role, kind, channels=channels or None, prefix=prefix, max_channels=max_channels)
+    arguments = {"channels": first_names(channels or []), "prefix": prefix, "max_channels": max_channels}
+    given = {"kind": kind} | {name: value for name, value in arguments.items() if value}
+    with act(dsn, schema, "queue_grant", role, given) as acting:
+        acting.queue.grant(
+            role,
+            kind,
+            channels=channels or None,
+            prefix=prefix,
+            max_channels=max_channels,
+            connection=acting.connection,
+        )
     print_text(f"{role} may use queue {schema!r} as {kind}")
 
 
 def revoke(role: Role, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA) -> None:
     """Take back everything that grant gave to a role (owner only)."""
-    with open_queue(dsn, schema) as queue:
-        queue.revoke(role)
+    with act(dsn, schema, "queue_revoke", role) as acting:
+        acting.queue.revoke(role, connection=acting.connection)
     print_text(f"{role} may no longer use queue {schema!r}")

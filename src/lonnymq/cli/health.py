@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from lonnymq.cli.exit_codes import CommandExit
-from lonnymq.cli.formatting import one_line
 from lonnymq.cli.options import Json
 from lonnymq.cli.output import print_json, print_text
+from lonnymq.formatting import one_line
 
 MAX_BYTES = 10_000
 
@@ -40,7 +40,7 @@ def health(
 
     lonnymq health --port 9720
     """
-    # What a server listens on to be reached from everywhere is no address to connect to.
+    # The address with which a server listens on all interfaces is not one to connect to.
     address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     status, answer = _ask(address, port, "/readyz" if is_ready else "/livez", timeout_s)
     if as_json:

@@ -1,16 +1,21 @@
 """history: what is recorded of finished attempts, and for how long."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Annotated
 
 import typer
 
-from lonnymq import HistoryMode
-from lonnymq.cli import formatting, parse
+from lonnymq import HistoryMode, formatting
+from lonnymq.cli import parse
+from lonnymq.cli.acting import act, first_names
 from lonnymq.cli.confirm import require_confirmation
 from lonnymq.cli.connect import open_queue
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema, Yes
 from lonnymq.cli.output import print_json, print_table, print_text
+
+# Readers whose lag is shown.
+MAX_LAGS = 10_000
 
 app = typer.Typer(help="The record of finished attempts, in one partition per day.", no_args_is_help=True)
 
@@ -22,8 +27,8 @@ def set_(
     schema: Schema = DEFAULT_SCHEMA,
 ) -> None:
     """Choose what is recorded of attempts from now on: nothing, metadata or everything."""
-    with open_queue(dsn, schema) as queue:
-        queue.set(history=mode)
+    with act(dsn, schema, "queue_set", None, {"history": str(mode)}) as acting:
+        acting.queue.set(history=mode, connection=acting.connection)
     print_text(f"history is {mode}")
 
 
@@ -81,7 +86,13 @@ def prune(
         f"Drop all history older than {formatting.duration(older_than.total_seconds())}?", is_confirmed=yes
     )
     with open_queue(dsn, schema) as queue:
-        pruned = queue.history.prune(older_than)
+        before = queue.history.partitions()
+        try:
+            pruned = queue.history.prune(older_than)
+        finally:
+            # Partitions are dropped outside of transactions, one after the other, and some may stay.
+            left = {one.name for one in queue.history.partitions()}
+            _record_dropped(dsn, schema, [one.name for one in before if one.name not in left])
     if as_json:
         print_json({"pruned": pruned})
     else:
@@ -93,11 +104,20 @@ def readers(dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_json: Json = Fals
     """List the readers of history, how far behind each is, and the transaction that blocks all of them."""
     with open_queue(dsn, schema) as queue:
         found, blocker = queue.history.readers(), queue.history.blocker()
+        lags = queue.history.lag(limit=MAX_LAGS)
     if as_json:
-        print_json({"readers": found, "blocker": blocker})
+        print_json({"readers": found, "lag_s": lags, "blocker": blocker})
         return
-    rows = [(one.name, f"{one.behind:,}", formatting.timestamp(one.followed_at)) for one in found]
-    print_table(("reader", "rows behind", "last moved"), rows, empty="no readers")
+    rows = [
+        (
+            one.name,
+            f"{one.behind:,}",
+            formatting.duration(lags[one.name]) if one.name in lags else None,
+            formatting.timestamp(one.followed_at),
+        )
+        for one in found
+    ]
+    print_table(("reader", "rows behind", "time behind", "last moved"), rows, empty="no readers")
     if blocker is not None:
         print_text(f"no reader can pass the oldest open transaction that writes: {blocker}")
 
@@ -114,8 +134,9 @@ def forget(
     require_confirmation(
         f"Forget reader {reader!r}, and allow prune to drop what it has not read?", is_confirmed=yes
     )
-    with open_queue(dsn, schema) as queue:
-        is_known = queue.history.forget(reader)
+    with act(dsn, schema, "history_forget", reader) as acting:
+        is_known = acting.queue.history.forget(reader, connection=acting.connection)
+        acting.outcomes.append("forgotten" if is_known else "unknown")
     if as_json:
         print_json({"forgotten": is_known})
     else:
@@ -129,12 +150,19 @@ def rebase(yes: Yes = False, dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_
         "Was this database restored from a dump? All readers must restart afterwards. Continue?",
         is_confirmed=yes,
     )
-    with open_queue(dsn, schema) as queue:
-        rows = queue.history.rebase()
+    with act(dsn, schema, "history_rebase") as acting:
+        rows = acting.queue.history.rebase(connection=acting.connection)
+        acting.outcomes.append("rebased")
     if as_json:
         print_json({"rows": rows})
     else:
         print_text(f"{formatting.quantity(rows, 'row')} rebased")
+
+
+def _record_dropped(dsn: str, schema: str, names: Sequence[str]) -> None:
+    if names:
+        with act(dsn, schema, "history_prune", None, {"partitions": first_names(names)}) as acting:
+            acting.outcomes += ["dropped"] * len(names)
 
 
 def _state(is_over: bool, is_attached: bool, is_detaching: bool) -> str:

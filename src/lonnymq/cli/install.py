@@ -4,12 +4,15 @@ from typing import Annotated
 
 import typer
 
-from lonnymq import MigrationPhase, PhaseKind, SchemaStatus
-from lonnymq.cli import formatting
+from lonnymq import MigrationPhase, PhaseKind, SchemaStatus, formatting
 from lonnymq.cli.connect import open_queue
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
 from lonnymq.cli.output import print_json, print_text
 from lonnymq.schema import phases
+
+# How fast a table in memory is read for an index of few of its rows; docs/howto/upgrade-the-schema.md has
+# what was measured. Sorting the entries of many rows, or reading from a disk, takes longer.
+INDEXED_ROWS_PER_S = 2_000_000
 
 
 def install(dsn: Dsn = "", schema: Schema = DEFAULT_SCHEMA, as_json: Json = False) -> None:
@@ -87,9 +90,15 @@ def _describe(phase: MigrationPhase) -> str:
     )
     if phase.kind is PhaseKind.INDEX:
         return (
-            f"{phase.migration}: build an index on {locks}, outside a transaction: nobody waits for it, and"
-            " it waits for all older transactions"
+            f"{phase.migration}: build an index on {locks}, outside a transaction, in about"
+            f" {_index_time(phase)} if that is in memory and the index has few rows: nobody waits for it,"
+            " and it waits for all older transactions"
         )
     if not locks:
         return f"{phase.migration}: no lock on tables that are in use"
     return f"{phase.migration}: ACCESS EXCLUSIVE lock on {locks}, for milliseconds: no row is rewritten"
+
+
+def _index_time(phase: MigrationPhase) -> str:
+    rows = sum(table.rows for table in phase.tables)
+    return formatting.duration(max(0.1, rows / INDEXED_ROWS_PER_S))

@@ -14,10 +14,10 @@ from lonnymq.calls.codec import JSON
 from lonnymq.calls.draft import draft
 from lonnymq.cli.completion import complete_channel
 from lonnymq.cli.connect import open_queue
-from lonnymq.cli.formatting import quantity
 from lonnymq.cli.message_file import ROW_ERRORS, Format, MessageReader
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
 from lonnymq.cli.output import console, print_json, print_text
+from lonnymq.formatting import quantity
 
 STDIN = Path("-")
 PROGRESS_BYTES = 256 * 1024

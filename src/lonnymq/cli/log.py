@@ -6,8 +6,8 @@ import time
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from lonnymq.cli.formatting import json_value
-from lonnymq.cli.quoting import json_line
+from lonnymq.formatting import json_value
+from lonnymq.quoting import json_line
 from lonnymq.texts import escape_hidden
 
 # Attributes that every record has; others were passed as `extra`.

@@ -1,12 +1,12 @@
-"""message: show, hasten or cancel single messages, and read their results."""
+"""message: show, cancel or run single messages now, and read their results."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
 
-from lonnymq import CancelOutcome, MessageStatus, Progress, ResultError, RunNowOutcome
-from lonnymq.cli import formatting, parse
+from lonnymq import CancelOutcome, MessageStatus, Progress, ResultError, RunNowOutcome, formatting
+from lonnymq.cli import parse
 from lonnymq.cli.acting import act, described_ids
 from lonnymq.cli.completion import complete_channel
 from lonnymq.cli.confirm import require_confirmation
@@ -18,7 +18,7 @@ from lonnymq.cli.output import print_error, print_json, print_record, print_text
 from lonnymq.cli.peek import timing
 
 app = typer.Typer(
-    help="Show, cancel or hasten single messages, and read their results.", no_args_is_help=True
+    help="Show or cancel single messages, run them now, and read their results.", no_args_is_help=True
 )
 
 

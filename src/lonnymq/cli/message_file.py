@@ -11,7 +11,7 @@ import typer
 from lonnymq import InvalidArgument, NewMessage
 from lonnymq.calls.argument import MAX_CONTENT_BYTES
 from lonnymq.cli import parse
-from lonnymq.cli.formatting import quantity
+from lonnymq.formatting import quantity
 
 REQUIRED = ("channel", "payload")
 OPTIONAL = ("at", "delay", "priority", "key", "max_attempts", "headers")

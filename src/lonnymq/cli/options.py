@@ -53,4 +53,16 @@ Delay = Annotated[
         help="Do not release before this much time has passed: 90s, 2h.",
     ),
 ]
+Payload = Annotated[
+    str, typer.Argument(help="JSON, or '-' for the bytes on stdin, unchanged.", show_default=False)
+]
+IsText = Annotated[bool, typer.Option("--text", help="Treat the payload as a string, not as JSON.")]
+MaxAttempts = Annotated[
+    int | None,
+    typer.Option("--max-attempts", min=1, help="Attempts before it is buried; default: the channel's limit."),
+]
+Headers = Annotated[
+    list[str] | None,
+    typer.Option("--header", metavar="NAME=VALUE", help="A header of the message; may be repeated."),
+]
 DEFAULT_SCHEMA = "lonnymq"

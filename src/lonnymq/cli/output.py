@@ -10,8 +10,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lonnymq.cli.formatting import json_value
-from lonnymq.cli.quoting import json_line
+from lonnymq.formatting import json_value
+from lonnymq.quoting import json_line
 from lonnymq.texts import escape_hidden
 
 # A pipe has no width, so nothing is cut.

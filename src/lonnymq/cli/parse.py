@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -63,6 +64,11 @@ def payload(text: str, *, is_text: bool) -> Any:
         raise typer.BadParameter(
             f"the payload is not JSON ({error}): quote it for the shell, or use --text to send it as a string"
         ) from None
+
+
+def payload_or_stdin(text: str, *, is_text: bool) -> Any:
+    """Parse a payload, or return the bytes on stdin if it is "-"."""
+    return sys.stdin.buffer.read() if text == "-" else payload(text, is_text=is_text)
 
 
 def headers(texts: Sequence[str]) -> dict[str, str]:

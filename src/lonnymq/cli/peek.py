@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lonnymq import LiveMessage, MessageStatus
-from lonnymq.cli import formatting
+from lonnymq import LiveMessage, MessageStatus, formatting
 from lonnymq.cli.completion import complete_channel
 from lonnymq.cli.connect import open_queue
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Limit, Schema

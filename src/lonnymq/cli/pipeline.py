@@ -12,10 +12,10 @@ import typer
 
 from lonnymq.cli import parse
 from lonnymq.cli.exit_codes import CommandExit
-from lonnymq.cli.formatting import quantity
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
 from lonnymq.cli.output import console, print_error, print_json, print_text
 from lonnymq.errors import install_advice
+from lonnymq.formatting import quantity
 from lonnymq.texts import escape_hidden
 
 if TYPE_CHECKING:
@@ -60,6 +60,20 @@ Window = Annotated[
     ),
 ]
 MINUTE = timedelta(minutes=1)
+Checkpoint = Annotated[
+    str | None,
+    typer.Option("--checkpoint", help="Where Spark keeps its position; default: in the lake."),
+]
+Keep = Annotated[
+    timedelta | None,
+    typer.Option(
+        "--keep",
+        parser=parse.duration,
+        metavar=parse.DURATION,
+        help="Afterwards, drop archived history older than this: 30d.",
+        show_default=False,
+    ),
+]
 Since = Annotated[
     date | None,
     typer.Option(
@@ -123,6 +137,9 @@ def ingest(
         str | None, typer.Option("--delay-ms", help="Column of the delay in milliseconds.")
     ] = None,
     priority: Annotated[str | None, typer.Option("--priority", help="Column of the priority.")] = None,
+    headers: Annotated[
+        str | None, typer.Option("--headers", help="Column of the headers: an object, or its JSON.")
+    ] = None,
     job: Annotated[
         str | None,
         typer.Option(
@@ -148,6 +165,7 @@ def ingest(
             content=content,
             dequeue_at=dequeue_at,
             delay_ms=delay_ms,
+            headers=headers,
             priority=priority,
             key=key,
             to_channel=to_channel,
@@ -172,20 +190,8 @@ def ingest(
 @app.command()
 def archive(
     lake: LakePath,
-    checkpoint: Annotated[
-        str | None,
-        typer.Option("--checkpoint", help="Where Spark keeps its position; default: in the lake."),
-    ] = None,
-    keep: Annotated[
-        timedelta | None,
-        typer.Option(
-            "--keep",
-            parser=parse.duration,
-            metavar=parse.DURATION,
-            help="Afterwards, drop archived history older than this: 30d.",
-            show_default=False,
-        ),
-    ] = None,
+    checkpoint: Checkpoint = None,
+    keep: Keep = None,
     lake_format: LakeFormatChoice = LakeFormatOption.DELTA,
     master: Master = None,
     dsn: Dsn = "",
@@ -238,6 +244,46 @@ def analyse(
         print_json({"days": [day.isoformat() for day in done.days], "windows": done.windows})
     else:
         print_text(f"{quantity(len(done.days), 'day')} computed, {quantity(done.windows, 'window')}")
+
+
+@app.command()
+def follow(
+    lake: LakePath,
+    window: Window = MINUTE,
+    interval: Annotated[
+        timedelta,
+        typer.Option(
+            "--interval",
+            parser=parse.duration,
+            metavar=parse.DURATION,
+            help="Time between the beginnings of rounds (default 1m).",
+            show_default=False,
+        ),
+    ] = MINUTE,
+    is_once: Annotated[bool, typer.Option("--once", help="Catch up, and end.")] = False,
+    checkpoint: Checkpoint = None,
+    keep: Keep = None,
+    master: Master = None,
+    dsn: Dsn = "",
+    schema: Schema = DEFAULT_SCHEMA,
+    as_json: Json = False,
+) -> None:
+    """Archive and analyse again and again, in one session, until SIGTERM or Ctrl-C."""
+    with _spark_session(master) as (spark, progress):
+        from lonnymq.pipeline import steps
+
+        settings = steps.FollowSettings(
+            window_s=int(window.total_seconds()),
+            interval_s=interval.total_seconds(),
+            keep=keep,
+            checkpoint=checkpoint,
+            is_once=is_once,
+        )
+        done = steps.follow(spark, _source(dsn, schema), steps.Lake(lake), settings, on_progress=progress)
+    if as_json:
+        print_json(done)
+    else:
+        print_text(f"{quantity(done.rows, 'attempt')} archived in {quantity(done.rounds, 'round')}")
 
 
 @app.command()

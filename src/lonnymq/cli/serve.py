@@ -84,7 +84,8 @@ def serve(
         list[str] | None,
         typer.Option(
             "--proxy-network",
-            help="A network from which that header is trusted, such as 10.0.0.0/8; may be repeated.",
+            help="A network of proxies, such as 10.0.0.0/8, from which that header and X-Forwarded-Proto"
+            " are trusted; may be repeated.",
             show_default=False,
             rich_help_panel=SECURITY,
         ),
@@ -120,6 +121,7 @@ def serve(
     except ImportError as error:
         raise typer.BadParameter(f"the dashboard needs {error.name}: {install_advice('dashboard')}") from None
     from lonnymq.cli.serve_access import choose_access
+    from lonnymq.cli.serve_connections import make_config
     from lonnymq.dashboard import DashboardSettings, asgi_app
     from lonnymq.dashboard.settings import LOCAL_HOSTS
 
@@ -127,24 +129,14 @@ def serve(
         host, users_file, proxy_header, proxy_network or (), proxy_operator or (), is_read_only=read_only
     )
     hosts = (*LOCAL_HOSTS, *(allow_host or ()))
-    settings = DashboardSettings(environment=environment, colour=colour, hosts=hosts)
+    settings = DashboardSettings(
+        environment=environment, colour=colour, hosts=hosts, proxies=tuple(proxy_network or ())
+    )
     with open_queue(dsn, schema) as queue:
         queue.schema_status()
     dashboard = asgi_app(dsn, access=access, reader=reader_dsn or None, schema=schema, settings=settings)
     start_logging("info", LogFormat.TEXT)
-    config = uvicorn.Config(
-        dashboard,
-        root_path=root_path.rstrip("/"),
-        # The address of a proxy must stay visible, and no header may change the scheme.
-        proxy_headers=False,
-        server_header=False,
-        log_config=None,
-        timeout_graceful_shutdown=3,
-        # Seconds until a connection without a request is closed.
-        timeout_keep_alive=15,
-        limit_concurrency=200,
-        ws="none",
-    )
+    config = make_config(dashboard, root_path.rstrip("/"))
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family) as listening:
         shown = f"[{host}]" if ":" in host else host

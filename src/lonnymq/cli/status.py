@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from lonnymq import QueuePulse, QueueStatus
-from lonnymq.cli import formatting
+from lonnymq import QueuePulse, QueueStatus, formatting
 from lonnymq.cli.connect import open_queue
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
 from lonnymq.cli.output import print_json, print_record

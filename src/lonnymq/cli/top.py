@@ -1,20 +1,17 @@
 """top: a live table of the busiest channels."""
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 from rich.console import Group
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from lonnymq import ChannelStatus, ConnectionLost, Queue, QueuePulse
+from lonnymq import ChannelStatus, Queue, QueuePulse
 from lonnymq.cli import channels
 from lonnymq.cli.connect import open_queue
-from lonnymq.cli.formatting import at_least, duration, quantity
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
 from lonnymq.cli.output import (
     COLUMN_GAP,
@@ -24,8 +21,9 @@ from lonnymq.cli.output import (
     cell_text,
     console,
     print_json,
-    print_renderable,
 )
+from lonnymq.cli.watching import RECONNECTING, readings, show_frames
+from lonnymq.formatting import at_least, duration, quantity
 
 # Columns that a narrow terminal leaves out, in this order, until names have at least this width.
 OPTIONAL_COLUMNS = ("rate", "cap", "change", "oldest", "leased")
@@ -71,35 +69,24 @@ def top(
     """
     to = console()
     with open_queue(dsn, schema) as queue:
-        samples = _samples(queue, limit, interval, count)
+        samples = _with_rates(readings(lambda: _sample(queue, limit), interval, count))
         if as_json:
             for sample, rates in samples:
                 if sample is not None:
                     print_json({"pulse": sample.pulse, "rates": rates, "channels": sample.channels})
-        elif not to.is_terminal:
-            for sample, rates in samples:
-                print_renderable(_frame(sample, rates, PIPE_WIDTH))
         else:
-            with Live(console=to, screen=count is None, auto_refresh=False) as live:
-                for sample, rates in samples:
-                    live.update(_frame(sample, rates, to.width), refresh=True)
+            frames = (
+                _frame(sample, rates, to.width if to.is_terminal else PIPE_WIDTH) for sample, rates in samples
+            )
+            show_frames(to, frames, is_endless=count is None)
 
 
-def _samples(
-    queue: Queue, limit: int, interval_s: float, count: int | None
-) -> Iterator[tuple[Sample | None, Rates | None]]:
-    """Yield samples; None while the database is unreachable, unless it is so at the start."""
-    previous = _sample(queue, limit)
-    yield previous, None
-    for _ in range(count - 1) if count is not None else iter(int, 1):
-        time.sleep(interval_s)
-        try:
-            sample = _sample(queue, limit)
-        except ConnectionLost:
-            yield None, None
-            continue
-        yield sample, rates_between(previous, sample)
-        previous = sample
+def _with_rates(samples: Iterable[Sample | None]) -> Iterator[tuple[Sample | None, Rates | None]]:
+    """Add the changes since the sample before; the first one has none."""
+    previous = None
+    for sample in samples:
+        yield sample, rates_between(previous, sample) if previous and sample else None
+        previous = sample or previous
 
 
 def _sample(queue: Queue, limit: int) -> Sample:
@@ -122,7 +109,7 @@ def rates_between(previous: Sample, now: Sample) -> Rates:
 
 def _frame(sample: Sample | None, rates: Rates | None, width: int) -> Group:
     if sample is None:
-        return Group(Text("no connection to the database; reconnecting", style="yellow"))
+        return Group(RECONNECTING)
     pulse = sample.pulse
     figures = [
         quantity(pulse.channels, "channel"),

@@ -11,7 +11,7 @@ from lonnymq.cli.connect import open_queue
 from lonnymq.cli.exit_codes import CommandExit
 from lonnymq.cli.options import DEFAULT_SCHEMA, Json, Schema
 from lonnymq.cli.output import print_error, print_json, print_text
-from lonnymq.cli.quoting import shell_argument
+from lonnymq.quoting import shell_argument
 
 
 def up(

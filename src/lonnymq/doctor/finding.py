@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lonnymq import HistoryPartition, Problem, QueuePulse
+from lonnymq.model import HistoryPartition, Problem, QueuePulse, WorkerStatus
 
 # Of many findings of the same kind, only this many are listed.
 MAX_LISTED = 5
@@ -32,4 +32,5 @@ class QueueFacts:
 
     pulse: QueuePulse | None
     partitions: list[HistoryPartition] | None
+    workers: list[WorkerStatus] | None
     problems: list[Problem] | None

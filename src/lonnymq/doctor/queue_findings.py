@@ -1,13 +1,13 @@
-"""Findings about transactions, dead rows, workers, channels, history and invariants."""
+"""Findings about transactions, dead rows, wakes, dead letters, history, channels and invariants."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from lonnymq import HistoryMode, HistoryPartition, Problem, QueuePulse
-from lonnymq.cli import formatting
-from lonnymq.cli.doctor.finding import MAX_LISTED, Finding, Level
-from lonnymq.cli.quoting import shell_argument, sql_identifier, sql_literal
+from lonnymq import formatting
 from lonnymq.diagnostics import Examination, TableFacts, VacuumBlocker
+from lonnymq.doctor.finding import MAX_LISTED, Finding, Level
+from lonnymq.model import HistoryMode, HistoryPartition, Problem, QueuePulse
+from lonnymq.quoting import shell_argument, sql_identifier, sql_literal
 
 OLD_TRANSACTION_S = 5 * 60
 VERY_OLD_TRANSACTION_S = 60 * 60
@@ -89,29 +89,7 @@ def _is_bloated(table: TableFacts, now: datetime) -> bool:
     return has_many and is_due and table.name != "stage"
 
 
-def workers(pulse: QueuePulse, facts: Examination) -> Iterator[Finding]:
-    is_overdue = any(one.reason == "ready" for one in facts.channels)
-    if pulse.leased == 0 and pulse.sleepers == 0 and is_overdue:
-        yield Finding(
-            Level.PROBLEM,
-            "workers",
-            "messages are due, but no worker dequeues them",
-            "start one: lonnymq work module:app; if one runs, check that it uses this database and schema",
-        )
-    elif pulse.expired:
-        yield Finding(
-            Level.WARNING,
-            "workers",
-            f"{pulse.expired:,} of {formatting.quantity(pulse.leased, 'lease')} expired,"
-            " and no worker took over",
-            "a worker died, and no other one dequeues: start one",
-        )
-    else:
-        leased, asleep = (
-            formatting.quantity(pulse.leased, "message"),
-            formatting.quantity(pulse.sleepers, "worker"),
-        )
-        yield Finding(Level.OK, "workers", f"{leased} leased, {asleep} asleep")
+def backlog(pulse: QueuePulse) -> Iterator[Finding]:
     if pulse.unfolded_wakes > MANY_WAKES:
         yield Finding(
             Level.WARNING,

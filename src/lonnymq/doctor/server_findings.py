@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from lonnymq import SchemaState
-from lonnymq.cli import formatting
-from lonnymq.cli.doctor.finding import MAX_LISTED, Finding, Level
-from lonnymq.cli.quoting import shell_argument
+from lonnymq import formatting
 from lonnymq.diagnostics import Examination, ServerFacts
+from lonnymq.doctor.finding import MAX_LISTED, Finding, Level
+from lonnymq.quoting import shell_argument
+from lonnymq.schema import SchemaState
 from lonnymq.schema.step import quote_identifier
 from lonnymq.schema.trust import list_objects
 
@@ -205,8 +205,8 @@ def unchecked(facts: Examination) -> Iterator[Finding]:
             Level.NOTE,
             "not checked",
             "workers, history, channels and the queue's invariants: this would run code of"
-            f" {trust.owner!r} with the rights of a superuser",
-            f"if you trust that role, connect with its rights: options='-c role={trust.owner}' in the DSN",
+            f" {trust.owner!r} with the privileges of a superuser",
+            f"if you trust that role, connect as that role: options='-c role={trust.owner}' in the DSN",
         )
         return
     parts = {
@@ -226,7 +226,7 @@ def unchecked(facts: Examination) -> Iterator[Finding]:
 
 
 def owner(facts: Examination) -> Iterator[Finding]:
-    """Report who else can run code with the rights of the queue's owner, and how far those rights reach."""
+    """Report who else can run code with the privileges of the queue's owner, and how far these reach."""
     trust, found = facts.trust, facts.schema
     if trust is None or found.state is SchemaState.MISSING:
         return
@@ -236,7 +236,7 @@ def owner(facts: Examination) -> Iterator[Finding]:
             Level.PROBLEM,
             "owner",
             f"other roles may create objects in the schema: {', '.join(trust.creators[:MAX_LISTED])};"
-            f" such objects can run with the rights of {trust.owner!r}",
+            f" such objects can run with the privileges of {trust.owner!r}",
             f"revoke create on schema {name} from {trust.revoke_list};"
             " then run this again to find such objects",
         )
@@ -244,7 +244,7 @@ def owner(facts: Examination) -> Iterator[Finding]:
         yield Finding(
             Level.PROBLEM,
             "owner",
-            f"the schema holds {list_objects(trust.unsafe_objects)}, which can run with the rights of"
+            f"the schema holds {list_objects(trust.unsafe_objects)}, which can run with the privileges of"
             f" {trust.owner!r}",
             f"drop unknown objects and all triggers, and make {trust.owner!r} the owner of the rest",
         )
@@ -252,8 +252,8 @@ def owner(facts: Examination) -> Iterator[Finding]:
         yield Finding(
             Level.WARNING,
             "owner",
-            f"the queue's functions run with the rights of {trust.owner!r}, a superuser",
-            "give the queue to a role without other rights: docs/howto/least-privilege.md",
+            f"the queue's functions run with the privileges of {trust.owner!r}, a superuser",
+            "give the queue to a role without other privileges: docs/howto/least-privilege.md",
         )
     elif trust.is_closed:
         yield Finding(

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from lonnymq import SchemaState
-from lonnymq.cli.doctor import lease_findings, queue_findings, server_findings
-from lonnymq.cli.doctor.finding import Finding, QueueFacts
 from lonnymq.diagnostics import Examination
+from lonnymq.doctor import lease_findings, queue_findings, server_findings, worker_findings
+from lonnymq.doctor.finding import Finding, QueueFacts
+from lonnymq.schema import SchemaState
 
 USABLE = (SchemaState.CURRENT, SchemaState.NEWER, SchemaState.OUTDATED)
 
@@ -22,7 +22,8 @@ def findings(facts: Examination, queue: QueueFacts, now: datetime) -> Iterator[F
     yield from queue_findings.transactions(facts)
     yield from queue_findings.tables(facts)
     if queue.pulse is not None:
-        yield from queue_findings.workers(queue.pulse, facts)
+        yield from worker_findings.workers(queue.pulse, facts, queue.workers or (), now)
+        yield from queue_findings.backlog(queue.pulse)
         yield from queue_findings.history(queue.pulse, queue.partitions)
     yield from lease_findings.long_leases(facts)
     yield from queue_findings.channels(facts)

@@ -8,14 +8,15 @@ from rich.text import Text
 
 from lonnymq import Queue
 from lonnymq.cli.connect import open_queue
-from lonnymq.cli.doctor import failover_findings
-from lonnymq.cli.doctor.finding import Finding, Level, QueueFacts
-from lonnymq.cli.doctor.findings import USABLE, findings
 from lonnymq.cli.exit_codes import CommandExit
-from lonnymq.cli.formatting import quantity
 from lonnymq.cli.options import DEFAULT_SCHEMA, Dsn, Json, Schema
 from lonnymq.cli.output import console, print_json
 from lonnymq.diagnostics import Examination
+from lonnymq.doctor import failover_findings
+from lonnymq.doctor.finding import Finding, Level, QueueFacts
+from lonnymq.doctor.findings import USABLE, findings
+from lonnymq.doctor.worker_findings import MAX_WORKERS
+from lonnymq.formatting import quantity
 from lonnymq.texts import escape_hidden
 
 MARKS = {
@@ -67,11 +68,13 @@ def _queue_facts(queue: Queue, facts: Examination, is_quick: bool) -> QueueFacts
     """Query the queue as far as this role may, but never run functions that it does not trust."""
     may_be_called = facts.trust is not None and facts.trust.may_be_called
     if facts.schema.state not in USABLE or not may_be_called:
-        return QueueFacts(None, None, None)
+        return QueueFacts(None, None, None, None)
     allowed = facts.privileges.functions
+    may_inspect = "queue_pulse" in allowed
     return QueueFacts(
-        queue.pulse() if "queue_pulse" in allowed else None,
-        queue.history.partitions() if "queue_pulse" in allowed else None,
+        queue.pulse() if may_inspect else None,
+        queue.history.partitions() if may_inspect else None,
+        queue.workers(limit=MAX_WORKERS) if may_inspect else None,
         queue.check() if "queue_check" in allowed and not is_quick else None,
     )
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from lonnymq.cli import formatting
-from lonnymq.cli.doctor.finding import MAX_LISTED, Finding, Level
+from lonnymq import formatting
 from lonnymq.diagnostics import Examination
+from lonnymq.doctor.finding import MAX_LISTED, Finding, Level
 
 
 def long_leases(facts: Examination) -> Iterator[Finding]:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from lonnymq.cli import formatting
-from lonnymq.cli.doctor.finding import MAX_LISTED, Finding, Level
-from lonnymq.cli.quoting import sql_identifier, sql_literal
+from lonnymq import formatting
 from lonnymq.diagnostics import Examination, FailoverFact
+from lonnymq.doctor.finding import MAX_LISTED, Finding, Level
+from lonnymq.quoting import sql_identifier, sql_literal
 
 SUBJECT = "failover"
 

@@ -1,1 +1,0 @@
-"""doctor: findings from facts about server and queue; `command.py` lists them all."""
