@@ -72,6 +72,7 @@ from lonnymq.model import (
     ChannelPolicy,
     ChannelStatus,
     Created,
+    CreatedGroup,
     CreateOutcome,
     Cron,
     CronDeleteOutcome,
@@ -132,12 +133,25 @@ from lonnymq.schema import LockedTable, MigrationPhase, PhaseKind, SchemaState, 
 
 if TYPE_CHECKING:
     from lonnymq.embedded import EmbeddedServer, embedded
-    from lonnymq.tasks import App, AsyncEnqueued, Enqueued, PreparedTask, Task, TaskRegistry, tick_of
+    from lonnymq.tasks import (
+        App,
+        AsyncEnqueued,
+        Chain,
+        Enqueued,
+        Group,
+        PreparedTask,
+        Task,
+        TaskRegistry,
+        chain,
+        group,
+        tick_of,
+    )
     from lonnymq.worker import (
         Bury,
         Defer,
         ExitCode,
         Handler,
+        LeaseExpired,
         Middleware,
         Retry,
         TimedOut,
@@ -173,6 +187,7 @@ __all__ = [
     "Busy",
     "CancelOutcome",
     "CatchUp",
+    "Chain",
     "Channel",
     "ChannelCollision",
     "ChannelDeleteOutcome",
@@ -184,6 +199,7 @@ __all__ = [
     "ConnectionLost",
     "CreateOutcome",
     "Created",
+    "CreatedGroup",
     "Cron",
     "CronDeleteOutcome",
     "CronSetOutcome",
@@ -206,6 +222,7 @@ __all__ = [
     "ExactCounts",
     "ExitCode",
     "Explanation",
+    "Group",
     "Handler",
     "HeldMessage",
     "History",
@@ -218,6 +235,7 @@ __all__ = [
     "InvalidArgument",
     "JsonCodec",
     "Lease",
+    "LeaseExpired",
     "LeasedMessage",
     "LiveMessage",
     "LockedTable",
@@ -288,9 +306,11 @@ __all__ = [
     "WorkerStatus",
     "WrongClient",
     "WrongIsolationLevel",
+    "chain",
     "current_async_message",
     "current_message",
     "embedded",
+    "group",
     "is_permanent",
     "supervise",
     "tick_of",
@@ -299,7 +319,19 @@ __all__ += _acknowledge.__all__
 
 # Loaded only when they are used, because not every program needs them.
 TASK_NAMES = frozenset(
-    {"App", "AsyncEnqueued", "Enqueued", "PreparedTask", "Task", "TaskRegistry", "tick_of"}
+    {
+        "App",
+        "AsyncEnqueued",
+        "Chain",
+        "Enqueued",
+        "Group",
+        "PreparedTask",
+        "Task",
+        "TaskRegistry",
+        "chain",
+        "group",
+        "tick_of",
+    }
 )
 WORKER_NAMES = frozenset(
     {
@@ -307,6 +339,7 @@ WORKER_NAMES = frozenset(
         "Defer",
         "ExitCode",
         "Handler",
+        "LeaseExpired",
         "Middleware",
         "Retry",
         "TimedOut",

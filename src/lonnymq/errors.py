@@ -97,7 +97,7 @@ class SchemaOccupied(SchemaError):
 
 
 class SchemaUnsafe(SchemaError):
-    """Other roles could run code in this schema with the rights of its owner. Nothing was changed."""
+    """Other roles could run code in this schema with the privileges of its owner. Nothing was changed."""
 
 
 class ServerTooOld(SchemaError):

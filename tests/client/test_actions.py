@@ -23,6 +23,7 @@ def test_an_action_has_its_effect_on_the_message(queue: Any, action: Action[Any]
     dead = [one.id for one in queue.dead().list()]
     assert (attempts, dead) == {
         Effect.END: ([], []),
+        Effect.NEXT: ([(made.id, 1)], []),
         Effect.RETRY: ([(made.id, 2)], []),
         Effect.RETURN: ([(made.id, 1)], []),
         Effect.BURY: ([], [made.id]),

@@ -34,6 +34,7 @@ INTERNAL = {
     ),
     *("require_headers", "headers_error", "require_results"),
     *("result_keep_ms", "result_insert", "result_prune"),
+    *("group_is_live", "group_release"),
     *("worker_sessions", "server_pids"),
     *("from_epoch", "bytes_as_json", "channel_id", "channel_waiting", "creation_lock", "channel_insert"),
     *("channel_keep_name", "message_late", "turn_allocate"),

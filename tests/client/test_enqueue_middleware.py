@@ -12,6 +12,7 @@ import pytest
 import lonnymq
 from lonnymq import Created, CreateOutcome, InvalidArgument, LonnyError, NewMessage, Queue
 from lonnymq.client.enqueueing import Enclosing
+from lonnymq.telemetry.tracing import Tracing
 from lonnymq.worker.client_factory import ClientFactory
 from tests.client.conftest import OpenQueue
 
@@ -135,8 +136,15 @@ def test_something_else_is_refused_at_once(middleware: Any) -> None:
         Queue("postgresql://nobody@127.0.0.1:1/none", middleware=[middleware])
 
 
-def test_tasks_enqueue_through_the_middleware_of_their_queue(open_queue: OpenQueue, dsn: str) -> None:
-    app = lonnymq.App(Queue(dsn, middleware=[add_region]))
+@pytest.mark.parametrize("is_app_given_the_queue", [True, False])
+def test_tasks_enqueue_through_the_middleware_of_their_queue(
+    open_queue: OpenQueue, dsn: str, is_app_given_the_queue: bool
+) -> None:
+    app = (
+        lonnymq.App(Queue(dsn, middleware=[add_region]))
+        if is_app_given_the_queue
+        else lonnymq.App(dsn, middleware=[add_region])
+    )
 
     @app.task
     def resize(video: int) -> None: ...
@@ -150,6 +158,15 @@ def test_tasks_enqueue_through_the_middleware_of_their_queue(open_queue: OpenQue
     asyncio.run(enqueue())
     app.queue.close()
     assert [one.headers for one in open_queue().dequeue(2)] == [{"region": "eu"}] * 2
+
+
+def test_an_app_passes_its_instrumentation_to_the_queue_of_its_connection_string(dsn: str) -> None:
+    tracing = Tracing()
+    app = lonnymq.App(dsn, middleware=[add_region], instrumentation=tracing)
+    assert app.queue.caller.instrumentation is tracing
+    for options in ({"middleware": [add_region]}, {"instrumentation": tracing}):
+        with pytest.raises(InvalidArgument, match=f"^{next(iter(options))} must be an argument of the queue"):
+            lonnymq.App(app.queue, **options)
 
 
 def test_the_clients_of_worker_processes_have_the_middleware() -> None:

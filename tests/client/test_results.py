@@ -14,6 +14,7 @@ from psycopg.conninfo import make_conninfo
 import lonnymq
 from lonnymq import MessageStatus, NewMessage
 from lonnymq.calls.result import KEEP_HEADER
+from lonnymq.client.sync import result_waiter
 from tests.worker.workers import eventually
 
 HOUR = timedelta(hours=1)
@@ -146,6 +147,33 @@ def test_waiting_ends_with_the_message(queue: lonnymq.Queue, dsn: str, listen: b
             assert found == [expected] * 3
 
 
+@pytest.mark.parametrize("first", [0, 29])
+def test_all_calls_that_wait_are_woken_by_the_one_that_listens(
+    dsn: str, queue: lonnymq.Queue, monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    """Without polling, also after the message of the call that listens has ended."""
+    monkeypatch.setattr(result_waiter, "MAX_PAUSE_S", 1000.0)
+    monkeypatch.setattr(result_waiter, "LOOK_AT_ONCE", 7)
+    with lonnymq.Queue(dsn) as client:
+        ids = [client.enqueue("a", n, keep_result=HOUR).id or 0 for n in range(30)]
+        found: list[int] = []
+        waiting = [
+            threading.Thread(target=lambda id_=id_: found.append(client.result(id_, wait=500))) for id_ in ids
+        ]
+        for thread in waiting:
+            thread.start()
+        eventually(lambda: len(client._result_waiter._waiting) == 30)
+        messages = {message.payload: message for message in queue.dequeue(limit=30)}
+        for done, n in enumerate([first, *(n for n in range(30) if n != first)], start=1):
+            messages[n].complete(result=n)
+            if n % 5 == 0:
+                eventually(lambda done=done: len(found) == done, f"{done} results")  # type: ignore[misc]
+        for thread in waiting:
+            thread.join(60)
+        assert sorted(found) == list(range(30))
+        assert client._result_waiter._waiting == []
+
+
 def test_waiting_ends_in_time(queue: lonnymq.Queue) -> None:
     created = queue.enqueue("a", 1, keep_result=HOUR)
     for wait in (None, 0, 0.05):
@@ -206,6 +234,7 @@ def test_cancelled_waits_leave_the_others_waiting_and_the_right_to_listen(
                 await client.complete(messages, results=[message.payload for message in messages])
             assert await asyncio.gather(*waiting[1::2]) == list(range(1, 50, 2))
             assert client._result_waiter._right_to_listen == [True]
+            assert client._result_waiter._waiting == []
 
     asyncio.run(main())
 

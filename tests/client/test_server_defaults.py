@@ -97,21 +97,21 @@ def use_every_call(queue: Any, connection: Any = None) -> None:
     assert queue.status(**on).waiting == 3
 
 
-@pytest.mark.parametrize(("name", "value"), DEFAULTS.items(), ids=DEFAULTS)
 def test_our_own_connections_ignore_the_databases_defaults(
-    set_default: SetDefault, open_queue: OpenQueue, name: str, value: str
+    set_default: SetDefault, open_queue: OpenQueue
 ) -> None:
-    set_default(name, value)
+    for name, value in DEFAULTS.items():
+        set_default(name, value)
     queue = open_queue()
     use_every_call(queue)
     assert len(queue.dequeue(wait=0.2)) == 1
 
 
-@pytest.mark.parametrize("name", [name for name in DEFAULTS if name not in UNFIT])
 def test_borrowed_connections_work_with_other_defaults(
-    set_default: SetDefault, queue: Any, open_connection: OpenConnection, name: str
+    set_default: SetDefault, queue: Any, open_connection: OpenConnection
 ) -> None:
-    set_default(name, DEFAULTS[name])
+    for name in DEFAULTS.keys() - UNFIT:
+        set_default(name, DEFAULTS[name])
     use_every_call(queue, open_connection())
 
 

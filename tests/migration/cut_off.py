@@ -1,7 +1,7 @@
-"""Migrates and is killed: `python -m tests.migration.cut_off RELEASE DSN`, with numbers on stdin.
+"""Migrates and is cut off: `python -m tests.migration.cut_off RELEASE DSN`, with numbers on stdin.
 
-For each number, a child process migrates and sends itself SIGKILL before that step; the answer is "killed",
-or "done" if the migration has fewer steps.
+For each number, a child process migrates and stops itself before that step. The answer is "stopped", and the
+next line on stdin lets it be killed; or "done" if the migration has fewer steps.
 """
 
 import os
@@ -17,15 +17,20 @@ def main(release: str, dsn: str) -> int:
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
-            migrate(dsn, kill_at=int(line))
+            migrate(dsn, stop_at=int(line))
             os._exit(0)
-        _, status = os.waitpid(child, 0)
-        answers = {-signal.SIGKILL: "killed", 0: "done"}
-        print(answers.get(os.waitstatus_to_exitcode(status), "failed"), flush=True)
+        _, status = os.waitpid(child, os.WUNTRACED)
+        if os.WIFSTOPPED(status):
+            print("stopped", flush=True)
+            sys.stdin.readline()
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        else:
+            print("failed" if status else "done", flush=True)
     return 0
 
 
-def migrate(dsn: str, kill_at: int) -> None:
+def migrate(dsn: str, stop_at: int) -> None:
     import psycopg
 
     from lonnymq.schema import PhaseKind, Steps, phases
@@ -35,8 +40,8 @@ def migrate(dsn: str, kill_at: int) -> None:
     def tick() -> None:
         nonlocal count
         count += 1
-        if count == kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if count == stop_at:
+            os.kill(os.getpid(), signal.SIGSTOP)
 
     def run(steps: Steps[object]) -> object:
         rows = None

@@ -4,20 +4,47 @@ import json
 import subprocess
 import sys
 import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import chain, count
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
 from lonnymq import Queue, SchemaState
+from lonnymq.embedded import EmbeddedServer
 from tests.conftest import Database
 from tests.migration.catalog import describe
 from tests.migration.fleet import ROOT, TIMEOUT_S, Fleet, Releases, eventually, run, schema_state
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
+# The step at which a migration is asked to go on: it is killed where it has stopped.
+KILL = 0
 CLI = "from lonnymq.cli import main\nsys.argv = ['lonnymq', *{!r}]\nmain()"
+
+
+@contextmanager
+def migration_in_steps(release: Path, dsn: str) -> Iterator[Callable[[int], str]]:
+    """Migrate in a process that stops before a step, each time from the beginning (see cut_off)."""
+    command = [sys.executable, "-m", "tests.migration.cut_off", str(release), dsn]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def ask(step: int) -> str:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(f"{step}\n")
+            process.stdin.flush()
+            return "" if step == KILL else process.stdout.readline().strip()
+
+        yield ask
+        process.stdin.close()
 
 
 def test_a_fleet_is_upgraded_and_rolled_back_under_load(
@@ -64,30 +91,21 @@ def test_a_fleet_is_upgraded_and_rolled_back_under_load(
 def test_a_migration_that_is_killed_at_any_step_leaves_the_old_version_working(
     releases: Releases, released_dsn: str, database: Database, connection: psycopg.Connection[Any]
 ) -> None:
-    command = [sys.executable, "-m", "tests.migration.cut_off", str(releases.later), released_dsn]
     killed = 0
-    with (
-        subprocess.Popen(
-            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ) as process,
-        Queue(released_dsn) as old,
-    ):
-        assert process.stdin is not None
-        assert process.stdout is not None
+    with migration_in_steps(releases.later, released_dsn) as ask, Queue(released_dsn) as old:
         # Most steps replace one function each.
         for step in chain(range(1, 40), count(40, 7)):
-            process.stdin.write(f"{step}\n")
-            process.stdin.flush()
-            answer = process.stdout.readline()
+            answer = ask(step)
+            if answer == "stopped":
+                ask(KILL)
             old.enqueue("a", step)
             [message] = old.dequeue()
             assert message.complete() == "completed"
             assert old.check() == []
-            if answer != "killed\n":
+            if answer != "stopped":
                 break
             killed += 1
-        process.stdin.close()
-    assert answer == "done\n"
+    assert answer == "done"
     assert killed > 50
     rows = connection.execute("select version from migration order by version").fetchall()
     assert rows == [(1,), (2,), (3,)]
@@ -97,6 +115,25 @@ def test_a_migration_that_is_killed_at_any_step_leaves_the_old_version_working(
         fresh, upgraded = describe(fresh_connection, "lonnymq"), describe(connection, "lonnymq")
     for kind in ("functions", "views", "indexes", "constraints", "privileges", "migrations"):
         assert sorted(upgraded[kind]) == sorted(fresh[kind]), kind
+
+
+def test_a_server_that_crashes_during_a_migration_has_the_old_version(
+    releases: Releases, own_server: Callable[..., EmbeddedServer]
+) -> None:
+    server = own_server()
+    run(releases.released, server.dsn, "queue.install()")
+    use = "queue.enqueue('a', 1)\n[message] = queue.dequeue()\nmessage.complete()\nprint(queue.check())"
+    with migration_in_steps(releases.later, server.dsn) as ask:
+        # Within each phase, and just before its commit; the second one builds an index.
+        for step in (13, 19, 20, 28, 36, 60, 200):
+            assert ask(step) == "stopped"
+            server.kill()
+            server.start()
+            ask(KILL)
+            assert run(releases.released, server.dsn, use) == "[]"
+        assert ask(10_000) == "done"
+    assert schema_state(releases.later, server.dsn) == SchemaState.CURRENT
+    assert run(releases.released, server.dsn, use) == "[]"
 
 
 def test_a_migration_that_gets_no_lock_gives_up_and_names_the_transaction(
@@ -130,6 +167,7 @@ def test_the_plan_says_what_is_left_to_do_and_changes_nothing(releases: Releases
         assert lines[2].startswith(
             "2. migrations/0003_index_note.sql: build an index on message (about 1,000 rows,"
         )
+        assert "outside a transaction, in about 100ms if that is in memory" in lines[2]
         assert lines[3].startswith("3. replace all functions and views: no lock on tables")
         assert lines[4].startswith("4. migrations/0004_drop_spare.sql: ACCESS EXCLUSIVE lock on message")
         assert describe(connection, "lonnymq") == before

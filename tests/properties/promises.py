@@ -28,6 +28,10 @@ class Message:
         assert self.max_attempts is not None or not is_buried, f"{self} was buried"
         self.state = DEAD if is_buried else WAITING
 
+    def renew(self) -> None:
+        """It goes on with its next step, with all its attempts."""
+        self.spent = 0
+
 
 @dataclass
 class ChannelLimits:

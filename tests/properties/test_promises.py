@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 
 import psycopg
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -388,7 +389,9 @@ class QueueMachine(RuleBasedStateMachine):
             message.state = WAITING
             if verb == "defer":
                 message.spend(is_buried)
-            if verb == "defer" and not is_buried:
+            elif verb == "advance":
+                message.renew()
+            if verb in ("defer", "advance") and not is_buried:
                 found = value(self.sessions[0], "select dequeue_at from message where id = %s", leased.id)
                 message.dequeue_at = at or found
 
@@ -406,12 +409,13 @@ class QueueMachine(RuleBasedStateMachine):
         self.held |= {one.id for one in leased}
 
 
-def test_any_sequence_of_calls_keeps_the_queues_promises(dsn: str) -> None:
+@pytest.mark.parametrize("examples", [20, pytest.param(200, marks=pytest.mark.heavy)])
+def test_any_sequence_of_calls_keeps_the_queues_promises(dsn: str, examples: int) -> None:
     QueueMachine.dsn = dsn
     run_state_machine_as_test(
         QueueMachine,
         settings=settings(
-            max_examples=int(EXAMPLES or 50),
+            max_examples=int(EXAMPLES or examples),
             stateful_step_count=40,
             deadline=None,
             derandomize=EXAMPLES is None,

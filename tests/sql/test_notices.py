@@ -48,6 +48,7 @@ def test_every_way_to_be_buried_creates_one_notice(queue: Session, end: Any) -> 
         "lonnymq-buried-id": str(created),
         "lonnymq-buried-channel": "a",
         "lonnymq-buried-error": error,
+        **({"lonnymq-buried-expired": "true"} if end is lose else {}),
     }
     assert queue.ask("select headers from dead_list()") == ON_BURIED
     # A notice that is buried creates no other one.

@@ -61,6 +61,10 @@ CALLS = {
     "worker_leave": f"select worker_leave('{WORKER_NAME}', '{WORKER_SECRET}')",
     "worker_report": REPORT,
     "worker_drain": "select worker_drain('nobody')",
+    "group_create": "select group_create(array['a'], array['x'::bytea], 'a', 'x')",
+    "group_check": "select group_check('{}')",
+    "group_sweep": "select group_sweep()",
+    "group_results": "select group_results(1, 1)",
     "event": "select queue_event()",
     "horizon": "select queue_horizon()",
     "channel_set": "select channel_set('a')",
@@ -137,13 +141,14 @@ CALLS = {
 }
 PRODUCER = {
     *("create", "create_many", "publish", "cancel", "cancel_key", "to_epoch"),
-    *("cron_set", "cron_delete", "stage_discard", "stream_publish"),
+    *("cron_set", "cron_delete", "stage_discard", "stream_publish", "group_create"),
 }
 WORKER = {
     *("dequeue", "read", *(action.name for action in ACTIONS), "heartbeat"),
     *("register", "clear", "event", "horizon", "to_epoch"),
     *("worker_register", "worker_watch", "worker_leave", "worker_report", "cron_due", "cron_tick"),
     *("claim_backlog", "claim_take", "claim_messages", "claim_heartbeat", "claim_read", "claim_complete"),
+    *("group_check", "group_sweep", "group_results"),
 }
 READER = {
     *("channel_explain", "channel_busiest", "channel_overdue", "channel_list", "channel_page"),

@@ -141,6 +141,12 @@ def test_history_of_later_days_is_indexed_only_for_tenants(tenant: Tenant, queue
     assert queue.ask(indexed) > before
 
 
+def test_a_grant_does_not_depend_on_the_statistics_of_the_catalog(tenant: Tenant, queue: Session) -> None:
+    """With them, PostgreSQL may look at the names of all relations before it looks for partitions."""
+    queue.run("analyze")
+    create(tenant("acme"), "acme")
+
+
 # What a tenant cannot exceed.
 
 

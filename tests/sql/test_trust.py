@@ -187,7 +187,7 @@ def test_dependents_of_tables_that_could_run_others_code_are_refused(
     else:
         queue.run(CREATED_BY_OWNER[found])
     queue.run("truncate traps.caught")
-    with pytest.raises(SchemaUnsafe, match="drop all triggers and what you do not know") as raised:
+    with pytest.raises(SchemaUnsafe, match="drop all triggers and all unknown objects") as raised:
         schema.migrate(queue.connection)
     told = str(raised.value).replace("lonnymq.", "")
     assert found.replace("lonnymq.", "") in told

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from lonnymq import (
+    App,
     AsyncQueue,
     Busy,
     ClientSettings,
@@ -71,6 +72,31 @@ def test_the_message_of_a_tick_has_its_time_and_its_key(queue: Queue, dsn: str) 
     for key in ("mine", "cron:mine", None):
         queue.enqueue("x", 1, key=key)
     assert [tick_of(message) for message in queue.dequeue(10)] == [None, None, None]
+
+
+def test_the_messages_of_a_cron_have_its_headers(queue: Queue, dsn: str) -> None:
+    headers = {"region": "eu", "lonnymq-on-buried": "failures"}
+    assert set_(queue, headers=headers) == "set"
+    assert set_(queue, headers=dict(reversed(headers.items()))) == "unchanged"
+    tick(dsn, now=START + 10 * MINUTE)
+    (message,) = queue.dequeue(10)
+    assert message.headers == headers
+    message.bury(error="no disk")
+    (notice,) = queue.dequeue(10)
+    assert (notice.channel, notice.headers["lonnymq-buried-id"]) == ("failures", str(message.id))
+    assert set_(queue) == "set"
+    tick(dsn, now=START + 20 * MINUTE)
+    (message,) = queue.dequeue(10)
+    assert message.headers == {}
+
+
+@pytest.mark.parametrize("headers", [{"a": 1}, {"": "b"}, ["a"], {"a": "x" * 9000}])
+def test_invalid_headers_of_a_cron_are_refused(queue: Queue, headers: Any) -> None:
+    with pytest.raises(InvalidArgument, match="header"):
+        set_(queue, headers=headers)
+    with pytest.raises(InvalidArgument, match="header"):
+        App(queue).cron("* * * * *", channel="x", headers=headers)
+    assert queue.cron.list() == []
 
 
 def test_tick_returns_the_seconds_until_the_next_tick(queue: Queue, dsn: str) -> None:

@@ -1,5 +1,6 @@
 """on_buried runs when a message of a task is buried, also if its worker was lost."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import lonnymq
 from lonnymq import App, InvalidArgument, Queue
 from lonnymq.testing import run_until_empty
 from tests.conftest import Connect
+from tests.tasks.test_cron import tick
 
 
 def test_on_buried_runs_after_the_last_attempt(queue: Queue) -> None:
@@ -47,6 +49,25 @@ def test_on_buried_runs_for_an_attempt_that_was_lost(queue: Queue, connect: Conn
     connect().execute("update lease set unlock_at = 0")
     run_until_empty(app)
     assert seen == ["the lease of attempt 1 expired (worker killed): an attempt was spent"]
+
+
+def test_both_hooks_run_for_messages_of_a_cron(queue: Queue, dsn: str) -> None:
+    seen: list[str] = []
+    app = App(queue)
+
+    def report(notice: lonnymq.Message) -> None:
+        seen.append(f"buried {notice.headers['region']}")
+
+    @app.cron("0 3 * * *", channel="reports", headers={"region": "eu"})
+    @app.task(max_attempts=1, on_failure=lambda message, error: seen.append(repr(error)), on_buried=report)
+    def nightly() -> None:
+        raise OSError("no disk")
+
+    (declared,) = app.crons
+    queue.cron.set(**vars(declared), after=datetime.now(UTC) - timedelta(days=1))
+    tick(dsn)
+    run_until_empty(app, errors="keep")
+    assert seen == ["OSError('no disk')", "buried eu"]
 
 
 def test_a_notice_never_runs_the_task_again(queue: Queue) -> None:

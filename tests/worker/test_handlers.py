@@ -28,7 +28,13 @@ from lonnymq import (
     current_async_message,
     current_message,
 )
-from tests.worker.workers import handler_without_delay, run_worker, running_worker, wait_until_drained
+from tests.worker.workers import (
+    finished,
+    handler_without_delay,
+    run_worker,
+    running_worker,
+    wait_until_drained,
+)
 
 
 def test_a_message_is_completed_when_any_kind_of_function_returns(dsn: str) -> None:
@@ -447,6 +453,6 @@ def test_a_handler_that_cancels_its_task_cancels_no_other_handler(dsn: str) -> N
             for _ in range(3):
                 await queue.enqueue("a", "plain")
             await wait_until_drained(queue)
-        assert worker.counts == {"completed": 6}
+        assert finished(worker) == {"completed": 6}
 
     asyncio.run(scenario())

@@ -15,6 +15,7 @@ from tests.conftest import Connect
 from tests.worker.workers import (
     TIMEOUT_S,
     eventually,
+    finished,
     handler_without_delay,
     running_worker,
     wait_until_drained,
@@ -53,7 +54,7 @@ def test_one_heartbeat_call_extends_all_leases(dsn: str, connect: Connect) -> No
             await queue.enqueue_many([NewMessage(channel="a", payload=n) for n in range(40)])
             async with running_worker(queue, Both(), concurrency=40, lease_s=4) as worker:
                 await wait_until_drained(queue)
-            assert worker.counts == {"completed": 40}
+            assert finished(worker) == {"completed": 40}
 
     asyncio.run(scenario())
     heartbeats = eventually(lambda: calls_of(connect, "message_heartbeat"))
@@ -115,7 +116,7 @@ def test_a_lost_lease_cancels_an_async_handler_without_acknowledgement(
             assert leases == [(token, "thief")]
             connect().execute("select message_complete(array[message_id], array[token]) from lease")
             await wait_until_drained(queue)
-        assert worker.counts == {"lease_lost": 1}
+        assert finished(worker) == {"lease_lost": 1}
 
     asyncio.run(scenario())
     assert "lease_lost message" in caplog.text
@@ -137,7 +138,7 @@ def test_a_handler_in_a_thread_sees_that_its_lease_is_lost(dsn: str, connect: Co
             assert await asyncio.to_thread(noticed.wait, TIMEOUT_S)
             connect().execute("select message_complete(array[message_id], array[token]) from lease")
             await wait_until_drained(queue)
-        assert worker.counts == {"lease_lost": 1}
+        assert finished(worker) == {"lease_lost": 1}
 
     asyncio.run(scenario())
 
@@ -184,7 +185,7 @@ def test_a_handler_that_blocks_the_loop_is_logged_and_only_loses_its_lease(
                 await asyncio.to_thread(take_over, connect, started, taken)
                 await wait_for_count(worker, "lease_lost")
                 await wait_until_drained(queue)
-            assert worker.counts == {"lease_lost": 1}
+            assert finished(worker) == {"lease_lost": 1}
 
     asyncio.run(scenario())
     assert attempts == [1]

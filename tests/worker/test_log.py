@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lonnymq import AsyncMessage, AsyncQueue, Defer, Handler, Message, Queue, Retry
-from tests.worker.workers import run_worker, running_worker
+from tests.worker.workers import finished, run_worker, running_worker
 
 RETRY = Retry(first_s=0.004, factor=1.0, jitter=0.0)
 
@@ -83,7 +83,7 @@ def test_a_message_cancelled_while_it_runs_is_logged_once(dsn: str, caplog: pyte
                 await queue.cancel(ids)
                 while (await queue.status()).leased:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
-            return worker.counts
+            return finished(worker)
 
     with caplog.at_level(logging.DEBUG, "lonnymq"):
         assert asyncio.run(scenario()) == {"cancelled": 3}

@@ -6,7 +6,7 @@ import pytest
 
 from lonnymq import AsyncMessage, AsyncQueue
 from lonnymq.worker import memory_budget
-from tests.worker.workers import running_worker, wait_until, wait_until_drained
+from tests.worker.workers import finished, running_worker, wait_until, wait_until_drained
 
 LARGE = "x" * 60_000
 
@@ -33,7 +33,7 @@ def test_a_message_that_finds_no_memory_waits_for_it(dsn: str) -> None:
                 assert "second" not in started
                 release.set()
                 await wait_until_drained(queue)
-            assert worker.counts == {"completed": 22}
+            assert finished(worker) == {"completed": 22}
 
     asyncio.run(scenario())
 

@@ -18,7 +18,7 @@ from lonnymq import (
     WorkerSettings,
 )
 from tests.conftest import Connect
-from tests.worker.workers import TIMEOUT_S, eventually, running_worker, wait_until_drained
+from tests.worker.workers import TIMEOUT_S, eventually, finished, running_worker, wait_until_drained
 
 SETTINGS = WorkerSettings(concurrency=2, prefetch=3, lease_s=10)
 
@@ -53,7 +53,7 @@ def test_a_worker_can_serve_again_and_be_stopped_before_it_starts(dsn: str, queu
     for served in range(1, 3):
         queue.enqueue("a", 1)
         assert asyncio.run(worker.serve()) is ExitCode.FINISHED
-        assert worker.counts == {"completed": served}
+        assert finished(worker) == {"completed": served}
     queue.enqueue("a", 1)
     worker.stop()
     assert asyncio.run(worker.serve()) is ExitCode.FINISHED

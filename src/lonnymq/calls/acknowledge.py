@@ -6,6 +6,7 @@ from typing import Any
 
 from lonnymq.calls.argument import delay_ms, error_text
 from lonnymq.calls.codec import Codec, encode_payload
+from lonnymq.calls.headers import encode_headers
 from lonnymq.calls.result import ONLY_OUTCOME, encode_result
 from lonnymq.calls.statement import Call, Rows, Statement, array, call, function
 from lonnymq.model import Progress
@@ -23,6 +24,13 @@ class Detail:
 
 
 DETAILS = {
+    "content": Detail(
+        "payload",
+        "p_contents",
+        "bytea[]",
+        lambda value, codec: None if value is None else encode_payload("payload", value, codec),
+    ),
+    "headers": Detail("headers", "p_headers", "text[]::jsonb[]", lambda value, codec: encode_headers(value)),
     "delay_ms": Detail("delay", "p_delays_ms", "bigint?[]", lambda value, codec: delay_ms("delay", value)),
     "state": Detail(
         "state",

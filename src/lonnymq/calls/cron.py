@@ -7,6 +7,7 @@ from typing import Any
 
 from lonnymq.calls import argument
 from lonnymq.calls.codec import Codec, encode_payload
+from lonnymq.calls.headers import encode_headers
 from lonnymq.calls.statement import Call, Rows, call, function, in_utc
 from lonnymq.cron import schedule
 from lonnymq.errors import invalid
@@ -36,6 +37,7 @@ SET = function(
     p_max_attempts="integer",
     p_is_declared="boolean",
     p_mark_at="timestamptz",
+    p_headers="jsonb",
 )
 DUE = function(
     "cron_due",
@@ -82,6 +84,7 @@ def set(  # noqa: A001
         argument.optional_whole("max_attempts", cron.max_attempts, 1, argument.MAX_INTEGER),
         is_declared,
         instant("after", after, latest=datetime.now(UTC) + HUNDRED_YEARS),
+        encode_headers(cron.headers),
         decode=_set,
     )
 

@@ -15,6 +15,9 @@ MAX_NAME_CHARACTERS = 255
 ON_BURIED = "lonnymq-on-buried"
 # The header of a notice that has the id of the message that was buried.
 BURIED_ID = "lonnymq-buried-id"
+# Why, and whether that was because the lease of its last attempt expired.
+BURIED_ERROR = "lonnymq-buried-error"
+BURIED_EXPIRED = "lonnymq-buried-expired"
 
 
 def encode_headers(headers: Any) -> str | None:

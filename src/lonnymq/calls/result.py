@@ -41,7 +41,7 @@ EVENT = function("result_event", "*")
 
 def status_of(ids: Sequence[int], *, has_results: bool = True) -> Call[list[MessageReport]]:
     statement = STATUS_OF if has_results else STATUS_OUTLINE
-    return call(statement, list(ids), decode=lambda rows: [_report(row) for row in rows])
+    return call(statement, list(ids), decode=lambda rows: [report(row) for row in rows])
 
 
 def event() -> Call[str]:
@@ -109,7 +109,8 @@ def require_result(report: MessageReport, codec: Codec) -> Any:
     return decode_content(report.result_content, codec, "result", report.id)
 
 
-def _report(row: tuple[Any, ...]) -> MessageReport:
+def report(row: tuple[Any, ...]) -> MessageReport:
+    """Return what a row of message_status_of says."""
     id_, status, attempt, worker, at, error, progress, note = row[:8]
     return MessageReport(
         id=id_,

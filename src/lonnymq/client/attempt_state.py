@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from lonnymq.model import Progress
@@ -9,6 +10,15 @@ from lonnymq.model.acknowledge import ACTIONS, Outcome
 
 LOST = frozenset({"lease_lost", "cancelled"})
 ENDED = frozenset(action.done for action in ACTIONS)
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """What a message goes on with: its content and its headers, encoded, and how long it waits before."""
+
+    content: bytes
+    delay_ms: int | None
+    headers: str | None
 
 
 class AttemptState:
@@ -27,6 +37,10 @@ class AttemptState:
     sent_progress: Progress | None = None
     # What its task returned, encoded, if the producer asked for it.
     result: bytes | None = None
+    # For a message with more steps: returns the next one, from what this one returned.
+    next_step_after: Callable[[Any], NextStep] | None = None
+    # That step, once this one has returned.
+    next_step: NextStep | None = None
     # The state that it leaves for the next attempt or the dead letter, encoded, if it fails.
     failure_state: bytes | None = None
 

@@ -53,9 +53,13 @@ class LonnyMQBackend(BaseTaskBackend):
         """Refuse also what a message cannot express."""
         super().validate_task(task)
         if task.priority < 0:
-            raise InvalidTask("priority must be 0, the lowest, or more")
+            raise InvalidTask(
+                f"priority must be 0, the lowest, to 100, got {task.priority}: to let other tasks go first,"
+                " use run_after or a queue_name of its own"
+            )
         if task.priority and task.run_after is not None:
-            raise InvalidTask("run_after and priority cannot be combined")
+            # A message has one number for both (see sql/tables/message.sql).
+            raise InvalidTask("priority and run_after cannot be combined: a task has one of the two")
         try:
             argument.channel(task.queue_name)
         except InvalidArgument as error:

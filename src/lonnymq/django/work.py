@@ -1,6 +1,7 @@
 """Creates the worker of `manage.py lonnymq_work`, in its process or in child processes."""
 
 import logging
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial, reduce
@@ -81,6 +82,9 @@ def _start_logging(verbosity: int) -> None:
     if logger.hasHandlers():
         return
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s [%(process)d] %(message)s"))
+    formatter = logging.Formatter("%(asctime)s %(levelname)-7s [%(process)d] %(message)s")
+    # UTC, as in the log of `lonnymq work`; the local time is that of the project's TIME_ZONE.
+    formatter.converter, formatter.default_msec_format = time.gmtime, "%s.%03dZ"
+    handler.setFormatter(formatter)
     logger.addHandler(handler)
     logger.setLevel(LOG_LEVELS[verbosity])

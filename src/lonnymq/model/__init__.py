@@ -8,7 +8,7 @@ from lonnymq.model.channel import (
     Explanation,
     Reason,
 )
-from lonnymq.model.create import Created, CreateOutcome, NewMessage, Published, PublishOutcome
+from lonnymq.model.create import Created, CreatedGroup, CreateOutcome, NewMessage, Published, PublishOutcome
 from lonnymq.model.cron import (
     CatchUp,
     Cron,
@@ -32,6 +32,7 @@ from lonnymq.model.history import (
 from lonnymq.model.lease import Batch, Claim, Content, Dequeued, DequeueOutcome, Lease, LeasedMessage
 from lonnymq.model.live import (
     CancelOutcome,
+    GroupOutcome,
     LiveMessage,
     MessageReport,
     MessageStatus,
@@ -98,6 +99,7 @@ __all__ = [
     "Content",
     "CreateOutcome",
     "Created",
+    "CreatedGroup",
     "Cron",
     "CronDeleteOutcome",
     "CronSetOutcome",
@@ -115,6 +117,7 @@ __all__ = [
     "ExactCounts",
     "Explanation",
     "FleetPart",
+    "GroupOutcome",
     "HeldMessage",
     "HistoryBlocker",
     "HistoryMode",

@@ -5,13 +5,27 @@ from enum import Enum, StrEnum
 from typing import Any, Generic, TypeVar
 
 # What lonnymq exports.
-__all__ = ["BuryOutcome", "CompleteOutcome", "DeferOutcome", "GiveBackOutcome", "HeartbeatOutcome"]
+__all__ = [
+    "AdvanceOutcome",
+    "BuryOutcome",
+    "CompleteOutcome",
+    "DeferOutcome",
+    "GiveBackOutcome",
+    "HeartbeatOutcome",
+]
 
 Outcome = TypeVar("Outcome", bound=StrEnum)
 
 
 class CompleteOutcome(StrEnum):
     COMPLETED = "completed"
+    LEASE_LOST = "lease_lost"
+    CANCELLED = "cancelled"
+    BUSY = "busy"
+
+
+class AdvanceOutcome(StrEnum):
+    ADVANCED = "advanced"
     LEASE_LOST = "lease_lost"
     CANCELLED = "cancelled"
     BUSY = "busy"
@@ -50,6 +64,7 @@ class Effect(Enum):
     """What an action does to the message."""
 
     END = "it is deleted"
+    NEXT = "it waits again, as a new message: its next step"
     RETRY = "it waits again, with one attempt spent"
     RETURN = "it waits again, as if it had not been leased"
     BURY = "it becomes a dead letter"
@@ -68,7 +83,8 @@ class Action(Generic[Outcome]):
 
 
 COMPLETE = Action("complete", CompleteOutcome.COMPLETED, Effect.END, ("result",))
+ADVANCE = Action("advance", AdvanceOutcome.ADVANCED, Effect.NEXT, ("content", "delay_ms", "headers"))
 GIVE_BACK = Action("give_back", GiveBackOutcome.GIVEN_BACK, Effect.RETURN)
 DEFER = Action("defer", DeferOutcome.DEFERRED, Effect.RETRY, ("delay_ms", "state", "error"))
 BURY = Action("bury", BuryOutcome.BURIED, Effect.BURY, ("error",))
-ACTIONS: tuple[Action[Any], ...] = (COMPLETE, GIVE_BACK, DEFER, BURY)
+ACTIONS: tuple[Action[Any], ...] = (COMPLETE, ADVANCE, GIVE_BACK, DEFER, BURY)

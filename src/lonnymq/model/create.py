@@ -46,6 +46,13 @@ class Created:
 
 
 @dataclass(frozen=True)
+class CreatedGroup(Created):
+    """The result of creating a group: its callback's, and the ids of its members if it was created."""
+
+    member_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Published:
     """The result of a bulk load; `duplicates` were not created, because a live message has their key."""
 

@@ -1,5 +1,6 @@
 """Crons, which create messages on a schedule."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -48,6 +49,7 @@ class Cron:
     timezone: str = "UTC"
     catch_up: CatchUp = CatchUp.LATEST
     max_attempts: int | None = None
+    headers: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

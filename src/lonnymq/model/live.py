@@ -31,6 +31,15 @@ class CancelOutcome(StrEnum):
     BUSY = "busy"
 
 
+class GroupOutcome(StrEnum):
+    """WAITING: not all members have ended."""
+
+    RELEASED = "released"
+    WAITING = "waiting"
+    UNKNOWN = "unknown"
+    BUSY = "busy"
+
+
 class RunNowOutcome(StrEnum):
     """DUE: it is due now, or was already. LEASED: a worker has it."""
 

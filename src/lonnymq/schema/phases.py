@@ -90,7 +90,7 @@ def run(schema: str, phase: MigrationPhase) -> Steps[None]:
 def prepare_index(schema: str, phase: MigrationPhase) -> Steps[tuple[str, ...]]:
     """Return the statements that build the index of a phase on a connection outside a transaction.
 
-    There are none if the index has been built. What is left of an earlier attempt is dropped.
+    There are none if the index has been built. The remains of an earlier attempt are dropped.
     """
     require_schema(schema)
     return (yield from with_safe_search_path(schema, _prepare_index(schema, phase)))

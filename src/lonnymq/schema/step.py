@@ -37,7 +37,8 @@ def query(path: str) -> Step:
 def with_safe_search_path(schema: str, steps: Steps[Result]) -> Steps[Result]:
     """Run these steps with only PostgreSQL's own functions and operators in search_path, then restore it.
 
-    The caller's search_path may contain functions of other roles, which would run with this role's rights.
+    The caller's search_path may contain functions of other roles, which would run with this role's
+    privileges.
     """
     rows = yield Step(
         "select pg_catalog.current_setting('search_path'), pg_catalog.current_setting('client_min_messages'),"

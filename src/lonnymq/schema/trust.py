@@ -1,4 +1,4 @@
-"""Checks whether a schema is safe: objects of other roles in it could run with the installer's rights."""
+"""Checks whether a schema is safe: objects of other roles in it could run with the installer's privileges."""
 
 from dataclasses import dataclass
 
@@ -73,14 +73,14 @@ def require_closed(schema: str, trust: Trust) -> None:
     """Refuse a schema where other roles may create or have created objects, such as overloads."""
     if trust.creators:
         raise SchemaUnsafe(
-            f"other roles may create objects in schema {schema!r}, and these could run with the rights of"
+            f"other roles may create objects in schema {schema!r}, and these could run with the privileges of"
             f" {trust.owner!r}: run REVOKE CREATE ON SCHEMA {quote_identifier(schema)} FROM"
             f" {trust.revoke_list}, then try again"
         )
     if trust.unsafe_objects:
         raise SchemaUnsafe(
             f"schema {schema!r} contains {list_objects(trust.unsafe_objects)}, which could run with the"
-            f" rights of {trust.owner!r}: drop all triggers and what you do not know, and make"
+            f" privileges of {trust.owner!r}: drop all triggers and all unknown objects, and make"
             f" {trust.owner!r} the owner of the rest"
         )
 

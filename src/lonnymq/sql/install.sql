@@ -23,6 +23,7 @@
 \ir tables/worker_process.sql
 \ir tables/cron.sql
 \ir tables/claim.sql
+\ir tables/message_group.sql
 \ir tables/audit.sql
 \ir tables/exact_count.sql
 \ir tables/dequeue_types.sql
@@ -60,10 +61,12 @@
 \ir functions/creation_lock.sql
 \ir functions/policy_*.sql
 
--- Messages that are loaded in bulk, or leased and completed together; crons, which create messages.
+-- Messages that are loaded in bulk, or leased and completed together; groups, which release another message when they
+-- have ended; crons, which create messages.
 \ir functions/stage_*.sql
 \ir functions/stream_*.sql
 \ir functions/claim_*.sql
+\ir functions/group_*.sql
 \ir functions/cron_*.sql
 
 -- Workers that sleep, and workers that die; what their processes report.

@@ -9,6 +9,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from lonnymq.client.aio import AsyncQueue
+from lonnymq.client.enqueueing import EnqueueMiddleware
+from lonnymq.client.instrumentation import Instrumentation
 from lonnymq.client.sync import Queue
 from lonnymq.errors import DecodeError, InvalidArgument, LonnyError, invalid, invalid_kind
 from lonnymq.tasks import ticker
@@ -38,17 +40,33 @@ class App(TaskRegistry, Generic[Client]):
     resize.enqueue("acme", video=7)
     await resize.enqueue_async("acme", video=7)
 
-    `queue` is a connection string, a Queue or an AsyncQueue; without one, LONNYMQ_DSN is used.
+    `queue` is a connection string, a Queue or an AsyncQueue; without one, LONNYMQ_DSN is used. `middleware`
+    and `instrumentation` are for the Queue that is created from a connection string.
     """
 
     @overload
-    def __init__(self: "App[Queue]", queue: str = "") -> None: ...
+    def __init__(
+        self: "App[Queue]",
+        queue: str = "",
+        *,
+        middleware: Sequence[EnqueueMiddleware] = (),
+        instrumentation: Instrumentation | None = None,
+    ) -> None: ...
     @overload
     def __init__(self, queue: Client) -> None: ...
-    def __init__(self, queue: Any = "") -> None:
+    def __init__(
+        self,
+        queue: Any = "",
+        *,
+        middleware: Sequence[EnqueueMiddleware] = (),
+        instrumentation: Instrumentation | None = None,
+    ) -> None:
         super().__init__()
         if isinstance(queue, str):
-            queue = Queue(queue)
+            queue = Queue(queue, middleware=middleware, instrumentation=instrumentation)
+        elif middleware or instrumentation is not None:
+            name, given = ("middleware", middleware) if middleware else ("instrumentation", instrumentation)
+            raise invalid(name, given, "an argument of the queue itself, unless that is a connection string")
         if not isinstance(queue, Queue | AsyncQueue):
             raise invalid_kind("queue", queue, "a connection string, a lonnymq.Queue or a lonnymq.AsyncQueue")
         self.use(cast("Client", queue))

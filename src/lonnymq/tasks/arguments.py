@@ -36,7 +36,7 @@ class Arguments:
             if parameter.default is Parameter.empty and parameter.kind not in VARIADIC
         ]
         self._takes_any_name = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
-        # What a task returns is ignored.
+        # The value that a task returns is ignored here.
         signature = self._signature.replace(return_annotation=inspect.Signature.empty)
         self._call = one_line(f"{task}{signature}")
         with suppress(NameError):
@@ -44,15 +44,21 @@ class Arguments:
 
     def to_json(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
         """Return a call's arguments by name; raise for arguments that the function does not take."""
-        if unknown := [name for name in options if not self.takes(name)]:
-            raise self._unknown(unknown)
-        try:
-            bound = self._signature.bind(*arguments, **options).arguments
-        except TypeError as error:
-            raise InvalidArgument(f"{self._call}: {truncate(str(error), 300)}") from None
-        converters = self._resolve_converters()
-        with self._convert_errors():
-            return {name: converters[name].to_json(self._path(name), value) for name, value in bound.items()}
+        return self._to_json(self._bind(arguments, options))
+
+    def to_json_after_first(
+        self, arguments: tuple[Any, ...], options: dict[str, Any]
+    ) -> tuple[str, dict[str, Any]]:
+        """Return the name of the first argument, whose value is not known yet, and the others by name."""
+        first = next(iter(self._signature.parameters.values()), None)
+        if first is None or first.kind in (*VARIADIC, Parameter.KEYWORD_ONLY):
+            raise InvalidArgument(
+                f"{self._call}: its first argument would take the result of the step before, but it has none"
+                " (a step that is annotated `-> None` passes nothing on)"
+            )
+        bound = self._bind((None, *arguments), options)
+        del bound[first.name]
+        return first.name, self._to_json(bound)
 
     def takes(self, name: str) -> bool:
         """Whether an argument may be passed by this name."""
@@ -73,6 +79,19 @@ class Arguments:
                 bound.arguments[name] = converters[name].from_json(self._path(name), value)
         bound.apply_defaults()
         return bound
+
+    def _bind(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
+        if unknown := [name for name in options if not self.takes(name)]:
+            raise self._unknown(unknown)
+        try:
+            return self._signature.bind(*arguments, **options).arguments
+        except TypeError as error:
+            raise InvalidArgument(f"{self._call}: {truncate(str(error), 300)}") from None
+
+    def _to_json(self, bound: dict[str, Any]) -> dict[str, Any]:
+        converters = self._resolve_converters()
+        with self._convert_errors():
+            return {name: converters[name].to_json(self._path(name), value) for name, value in bound.items()}
 
     def _path(self, name: str) -> ValuePath:
         return ValuePath(f"{self._task}: {name}")

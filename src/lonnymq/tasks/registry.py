@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from lonnymq.calls import argument
 from lonnymq.calls import cron as cron_calls
+from lonnymq.calls.headers import encode_headers
 from lonnymq.cron import schedule
 from lonnymq.errors import LonnyError, invalid, invalid_kind
 from lonnymq.model import CatchUp, Cron
@@ -63,6 +64,7 @@ class TaskRegistry:
         max_attempts: int | Default | None = Default.DEFAULT,
         timeout: timedelta | float | None = None,
         retry: Retry | None = None,
+        on_failure: Callable[[Any, BaseException], object] | None = None,
         on_buried: Callable[[Any], object] | None = None,
         keep_result: timedelta | float | None = None,
     ) -> Callable[[Callable[P, Returned]], Task[P, Returned]]: ...
@@ -75,14 +77,16 @@ class TaskRegistry:
         max_attempts: int | Default | None = Default.DEFAULT,
         timeout: timedelta | float | None = None,
         retry: Retry | None = None,
+        on_failure: Callable[[Any, BaseException], object] | None = None,
         on_buried: Callable[[Any], object] | None = None,
         keep_result: timedelta | float | None = None,
     ) -> Any:
         """Turn a function into a task; messages refer to it by `name`, by default the function's name.
 
         After `max_attempts` a message is buried. Default: the channel's limit, otherwise 25; None: the
-        channel's limit, otherwise unlimited. When a message is buried, a worker calls `on_buried` with
-        a notice: a message with the same payload, and the reason in its headers.
+        channel's limit, otherwise unlimited. After each attempt that fails or is lost, a worker calls
+        `on_failure` with the message and the exception. When a message is buried, a worker calls
+        `on_buried` with a notice: a message with the same payload, and the reason in its headers.
         With `keep_result`, what the function returns is kept for that time, at most 7 days.
         """
 
@@ -100,6 +104,7 @@ class TaskRegistry:
                 max_attempts=max_attempts,
                 timeout=timeout,
                 retry=Retry() if retry is None else retry,
+                on_failure=on_failure,
                 on_buried=on_buried,
                 keep_result=keep_result,
             )
@@ -117,12 +122,15 @@ class TaskRegistry:
         timezone: str = "UTC",
         catch_up: CatchUp | str = CatchUp.LATEST,
         arguments: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Callable[[Callable[P, Returned]], Task[P, Returned]]:
         """Enqueue a task at every tick of an expression; a plain function becomes a task first.
 
         Each tick is enqueued once, however many workers run. `name` is by default the task's name.
+        Each message has these `headers`.
         """
         schedule.require_valid(expression, timezone)
+        encode_headers(headers)
 
         def decorate(function: Callable[P, Returned]) -> Task[P, Returned]:
             task = function if isinstance(function, Task) else self.task(function)
@@ -134,6 +142,7 @@ class TaskRegistry:
                 payload=task.payload((), dict(arguments or {})),
                 catch_up=CatchUp(argument.enum_value("catch_up", catch_up, CatchUp)),
                 max_attempts=task.max_attempts,
+                headers=task.headers(channel, headers),
             )
             self._add({}, {cron.name: cron})
             return task

@@ -19,6 +19,12 @@ class ReturnValue:
         self._function = function
         self._path = ValuePath(f"{task}: the result")
 
+    @property
+    def is_none(self) -> bool:
+        """Whether the function is annotated `-> None`."""
+        annotations = inspect.get_annotations(inspect.unwrap(self._function))
+        return "return" in annotations and annotations["return"] in (None, "None", type(None))
+
     def to_json(self, value: Any) -> Any:
         return self._convert(lambda: self._converter.to_json(self._path, value))
 

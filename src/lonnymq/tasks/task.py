@@ -1,29 +1,27 @@
 """A function whose calls are messages."""
 
-import asyncio
 import functools
-import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from lonnymq.calls.headers import BURIED_ID, ON_BURIED
-from lonnymq.calls.result import encode_result, is_wanted, keep_header
-from lonnymq.errors import DecodeError, InvalidArgument
+from lonnymq.calls.result import keep_header
+from lonnymq.errors import InvalidArgument
 from lonnymq.model import NewMessage
 from lonnymq.tasks.arguments import Arguments
+from lonnymq.tasks.attempt_call import attempt_call
 from lonnymq.tasks.enqueued import AsyncEnqueued, Enqueued
+from lonnymq.tasks.prepared_call import EnqueueOptions, Payload, PreparedCall, Step
 from lonnymq.tasks.returned import ReturnValue
 from lonnymq.texts import short_repr, truncate
 from lonnymq.worker.handler import Bury, Handler, require_handler_function
 from lonnymq.worker.retry import Retry
-from lonnymq.worker.thread_pool import awaitable_error
 
 if TYPE_CHECKING:
     from lonnymq.client.aio import AsyncMessage
-    from lonnymq.client.sync import Message
     from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
     from lonnymq.connections.sync.borrowed import BorrowedConnection
     from lonnymq.tasks.app import App
@@ -34,28 +32,6 @@ Returned = TypeVar("Returned")
 Result = TypeVar("Result")
 
 
-class Payload(TypedDict):
-    """The payload of a task's message."""
-
-    task: str
-    arguments: dict[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class EnqueueOptions:
-    """The options of `Queue.enqueue()`."""
-
-    at: datetime | None = None
-    delay: timedelta | float | None = None
-    priority: int | None = None
-    key: str | None = None
-    max_attempts: int | None = None
-    headers: Mapping[str, str] | None = None
-    keep_result: timedelta | float | None = None
-    raise_if_dropped: bool = False
-    connection: "BorrowedConnection | AsyncBorrowedConnection | None" = None
-
-
 class Default(Enum):
     """Stands for an argument that was not given."""
 
@@ -64,9 +40,6 @@ class Default(Enum):
 
 # With the delays of Retry(), about half a day.
 DEFAULT_MAX_ATTEMPTS = 25
-# The arguments of a larger content are converted in a thread. On the loop, that would hold up the heartbeats
-# of all other messages. Decoding JSON in a thread would not help, because Python's decoder keeps the GIL.
-MAX_BYTES_ON_LOOP = 100_000
 OPTIONS = frozenset(field.name for field in fields(EnqueueOptions))
 
 
@@ -82,6 +55,7 @@ class Task(Generic[P, Returned]):
         max_attempts: "int | Default | None",
         timeout: timedelta | float | None,
         retry: Retry,
+        on_failure: Callable[[Any, BaseException], object] | None = None,
         on_buried: Callable[[Any], object] | None = None,
         keep_result: timedelta | float | None = None,
     ) -> None:
@@ -96,15 +70,24 @@ class Task(Generic[P, Returned]):
         self.keep_result = keep_result
         # The task's limit is only for messages without a limit of their own or of their channel.
         self._handler_without_limit = Handler(
-            call=self._create_call(), name=name, timeout=timeout, retry=retry
+            call=attempt_call(function, self.arguments, self.returned),
+            name=name,
+            timeout=timeout,
+            retry=retry,
+            on_failure=on_failure,
         )
         limit = DEFAULT_MAX_ATTEMPTS if isinstance(max_attempts, Default) else max_attempts
         self._handler = replace(self._handler_without_limit, max_attempts=limit)
         self._notice_handler: Handler | None = None
         if on_buried is not None:
             require_handler_function("on_buried", on_buried)
+        if on_buried is not None or on_failure is not None:
+            # A notice also reports a last attempt that was lost, which no worker has seen fail.
             self._notice_handler = Handler(
-                call=on_buried, name=truncate(f"{name} on_buried", 255), max_attempts=DEFAULT_MAX_ATTEMPTS
+                call=on_buried or _ignore_notice,
+                name=truncate(f"{name} on_buried", 255),
+                max_attempts=DEFAULT_MAX_ATTEMPTS,
+                on_failure=on_failure,
             )
         functools.update_wrapper(self, function)
 
@@ -219,6 +202,18 @@ class Task(Generic[P, Returned]):
         except InvalidArgument as error:
             raise self._add_hint(error, options) from None
 
+    def step(self, arguments: tuple[Any, ...], options: dict[str, Any], *, takes_result: bool) -> Step:
+        """Return a later step of a chain; with `takes_result`, its first argument is not yet given."""
+        if not takes_result:
+            payload = self.payload(arguments, options)
+            step = Step(task=payload["task"], arguments=payload["arguments"])
+        else:
+            takes, others = self.arguments.to_json_after_first(arguments, options)
+            step = Step(task=self.name, arguments=others, takes=takes)
+        if self._notice_handler is not None:
+            step["on_buried"] = True
+        return step
+
     def handler(self, message: "AsyncMessage") -> Handler:
         """Return the handler of a message of this task, or of the notice that one of them was buried."""
         if message.headers_json is not None and BURIED_ID in message.headers:
@@ -236,55 +231,6 @@ class Task(Generic[P, Returned]):
         return InvalidArgument(
             f"{error}; options go before the arguments: {self.function_name}.options({moved}).enqueue(...)"
         )
-
-    def _create_call(self) -> Callable[..., object]:
-        function = cast("Callable[..., Any]", self.function)
-
-        if inspect.iscoroutinefunction(function):
-
-            async def call(message: "AsyncMessage") -> None:
-                if len(message.content) <= MAX_BYTES_ON_LOOP:
-                    bound = self._bind(message)
-                else:
-                    bound = await asyncio.to_thread(self._bind, message)
-                self._keep_result(message, await function(*bound.args, **bound.kwargs))
-
-            return call
-
-        def call_in_thread(message: "Message") -> object:
-            bound = self._bind(message)
-            returned = function(*bound.args, **bound.kwargs)
-            if not inspect.isawaitable(returned):
-                self._keep_result(message, returned)
-                return None
-
-            # An async function inside a decorator returns a coroutine, which the worker awaits.
-            async def wait() -> None:
-                self._keep_result(message, await returned)
-
-            return wait()
-
-        return call_in_thread
-
-    def _keep_result(self, message: "AsyncMessage | Message", returned: Any) -> None:
-        """Have the worker send what the function returned, if the producer asked for it."""
-        if message.attempt_state is None or not is_wanted(message):
-            return
-        try:
-            message.attempt_state.result = encode_result(self.returned.to_json(returned), message.queue.codec)
-        except Exception as error:
-            # The function has done its work: a retry would do it again, and fail in the same way.
-            raise Bury(f"the task has run, but its result cannot be kept: {error}") from error
-
-    def _bind(self, message: "AsyncMessage | Message") -> inspect.BoundArguments:
-        try:
-            return self.arguments.from_json(message.payload.get("arguments", {}))
-        except (InvalidArgument, DecodeError) as error:
-            # A retry would fail again, because the arguments stay the same.
-            raise Bury(str(error)) from error
-        except StopIteration as error:
-            # Raised by the constructor of an argument; a future cannot hold it.
-            raise awaitable_error(error) from error
 
 
 @dataclass(frozen=True)
@@ -317,10 +263,7 @@ class PreparedTask(Generic[P, Returned]):
     ) -> Enqueued[Result]: ...
     def enqueue(self, channel: str, /, *arguments: Any, **options: Any) -> Enqueued[Any]:
         """Have a worker call the function with these arguments."""
-        payload = self.task.payload(arguments, options)
-        queue = self.task.app.clients.blocking_queue(self.task.function_name)
-        created = queue.enqueue(channel, payload, **self._options_for(channel))
-        return Enqueued(created.outcome, created.id, queue, self.task.returned.from_json)
+        return self._call(arguments, options).enqueue(channel)
 
     @overload
     def enqueue_async(
@@ -342,26 +285,19 @@ class PreparedTask(Generic[P, Returned]):
         self, channel: str, /, *arguments: Any, **options: Any
     ) -> Coroutine[Any, Any, AsyncEnqueued[Any]]:
         """Have a worker call the function with these arguments; awaited in async code."""
-        # Not an "async def": mistakes raise here, not only when the result is awaited.
-        payload = self.task.payload(arguments, options)
-        queue = self.task.app.clients.async_queue(self.task.function_name)
-
-        async def enqueue() -> AsyncEnqueued[Any]:
-            created = await queue.enqueue(channel, payload, **self._options_for(channel))
-            return AsyncEnqueued(created.outcome, created.id, queue, self.task.returned.from_json)
-
-        return enqueue()
+        return self._call(arguments, options).enqueue_async(channel)
 
     def message(self, channel: str, /, *arguments: P.args, **options: P.kwargs) -> NewMessage:
         """Return the message for `queue.enqueue_many()` or `queue.copy_in()`."""
-        call_options = ("connection", "raise_if_dropped")
-        given = self._options_for(channel)
-        for name in call_options:
-            del given[name]
-        return NewMessage(channel=channel, payload=self.task.payload(arguments, options), **given)
+        return self._call(arguments, options).message(channel)
 
-    def _options_for(self, channel: str) -> dict[str, Any]:
-        return {**vars(self.options), "headers": self.task.headers(channel, self.options.headers)}
+    def _call(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> PreparedCall[Any]:
+        payload = self.task.payload(arguments, options)
+        return PreparedCall(self.task, payload, self.options, self.task.returned)
+
+
+async def _ignore_notice(message: object) -> None:
+    """Complete the notice of a task that has no `on_buried`."""
 
 
 def _format_option(value: object) -> str:

@@ -9,6 +9,7 @@ from lonnymq.model import Dequeued, DequeueOutcome
 from lonnymq.testing.blocking_calls import BlockingCall, BlockingCalls
 from lonnymq.testing.recorder import Recorder
 from lonnymq.worker.acknowledger import Acknowledger
+from lonnymq.worker.group_keeper import GroupKeeper
 from lonnymq.worker.inventory import Inventory
 from lonnymq.worker.middleware import Middleware, MiddlewareStack
 from lonnymq.worker.router import Router
@@ -39,8 +40,13 @@ class InProcessWorker:
         self._activity = activity
         self._blocking_calls = BlockingCalls(activity)
         self._inventory = Inventory(SETTINGS, router.is_batch, self._give_back)
+        self._group_keeper = GroupKeeper(queue.caller, self.recorder, SETTINGS.call_timeout_s)
         self._acknowledger = Acknowledger(
-            queue.caller, self._inventory, self.recorder, SETTINGS.call_timeout_s
+            queue.caller,
+            self._inventory,
+            self.recorder,
+            SETTINGS.call_timeout_s,
+            self._group_keeper.message_ended,
         )
         stack = MiddlewareStack(
             [self.recorder.around, *middleware],
@@ -59,6 +65,7 @@ class InProcessWorker:
             self._activity.clear()
             while self._blocking_calls.pending:
                 yield self._blocking_calls.pending.popleft()
+        await self._group_keeper.check()
 
     def _give_back(self, attempt: "Attempt", reason: str) -> None:
         self._acknowledger.give_back(attempt)

@@ -26,7 +26,7 @@ class ProcessedAttempt:
 
     message: AsyncMessage
     handler: str
-    # completed, deferred, buried, given_back, cancelled or lease_lost.
+    # completed, advanced, deferred, buried, given_back, cancelled or lease_lost.
     outcome: str
     error: str | None = None
 

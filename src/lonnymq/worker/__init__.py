@@ -6,7 +6,7 @@ from lonnymq.worker.middleware import Middleware
 from lonnymq.worker.retry import Retry
 from lonnymq.worker.settings import ExitCode, WorkerSettings
 from lonnymq.worker.supervisor import supervise
-from lonnymq.worker.verdict import TimedOut
+from lonnymq.worker.verdict import LeaseExpired, TimedOut
 from lonnymq.worker.worker import Worker
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Defer",
     "ExitCode",
     "Handler",
+    "LeaseExpired",
     "Middleware",
     "Retry",
     "TimedOut",

@@ -11,14 +11,15 @@ from lonnymq.client.aio.acknowledger import acknowledge
 from lonnymq.client.aio.caller import MAX_BATCH
 from lonnymq.connections.backoff import Backoff
 from lonnymq.errors import Busy, ConnectionLost, LonnyError
-from lonnymq.model.acknowledge import ACTIONS, COMPLETE, DEFER, GIVE_BACK, Action
+from lonnymq.model.acknowledge import ACTIONS, ADVANCE, BURY, DEFER, GIVE_BACK, Action
 from lonnymq.worker.timeouts import call_within, timeout_for
 from lonnymq.worker.verdict import GIVEN_BACK, Verdict
 from lonnymq.worker.wakeup import set_done
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from lonnymq.client.aio import AsyncMessage
     from lonnymq.client.aio.caller import AsyncCaller
     from lonnymq.worker.attempt import Attempt
     from lonnymq.worker.inventory import Inventory
@@ -52,12 +53,15 @@ class Acknowledger:
         inventory: "Inventory",
         log: "WorkerLog",
         call_timeout_s: float,
+        message_ended: "Callable[[AsyncMessage, str], None]",
         for_large_states: "Acknowledger | None" = None,
     ) -> None:
         self._caller = caller
         self._inventory = inventory
         self._log = log
         self._call_timeout_s = call_timeout_s
+        # Called once the queue has answered.
+        self._message_ended = message_ended
         # Large states go through another acknowledger, so that small ones do not wait behind them.
         self._for_large_states = for_large_states
         self._backoff = Backoff()
@@ -72,16 +76,15 @@ class Acknowledger:
         """Take over the verdict on an attempt, to be sent soon."""
         if attempt not in self._inventory.held:
             return  # Its lease was lost, and that was logged when it was noticed.
-        has_failed = verdict.action is not COMPLETE
-        if attempt.state.outcome is not None and not (attempt.state.is_borrowed and has_failed):
+        if attempt.state.outcome is not None and (verdict.is_success or not attempt.state.is_borrowed):
             # The handler has acknowledged the message itself. On a borrowed connection, an error may have
             # rolled that back.
             self._finish(attempt, verdict, attempt.state.outcome)
         elif verdict.action is None or (attempt.state.is_lost and verdict.action is not GIVE_BACK):
             self._finish(attempt, verdict, "lease_lost")
         else:
-            if kept := len(verdict.state or b"") + len(verdict.result or b""):
-                self._inventory.memory.reserve(attempt, kept)
+            if verdict.kept:
+                self._inventory.memory.reserve(attempt, verdict.kept)
             self._enqueue(attempt, verdict)
 
     async def run(self) -> None:
@@ -163,12 +166,17 @@ class Acknowledger:
             # The next attempt starts without a state, and the error says why.
             reason = argument.error_text(f"the state was refused: {error}")
             self._enqueue(attempt, Verdict(DEFER, verdict.delay_ms, error=reason))
+        elif action is ADVANCE:
+            # The handler has done its work: a retry would do it again, and fail in the same way.
+            reason = argument.error_text(f"the work is done, but its next step was refused: {error}")
+            self._enqueue(attempt, Verdict(BURY, error=reason))
         else:
             self._log.log_refusal(attempt, action, error)
             self._inventory.remove(attempt)
 
     def _finish(self, attempt: "Attempt", verdict: Verdict, outcome: str) -> None:
         self._log.log_attempt(attempt, verdict, outcome)
+        self._message_ended(attempt.message, outcome)
         self._inventory.remove(attempt)
 
 

@@ -1,4 +1,4 @@
-"""What the processes of a supervisor are and have counted: each tells it through a pipe, once a second."""
+"""The state and the counts of a supervisor's processes, which send them through pipes once a second."""
 
 import json
 import multiprocessing
@@ -16,7 +16,7 @@ from lonnymq.worker.metrics import WorkerFigures
 from lonnymq.worker.shutdown import SIGNALS
 
 SEND_EVERY_S = 1.0
-# What a process does that has not sent anything for this long, nobody knows.
+# The state of a process that has not sent anything for this long is unknown.
 SILENT_S = 5.0
 # How long a process may take to import its program before it sends anything.
 MAX_START_S = 300.0
@@ -34,7 +34,7 @@ class Member:
     figures: WorkerFigures = field(default_factory=WorkerFigures)
 
     def silent_s(self, now: float) -> float:
-        """Return for how long too long nothing has arrived."""
+        """Return for how many seconds nothing has arrived; 0 if that is not too long."""
         silent_s = now - self.arrived_at if self.arrived_at else now - self.started_at - MAX_START_S
         return silent_s if silent_s >= SILENT_S else 0.0
 

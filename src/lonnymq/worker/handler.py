@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Route = Callable[[AsyncMessage], "Handler"]
 
 EXPECTED = "a function that takes a message"
+HOOK_EXPECTED = "a function that takes a message and an exception"
 MAX_NAME = 255
 
 
@@ -58,6 +59,8 @@ class Handler:
     is_batch: bool = False
     # For the log; default: the function's name.
     name: str = ""
+    # Called with the message and the exception after each attempt that failed or was lost.
+    on_failure: Callable[[Any, BaseException], object] | None = None
 
     def __post_init__(self) -> None:
         require_handler_function("call", self.call)
@@ -67,6 +70,8 @@ class Handler:
             raise invalid("retry", self.retry, "a lonnymq.Retry")
         argument.optional_whole("max_attempts", self.max_attempts, 1, argument.MAX_INTEGER)
         argument.text("name", self.name, 0, MAX_NAME)
+        if self.on_failure is not None:
+            require_hook("on_failure", self.on_failure)
         if not self.name:
             object.__setattr__(self, "name", truncate(_name_of(self.call), MAX_NAME))
 
@@ -78,32 +83,49 @@ class Handler:
     @cached_property
     def is_async(self) -> bool:
         """Whether it runs on the event loop."""
-        call = _unwrap(self.call)
-        return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
+        return is_async_function(self.call)
+
+
+def is_async_function(call: Any) -> bool:
+    """Whether calling it returns a coroutine, to be awaited on the event loop."""
+    call = _unwrap(call)
+    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
 
 
 def require_handler_function(name: str, call: Any) -> None:
     """Refuse what a worker could call without an error, and complete messages that it did not process."""
+    _require_function(name, call, EXPECTED)
+    _require_arguments(name, call, (None,), "a function that takes one argument, the message")
+
+
+def require_hook(name: str, call: Any) -> None:
+    """Refuse what could not be called with a message and an exception."""
+    _require_function(name, call, HOOK_EXPECTED)
+    _require_arguments(name, call, (None, None), HOOK_EXPECTED)
+
+
+def _require_function(name: str, call: Any, expected: str) -> None:
     function = _unwrap(call)
     # A task takes its own arguments, as its methods do. Its app is the handler.
     for one in (function, getattr(function, "__self__", None)):
         if isinstance(reason := getattr(one, "not_a_handler", None), str):
-            raise InvalidArgument(f"{name} must be {EXPECTED}: {reason}")
+            raise InvalidArgument(f"{name} must be {expected}: {reason}")
     if not callable(call) or inspect.isclass(function):
-        raise invalid(name, call, EXPECTED)
+        raise invalid(name, call, expected)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise invalid(name, call, "a function that does its work when it is called, not a generator")
+
+
+def _require_arguments(name: str, call: Any, arguments: tuple[Any, ...], expected: str) -> None:
     try:
         signature = inspect.signature(call)
     except (ValueError, TypeError):
         # Some functions that are written in C have none.
         return
     try:
-        signature.bind(None)
+        signature.bind(*arguments)
     except TypeError:
-        raise invalid(
-            name, call, f"a function that takes one argument, the message; this one takes {signature}"
-        ) from None
+        raise invalid(name, call, f"{expected}; this one takes {signature}") from None
 
 
 def enter_lifespan(handler: Any) -> AbstractAsyncContextManager[None]:

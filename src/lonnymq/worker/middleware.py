@@ -47,21 +47,23 @@ class MiddlewareStack:
         return run_in_context(self._call_stack(handler, subject, messages), CURRENT, messages[0])
 
     async def _call_stack(self, handler: Handler, subject: Any, messages: list[AsyncMessage]) -> None:
-        call: Next = partial(self._call_handler, handler, subject)
+        call: Next = partial(self.call, handler.call, handler.is_async, subject)
         for middleware in self._innermost_first:
             call = partial(middleware, subject, call)
         if self._instrumentation is not None:
             call = partial(self._instrumentation.process, handler.name, messages, call)
         await call()
 
-    async def _call_handler(self, handler: Handler, subject: Any) -> None:
-        if handler.is_async:
-            result = handler.call(subject)
+    async def call(self, function: Callable[[Any], object], is_async: bool, subject: Any) -> None:
+        """Call a function with a message or a list of them: on the event loop, or in a thread."""
+        if is_async:
+            result = function(subject)
         else:
-            messages = [self._to_blocking(one) for one in (subject if handler.is_batch else [subject])]
+            is_batch = isinstance(subject, list)
+            messages = [self._to_blocking(one) for one in (subject if is_batch else [subject])]
             reset_token = CURRENT.set(messages[0])
             try:
-                result = await self._threads.run(handler.call, messages if handler.is_batch else messages[0])
+                result = await self._threads.run(function, messages if is_batch else messages[0])
             finally:
                 CURRENT.reset(reset_token)
         # A plain function may return an awaitable, for example one that wraps an async function.

@@ -37,7 +37,7 @@ class Prefetch:
             self._worked_s += now - self._changed_at
             self._changed_at = now
         elif now - self._changed_at > START_WITHIN_S:
-            # What was measured before the pause says nothing about these messages.
+            # Measurements from before the pause say nothing about these messages.
             self.suspend()
         # Not before each place has had a message on average, or one that ends early would count too much.
         if self._processed >= self._places or self._worked_s >= START_WITHIN_S:

@@ -60,7 +60,7 @@ class Router:
         if handler.max_attempts is not None and message.attempt > handler.max_attempts:
             # Its last attempt was allowed, and ended without an acknowledgement: the process was killed.
             reason = f"{message.attempt - 1} attempts have ended, max_attempts is {handler.max_attempts}"
-            return Verdict(BURY, error=reason)
+            return Verdict(BURY, error=reason, handler=handler)
         if 1 in (handler.max_attempts, message.max_attempts) and getattr(message, "suspicion", 0) > 0:
-            return Verdict(BURY, error="its only attempt was lost with its worker")
+            return Verdict(BURY, error="its only attempt was lost with its worker", handler=handler)
         return handler

@@ -5,10 +5,14 @@ import contextlib
 from collections.abc import AsyncIterator, Coroutine
 from typing import TYPE_CHECKING, Any, Self
 
+import psycopg
+
+from lonnymq.errors import LonnyError
 from lonnymq.model.lease import set_content
 from lonnymq.worker.acknowledger import Acknowledger
 from lonnymq.worker.content_reader import ContentReader
 from lonnymq.worker.fetch import fetch
+from lonnymq.worker.group_keeper import GroupKeeper
 from lonnymq.worker.history_keeper import HistoryKeeper
 from lonnymq.worker.inventory import Inventory
 from lonnymq.worker.lease_keeper import LeaseKeeper
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
     from lonnymq.worker.attempt import Attempt
     from lonnymq.worker.worker import Worker
 
-# For fetching, for reading large contents, for sending large states, and for crons and history.
+# For fetching, for reading large contents, for sending large states, and for crons, groups and history.
 INTERNAL_CONNECTIONS = 4
 
 
@@ -58,9 +62,10 @@ class WorkerRun:
             metrics.attach(inventory, settings.concurrency)
             metrics.add_tasks(router.names)
         timeout_s = settings.call_timeout_s
-        for_large_states = Acknowledger(internal.caller, inventory, log, timeout_s)
+        self._group_keeper = groups = GroupKeeper(internal.caller, log, timeout_s)
+        for_large_states = Acknowledger(internal.caller, inventory, log, timeout_s, groups.message_ended)
         self._acknowledger = Acknowledger(
-            self._acknowledge_queue.caller, inventory, log, timeout_s, for_large_states
+            self._acknowledge_queue.caller, inventory, log, timeout_s, groups.message_ended, for_large_states
         )
         self._content_reader = ContentReader(internal.caller, inventory, log, timeout_s)
         self._lease_keeper = LeaseKeeper(
@@ -84,6 +89,7 @@ class WorkerRun:
             self._content_reader,
             presence,
             self._reporter,
+            groups,
             HistoryKeeper(internal.caller, log, timeout_s),
         )
         self._slots = [
@@ -173,6 +179,9 @@ class WorkerRun:
                     # A call may still be running; the messages that it returns are given back.
                     await asyncio.wait({self._fetching})
                 await self._inventory.wait_until_empty()
+                with contextlib.suppress(psycopg.Error, LonnyError, OSError):
+                    # If it fails, another worker's sweep finds these groups.
+                    await self._group_keeper.check()
                 await self._reporter.leave()
         self._log.info("stopped", **self._worker.counts, unacknowledged=len(self._inventory.held))
 

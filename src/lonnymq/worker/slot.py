@@ -6,14 +6,24 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from lonnymq.model.acknowledge import COMPLETE
+from lonnymq.worker.failure_hooks import FailureHooks, is_notice, loss_before
 from lonnymq.worker.handler import Handler
-from lonnymq.worker.verdict import GIVEN_BACK, NO_ACTION, Interruption, Judge, Verdict, completion
+from lonnymq.worker.verdict import (
+    COMPLETED,
+    GIVEN_BACK,
+    NO_ACTION,
+    Interruption,
+    Judge,
+    Verdict,
+    failure,
+    success,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from lonnymq.worker.attempt import Attempt
+    from lonnymq.worker.failure_hooks import Report
     from lonnymq.worker.inventory import Inventory
     from lonnymq.worker.middleware import MiddlewareStack
     from lonnymq.worker.router import Router
@@ -44,6 +54,7 @@ class Slot:
         self._judge = judge
         self._acknowledge = acknowledge
         self._prepare_exclusive = prepare_exclusive
+        self._hooks = FailureHooks(middleware, self._end_attempt)
         self._attempts: list[Attempt] = []
         self._handler: Handler | None = None
         self._interruption: Interruption | None = None
@@ -89,6 +100,7 @@ class Slot:
         """End the task, even while a handler runs."""
         self._is_closing = True
         self.task.cancel()
+        self._hooks.cancel()
         await asyncio.wait({self.task}, timeout=1.0)
 
     async def _run_until_closed(self) -> None:
@@ -130,7 +142,7 @@ class Slot:
                 limit = self._inventory.batch_size if handler.is_batch else 1
                 attempts.append(waiting.popleft())
             else:
-                self._acknowledge(waiting.popleft(), admitted)
+                self._end_unstarted(waiting.popleft(), admitted)
         if handler is None:
             return False
         self._inventory.occupy_slot()
@@ -153,7 +165,7 @@ class Slot:
         finally:
             if not isinstance(admitted, Handler):
                 self._attempts = []
-                self._acknowledge(attempt, admitted)
+                self._end_unstarted(attempt, admitted)
                 inventory.finish_attempts()
                 inventory.release_slot(1)
 
@@ -171,12 +183,17 @@ class Slot:
         assert handler is not None
         messages = [attempt.message for attempt in self._attempts]
         timer = None
-        if handler.timeout_s is not None:
-            loop = asyncio.get_running_loop()
-            timer = loop.call_later(handler.timeout_s, self.interrupt, Interruption.TIMED_OUT)
-            self.due_at = timer.when()
         error: BaseException | None = None
         try:
+            if handler.on_failure is not None:
+                await self._hooks.report_losses(handler, messages)
+                if self._interruption is not None:
+                    # A handler in a thread is not cancelled, so it must not start.
+                    raise asyncio.CancelledError
+            if handler.timeout_s is not None:
+                loop = asyncio.get_running_loop()
+                timer = loop.call_later(handler.timeout_s, self.interrupt, Interruption.TIMED_OUT)
+                self.due_at = timer.when()
             await self._middleware.run(handler, messages)
         except GeneratorExit:
             raise
@@ -191,6 +208,8 @@ class Slot:
         if self.task.cancelling():
             await self._clear_cancellation()
         self._end_attempts(error)
+        while self._hooks.is_reporting:
+            await self._wait_for_reports()
         self._handler = None
         self._inventory.release_slot(len(messages))
 
@@ -208,16 +227,48 @@ class Slot:
             return
         handler = self._handler
         assert handler is not None
-        self._inventory.finish_attempts()
+        reports: list[Report] = []
         now = time.monotonic()
         for attempt in attempts:
             attempt.slot, attempt.ended_at = None, now
             why = attempt.interruption or self._interruption
             if error is None and why is None:
-                self._acknowledge(attempt, completion(attempt.message, attempt.state.result))
+                self._acknowledge(attempt, success(attempt.message, attempt.state))
                 continue
             verdict = self._judge.verdict(handler, attempt.message.attempt, error, why)
-            self._acknowledge(attempt, verdict.with_state(attempt.state.failure_state))
-            if verdict.action is not COMPLETE:
-                # A handler that still runs in a thread sees that its result will not count.
-                attempt.state.is_lost = True
+            if verdict is COMPLETED:
+                # It was interrupted, and has finished nevertheless.
+                verdict = success(attempt.message, attempt.state)
+            verdict = verdict.with_state(attempt.state.failure_state)
+            failed = None if handler.on_failure is None else failure(handler, error, why)
+            if failed is None or is_notice(attempt.message) or attempt.state.is_acknowledged:
+                self._end_attempt(attempt, verdict)
+            else:
+                reports.append((attempt, failed, verdict))
+        if reports:
+            self._hooks.report(handler, reports, self._inventory.finish_attempts)
+        else:
+            self._inventory.finish_attempts()
+
+    def _end_attempt(self, attempt: "Attempt", verdict: Verdict) -> None:
+        self._acknowledge(attempt, verdict)
+        if not verdict.is_success:
+            # A handler that still runs in a thread sees that its result will not count.
+            attempt.state.is_lost = True
+
+    def _end_unstarted(self, attempt: "Attempt", verdict: Verdict) -> None:
+        """End an attempt that no handler has started."""
+        loss = None if verdict.handler is None else loss_before(attempt.message)
+        if verdict.handler is None or loss is None:
+            self._acknowledge(attempt, verdict)
+        else:
+            self._hooks.report(verdict.handler, [(attempt, loss, verdict)])
+
+    async def _wait_for_reports(self) -> None:
+        """Keep the slot occupied, so that no more hooks run than there are slots."""
+        try:
+            await self._hooks.wait()
+        except asyncio.CancelledError:
+            if self._is_closing:
+                raise
+            await self._clear_cancellation()

@@ -14,7 +14,7 @@ LOOK_S = 0.5
 
 @contextmanager
 def watched(probe: Probe, watch: Watch | None) -> Iterator[None]:
-    """Let systemd, if it has started this process, and `watch` ask while the block runs."""
+    """While the block runs, notify systemd, if it started this process, and run `watch`."""
     with ExitStack() as stack:
         if is_started_by_systemd():
             stack.enter_context(_notified(probe))

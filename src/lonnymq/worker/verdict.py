@@ -10,8 +10,9 @@ from typing import Any
 from lonnymq.calls import argument
 from lonnymq.calls.codec import Codec, encode_payload
 from lonnymq.calls.result import ONLY_OUTCOME, is_wanted
+from lonnymq.client.attempt_state import AttemptState
 from lonnymq.errors import InvalidArgument
-from lonnymq.model.acknowledge import BURY, COMPLETE, DEFER, GIVE_BACK, Action
+from lonnymq.model.acknowledge import ADVANCE, BURY, COMPLETE, DEFER, GIVE_BACK, Action
 from lonnymq.worker.handler import Bury, Defer, Handler
 from lonnymq.worker.retry import Retry
 
@@ -36,13 +37,23 @@ class Verdict:
     state: bytes | None = None
     error: str | None = None
     result: bytes | None = None
-    # The bytes that it adds to a call.
+    content: bytes | None = None
+    headers: str | None = None
+    # Of a message that must not be processed: the handler whose `on_failure` is told of the loss before it.
+    handler: Handler | None = field(default=None, compare=False)
+    # The bytes that it adds to a call, and those of them that are kept with the message.
     size: int = field(init=False, default=0)
+    kept: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "size", len(self.state or b"") + len(self.error or "") + len(self.result or b"")
-        )
+        kept = len(self.state or b"") + len(self.result or b"") + len(self.content or b"")
+        object.__setattr__(self, "kept", kept)
+        object.__setattr__(self, "size", kept + len(self.error or "") + len(self.headers or ""))
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the handler has done its work."""
+        return self.action in SUCCESSES
 
     def with_state(self, state: bytes | None) -> "Verdict":
         """Return it with a state for the next attempt, if there is to be one and it has no other state."""
@@ -51,6 +62,7 @@ class Verdict:
         return Verdict(DEFER, self.delay_ms, state, self.error)
 
 
+SUCCESSES = (COMPLETE, ADVANCE)
 COMPLETED = Verdict(COMPLETE)
 # The producer asked for the result, but the handler has none: the queue keeps that it has completed.
 COMPLETED_WITHOUT_RESULT = Verdict(COMPLETE, result=ONLY_OUTCOME)
@@ -62,11 +74,17 @@ class TimedOut(Exception):
     """The handler took longer than its `timeout`."""
 
 
-def completion(message: object, result: bytes | None) -> Verdict:
+class LeaseExpired(Exception):
+    """An attempt was not ended by its worker: that was killed, cut off, or stopped for too long."""
+
+
+def success(message: object, state: AttemptState) -> Verdict:
     """Return the verdict on an attempt that succeeded."""
+    if (step := state.next_step) is not None:
+        return Verdict(ADVANCE, step.delay_ms, content=step.content, headers=step.headers)
     if not is_wanted(message):
         return COMPLETED
-    return COMPLETED_WITHOUT_RESULT if result is None else Verdict(COMPLETE, result=result)
+    return COMPLETED_WITHOUT_RESULT if state.result is None else Verdict(COMPLETE, result=state.result)
 
 
 @dataclass(frozen=True)
@@ -97,8 +115,7 @@ class Judge:
         if why is Interruption.STOPPED:
             return GIVEN_BACK
         if why is Interruption.TIMED_OUT:
-            timed_out = TimedOut(f"{handler.name} took longer than {handler.timeout_s:g} s")
-            error = timed_out.with_traceback(error.__traceback__)
+            error = _timed_out(handler, error)
         if isinstance(error, Bury):
             return Verdict(BURY, error=error.reason)
         if isinstance(error, Defer) and not _is_last(handler, attempt):
@@ -124,6 +141,18 @@ class Judge:
         if delay_s is None:
             delay_s = retry.delay_s(attempt, self.random)
         return Verdict(DEFER, argument.delay_ms("delay", delay_s), error=text)
+
+
+def failure(handler: Handler, error: BaseException | None, why: Interruption | None) -> BaseException | None:
+    """Return the exception that an attempt failed with, for `on_failure`; None if it did not fail."""
+    if error is not None and why is Interruption.TIMED_OUT:
+        return _timed_out(handler, error)
+    return None if why is not None or isinstance(error, Defer) else error
+
+
+def _timed_out(handler: Handler, error: BaseException) -> TimedOut:
+    timed_out = TimedOut(f"{handler.name} took longer than {handler.timeout_s:g} s")
+    return timed_out.with_traceback(error.__traceback__)
 
 
 def _is_last(handler: Handler, attempt: int) -> bool:

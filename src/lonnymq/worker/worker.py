@@ -113,8 +113,8 @@ class Worker:
         """Run on a new event loop until the control stops the worker, and return the exit code."""
         self._on_ready = on_ready or self._on_ready
         self.shutdown.on_drain = on_drain or self.shutdown.on_drain
-        # What exists now lives as long as the worker. Examining it in each garbage collection would take a
-        # worker with fast handlers 7 % of its time.
+        # Objects that exist now live as long as the worker. To examine them in each garbage collection would
+        # take a worker with fast handlers 7 % of its time.
         gc.freeze()
         try:
             return asyncio.run(self._run(control))

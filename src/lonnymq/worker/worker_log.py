@@ -23,6 +23,7 @@ LOGGER = logging.getLogger("lonnymq.worker")
 # Success is logged at DEBUG only, so that the default level shows what needs attention.
 EFFECT_LEVELS = {
     Effect.END: logging.DEBUG,
+    Effect.NEXT: logging.DEBUG,
     Effect.RETURN: logging.INFO,
     Effect.RETRY: logging.WARNING,
     Effect.BURY: logging.ERROR,

@@ -1,7 +1,7 @@
 """Ends attempts: at many messages at once, with an answer for each, or at one."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,16 +11,18 @@ from lonnymq.calls.codec import Codec
 from lonnymq.calls.result import encode_result, is_wanted
 from lonnymq.calls.statement import Call, pick
 from lonnymq.client.aio.caller import AsyncCaller
-from lonnymq.client.attempt_state import AttemptState, mark_sent, observe
+from lonnymq.client.attempt_state import AttemptState, NextStep, mark_sent, observe
 from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
 from lonnymq.errors import invalid
 from lonnymq.model import Lease
 from lonnymq.model.acknowledge import (
+    ADVANCE,
     BURY,
     COMPLETE,
     DEFER,
     GIVE_BACK,
     Action,
+    AdvanceOutcome,
     BuryOutcome,
     CompleteOutcome,
     DeferOutcome,
@@ -50,14 +52,36 @@ class AsyncAcknowledger:
         """Remove messages whose work is done.
 
         `result` is for all, `results` has one for each; kept if the producer asked for it (`keep_result`).
+        A message of a task with a next step goes on with that, and takes the result along.
         """
         messages = _require_leases(messages)
         values = argument.spread("result", result, results, len(messages))
+        if any(map(_next_step_after, messages)):
+            return await self._complete_steps(messages, values, connection)
         kept = [
             encode_result(value, self.codec) if is_wanted(message) else None
             for message, value in zip(messages, values, strict=True)
         ]
         return await self._acknowledge(COMPLETE, messages, connection, (None, kept))
+
+    async def advance(
+        self,
+        messages: Sequence[Lease],
+        *,
+        payload: Any = None,
+        delay: timedelta | float | None = None,
+        payloads: Sequence[Any] | None = None,
+        delays: Sequence[timedelta | float | None] | None = None,
+        connection: AsyncBorrowedConnection | None = None,
+    ) -> list[AdvanceOutcome]:
+        """End attempts whose work has a next step: the messages wait again, with another payload.
+
+        They keep their id, channel, key and headers, and are otherwise as if they had just been created. None
+        leaves the payload as it is.
+        """
+        return await self._acknowledge(
+            ADVANCE, messages, connection, (payload, payloads), (delay, delays), (None, None)
+        )
 
     async def defer(
         self,
@@ -134,6 +158,23 @@ class AsyncAcknowledger:
         with observe(leases, connection) as record:
             return record(await acknowledge(self.caller, action, leases, details, connection))
 
+    async def _complete_steps(
+        self, leases: Sequence[Lease], results: Sequence[Any], connection: AsyncBorrowedConnection | None
+    ) -> list[CompleteOutcome]:
+        """Complete messages of which at least one has a next step."""
+        outcomes = []
+        for lease, result in zip(leases, results, strict=True):
+            if (next_step_after := _next_step_after(lease)) is None:
+                outcomes += await self.complete([lease], result=result, connection=connection)
+                continue
+            step = next_step_after(result)
+            details: list[list[Any]] = [[step.content], [step.delay_ms], [step.headers]]
+            with observe([lease], connection) as record:
+                (outcome,) = record(await acknowledge(self.caller, ADVANCE, [lease], details, connection))
+            is_done = outcome is AdvanceOutcome.ADVANCED
+            outcomes.append(CompleteOutcome.COMPLETED if is_done else CompleteOutcome(outcome))
+        return outcomes
+
 
 class AsyncMessageActions:
     """The same calls for one message. With `connection=`, they join the caller's transaction."""
@@ -147,6 +188,17 @@ class AsyncMessageActions:
     ) -> CompleteOutcome:
         """Remove the message: its work is done. The result is kept if the producer asked for it."""
         return (await self.queue.complete([self], result=result, connection=connection))[0]
+
+    async def advance(
+        self,
+        *,
+        payload: Any = None,
+        delay: timedelta | float | None = None,
+        connection: AsyncBorrowedConnection | None = None,
+    ) -> AdvanceOutcome:
+        """End the attempt: the work has a next step, for which the message waits with another payload."""
+        outcomes = await self.queue.advance([self], payload=payload, delay=delay, connection=connection)
+        return outcomes[0]
 
     async def defer(
         self,
@@ -206,6 +258,11 @@ async def acknowledge(
     finally:
         if caller.instrumentation is not None and leases:
             caller.instrumentation.settled(action.name, leases, started_ns, error)
+
+
+def _next_step_after(lease: Lease) -> Callable[[Any], NextStep] | None:
+    state: AttemptState | None = getattr(lease, "attempt_state", None)
+    return None if state is None else state.next_step_after
 
 
 def _fences(leases: Sequence[Lease]) -> tuple[list[int], list[int]]:

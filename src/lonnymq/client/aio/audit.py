@@ -19,11 +19,15 @@ from lonnymq.model import AuditRecord, Page, PageCursor
 
 @dataclass
 class AsyncAuditedAction:
-    """An action in progress: do it on `connection`, and add to `outcomes` and `arguments` what came of it."""
+    """An action in progress: do it on `connection`, and add its result to `outcomes` and `arguments`.
+
+    If nothing turned out to be left to do, set `is_recorded` to False.
+    """
 
     connection: AsyncConnection[Any]
     arguments: dict[str, Any]
     outcomes: list[str] = field(default_factory=list)
+    is_recorded: bool = True
 
 
 class AsyncAudit:
@@ -53,8 +57,9 @@ class AsyncAudit:
                 async with transaction(own):
                     done = AsyncAuditedAction(own, dict(arguments or {}))
                     yield done
-                    call = calls.record(actor, verb, subject, done.arguments, done.outcomes)
-                    await self._caller.perform(call, own)
+                    if done.is_recorded:
+                        call = calls.record(actor, verb, subject, done.arguments, done.outcomes)
+                        await self._caller.perform(call, own)
             except psycopg.Error as error:
                 # Raised by BEGIN or COMMIT: the calls translate their own.
                 ours = failure.translate(error, own, self._caller.schema, commits=True)

@@ -1,11 +1,11 @@
 """Dead letters, of one channel or of all."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from lonnymq.calls import argument
 from lonnymq.calls import dead as calls
-from lonnymq.calls.statement import pick
+from lonnymq.calls.statement import Call, pick
 from lonnymq.client.aio.caller import MAX_BATCH, AsyncCaller
 from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
 from lonnymq.errors import invalid
@@ -110,13 +110,15 @@ class AsyncDeadLetters:
             lambda indexes: calls.redrive(pick(ids, indexes)), len(ids), connection
         )
 
-    async def redrive_all(self) -> int:
-        """Put back all dead letters of the channel, except those whose key is live; return how many."""
+    async def redrive_all(
+        self, *, limit: int | None = None, connection: AsyncBorrowedConnection | None = None
+    ) -> int:
+        """Put back all dead letters of the channel, except those whose key is live; return how many.
+
+        `limit` is how many at most. On a borrowed connection, all are one transaction.
+        """
         channel = self._require_channel("redrive_all")
-        total = 0
-        while count := await self._caller.perform(calls.redrive_channel(channel, MAX_BATCH)):
-            total += count
-        return total
+        return await self._repeat(lambda most: calls.redrive_channel(channel, most), limit, connection)
 
     async def purge(
         self, ids: Sequence[int], *, connection: AsyncBorrowedConnection | None = None
@@ -127,14 +129,34 @@ class AsyncDeadLetters:
             lambda indexes: calls.purge(pick(ids, indexes)), len(ids), connection
         )
 
-    async def purge_all(self, *, before: datetime | None = None) -> int:
-        """Delete all dead letters of the channel, or those buried before an instant; return how many."""
+    async def purge_all(
+        self,
+        *,
+        before: datetime | None = None,
+        limit: int | None = None,
+        connection: AsyncBorrowedConnection | None = None,
+    ) -> int:
+        """Delete all dead letters of the channel, or those buried before an instant; return how many.
+
+        `limit` is how many at most. On a borrowed connection, all are one transaction.
+        """
         channel = self._require_channel("purge_all")
         if before is not None:
             argument.epoch_ms("before", before)
+        return await self._repeat(lambda most: calls.purge_channel(channel, most, before), limit, connection)
+
+    async def _repeat(
+        self,
+        make: Callable[[int], Call[int]],
+        limit: int | None,
+        connection: AsyncBorrowedConnection | None,
+    ) -> int:
+        """Call until nothing is left, or `limit` is reached; return the sum."""
+        left = argument.optional_whole("limit", limit, 1, argument.MAX_BIGINT) or argument.MAX_BIGINT
         total = 0
-        while count := await self._caller.perform(calls.purge_channel(channel, MAX_BATCH, before)):
+        while left and (count := await self._caller.perform(make(min(left, MAX_BATCH)), connection)):
             total += count
+            left -= count
         return total
 
     def _require_channel(self, method: str) -> str:

@@ -1,6 +1,7 @@
 """The partitions and readers of history; making and dropping partitions blocks nobody."""
 
 import asyncio
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ from lonnymq.calls import history as calls
 from lonnymq.calls.statement import Statement
 from lonnymq.client.aio.caller import AsyncCaller
 from lonnymq.connections import failure
+from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
 from lonnymq.connections.backoff import Backoff
 from lonnymq.errors import Busy
 from lonnymq.model import HistoryBlocker, HistoryPartition, HistoryReader
@@ -65,20 +67,24 @@ class AsyncHistory:
         call = calls.readers(argument.whole("count_to", count_to, 1, 1_000_000))
         return await self._caller.perform(call)
 
+    async def lag(self, *, limit: int = 100) -> Mapping[str, float]:
+        """Return how many seconds ago the oldest attempt ended that each reader is not done with; 0: none."""
+        return await self._caller.perform(calls.lag(argument.whole("limit", limit, 1, 10_000)))
+
     async def blocker(self) -> HistoryBlocker | None:
         """Return the open transaction that keeps readers from reading further; None if there is none."""
         return await self._caller.perform(calls.blocker())
 
-    async def rebase(self) -> int:
+    async def rebase(self, *, connection: AsyncBorrowedConnection | None = None) -> int:
         """After restoring a dump, make the restored rows readable; return how many there are.
 
         Each reader must restart with a new checkpoint. Only the owner of the queue's tables may do this.
         """
-        return await self._caller.perform(calls.rebase())
+        return await self._caller.perform(calls.rebase(), connection)
 
-    async def forget(self, reader: str) -> bool:
+    async def forget(self, reader: str, *, connection: AsyncBorrowedConnection | None = None) -> bool:
         """Delete a reader that will not come back, so that `prune` ignores it; return if it existed."""
-        return await self._caller.perform(calls.forget(argument.text("reader", reader, 1, 255)))
+        return await self._caller.perform(calls.forget(argument.text("reader", reader, 1, 255)), connection)
 
     async def _is_released(self, connection: AsyncConnection[Any], name: str, retry_for_s: float) -> bool:
         """Whether no reader needs the partition any more."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from lonnymq.calls import argument
 from lonnymq.calls import channel as channel_calls
+from lonnymq.calls import group as group_calls
 from lonnymq.calls import peek as peek_calls
 from lonnymq.calls import queue as queue_calls
 from lonnymq.calls import result as result_calls
@@ -17,6 +18,7 @@ from lonnymq.connections.aio.execution import transaction
 from lonnymq.model import (
     ChannelStatus,
     ExactCounts,
+    Lease,
     LiveMessage,
     MessageReport,
     MessageStatus,
@@ -135,6 +137,19 @@ class AsyncInspector:
         ids = [argument.identifier("message_id", message_id)]
         call = result_calls.status_of(ids, has_results=has_result)
         return (await self.caller.perform(call, connection))[0]
+
+    async def group_results(
+        self, callback: Lease, *, connection: AsyncBorrowedConnection | None = None
+    ) -> list[MessageReport]:
+        """Return what has become of the members of a group, in their order, to the holder of its callback.
+
+        Returns nothing if the message is not the callback of a group, or its results have expired. Raises
+        InvalidArgument if they are larger than 16 MiB together.
+        """
+        call = group_calls.results(
+            argument.identifier("id", callback.id), argument.identifier("token", callback.token)
+        )
+        return await self.caller.perform(call, connection)
 
     async def result(self, message_id: int, *, wait: timedelta | float | None = None) -> Any:
         """Return the result of a message that was enqueued with `keep_result`; wait for it up to `wait`.

@@ -60,7 +60,7 @@ async def _run(caller: "AsyncCaller", phase: MigrationPhase, retry_for_s: float)
             " the oldest transaction that uses the queue"
         )
     raise Busy(
-        f"{what}: {found or 'none now'}. What was migrated so far stays, and the installed version works:"
+        f"{what}: {found or 'none now'}. Phases that are complete stay so, and the installed version works:"
         " end that transaction, then run migrate() again"
     ) from failed
 

@@ -3,7 +3,7 @@
 """Ends attempts: at many messages at once, with an answer for each, or at one."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -12,17 +12,19 @@ from lonnymq.calls import argument
 from lonnymq.calls.codec import Codec
 from lonnymq.calls.result import encode_result, is_wanted
 from lonnymq.calls.statement import Call, pick
-from lonnymq.client.attempt_state import AttemptState, mark_sent, observe
+from lonnymq.client.attempt_state import AttemptState, NextStep, mark_sent, observe
 from lonnymq.client.sync.caller import Caller
 from lonnymq.connections.sync.borrowed import BorrowedConnection
 from lonnymq.errors import invalid
 from lonnymq.model import Lease
 from lonnymq.model.acknowledge import (
+    ADVANCE,
     BURY,
     COMPLETE,
     DEFER,
     GIVE_BACK,
     Action,
+    AdvanceOutcome,
     BuryOutcome,
     CompleteOutcome,
     DeferOutcome,
@@ -52,14 +54,36 @@ class Acknowledger:
         """Remove messages whose work is done.
 
         `result` is for all, `results` has one for each; kept if the producer asked for it (`keep_result`).
+        A message of a task with a next step goes on with that, and takes the result along.
         """
         messages = _require_leases(messages)
         values = argument.spread("result", result, results, len(messages))
+        if any(map(_next_step_after, messages)):
+            return self._complete_steps(messages, values, connection)
         kept = [
             encode_result(value, self.codec) if is_wanted(message) else None
             for message, value in zip(messages, values, strict=True)
         ]
         return self._acknowledge(COMPLETE, messages, connection, (None, kept))
+
+    def advance(
+        self,
+        messages: Sequence[Lease],
+        *,
+        payload: Any = None,
+        delay: timedelta | float | None = None,
+        payloads: Sequence[Any] | None = None,
+        delays: Sequence[timedelta | float | None] | None = None,
+        connection: BorrowedConnection | None = None,
+    ) -> list[AdvanceOutcome]:
+        """End attempts whose work has a next step: the messages wait again, with another payload.
+
+        They keep their id, channel, key and headers, and are otherwise as if they had just been created. None
+        leaves the payload as it is.
+        """
+        return self._acknowledge(
+            ADVANCE, messages, connection, (payload, payloads), (delay, delays), (None, None)
+        )
 
     def defer(
         self,
@@ -136,6 +160,23 @@ class Acknowledger:
         with observe(leases, connection) as record:
             return record(acknowledge(self.caller, action, leases, details, connection))
 
+    def _complete_steps(
+        self, leases: Sequence[Lease], results: Sequence[Any], connection: BorrowedConnection | None
+    ) -> list[CompleteOutcome]:
+        """Complete messages of which at least one has a next step."""
+        outcomes = []
+        for lease, result in zip(leases, results, strict=True):
+            if (next_step_after := _next_step_after(lease)) is None:
+                outcomes += self.complete([lease], result=result, connection=connection)
+                continue
+            step = next_step_after(result)
+            details: list[list[Any]] = [[step.content], [step.delay_ms], [step.headers]]
+            with observe([lease], connection) as record:
+                (outcome,) = record(acknowledge(self.caller, ADVANCE, [lease], details, connection))
+            is_done = outcome is AdvanceOutcome.ADVANCED
+            outcomes.append(CompleteOutcome.COMPLETED if is_done else CompleteOutcome(outcome))
+        return outcomes
+
 
 class MessageActions:
     """The same calls for one message. With `connection=`, they join the caller's transaction."""
@@ -149,6 +190,17 @@ class MessageActions:
     ) -> CompleteOutcome:
         """Remove the message: its work is done. The result is kept if the producer asked for it."""
         return self.queue.complete([self], result=result, connection=connection)[0]
+
+    def advance(
+        self,
+        *,
+        payload: Any = None,
+        delay: timedelta | float | None = None,
+        connection: BorrowedConnection | None = None,
+    ) -> AdvanceOutcome:
+        """End the attempt: the work has a next step, for which the message waits with another payload."""
+        outcomes = self.queue.advance([self], payload=payload, delay=delay, connection=connection)
+        return outcomes[0]
 
     def defer(
         self,
@@ -204,6 +256,11 @@ def acknowledge(
     finally:
         if caller.instrumentation is not None and leases:
             caller.instrumentation.settled(action.name, leases, started_ns, error)
+
+
+def _next_step_after(lease: Lease) -> Callable[[Any], NextStep] | None:
+    state: AttemptState | None = getattr(lease, "attempt_state", None)
+    return None if state is None else state.next_step_after
 
 
 def _fences(leases: Sequence[Lease]) -> tuple[list[int], list[int]]:

@@ -2,7 +2,7 @@
 
 """Crons: at every tick, a message is created once, by whichever worker is first."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -45,11 +45,13 @@ class Crons:
         timezone: str = "UTC",
         catch_up: CatchUp | str = CatchUp.LATEST,
         max_attempts: int | None = None,
+        headers: Mapping[str, str] | None = None,
         after: datetime | None = None,
         connection: BorrowedConnection | None = None,
     ) -> CronSetOutcome:
         """Create or change a cron: a message at every tick, from now on or `after` an instant.
 
+        Each message has these `headers`.
         If the expression or the timezone changes, the cron starts again from now. A pause stays.
         """
         cron = Cron(
@@ -60,6 +62,7 @@ class Crons:
             timezone=timezone,
             catch_up=CatchUp(argument.enum_value("catch_up", catch_up, CatchUp)),
             max_attempts=max_attempts,
+            headers=headers,
         )
         call = calls.set(cron, self._codec, is_declared=False, after=after)
         return _require_set(name, self._caller.perform_one(call, connection))

@@ -2,12 +2,12 @@
 
 """Dead letters, of one channel or of all."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from lonnymq.calls import argument
 from lonnymq.calls import dead as calls
-from lonnymq.calls.statement import pick
+from lonnymq.calls.statement import Call, pick
 from lonnymq.client.sync.caller import MAX_BATCH, Caller
 from lonnymq.connections.sync.borrowed import BorrowedConnection
 from lonnymq.errors import invalid
@@ -112,13 +112,13 @@ class DeadLetters:
             lambda indexes: calls.redrive(pick(ids, indexes)), len(ids), connection
         )
 
-    def redrive_all(self) -> int:
-        """Put back all dead letters of the channel, except those whose key is live; return how many."""
+    def redrive_all(self, *, limit: int | None = None, connection: BorrowedConnection | None = None) -> int:
+        """Put back all dead letters of the channel, except those whose key is live; return how many.
+
+        `limit` is how many at most. On a borrowed connection, all are one transaction.
+        """
         channel = self._require_channel("redrive_all")
-        total = 0
-        while count := self._caller.perform(calls.redrive_channel(channel, MAX_BATCH)):
-            total += count
-        return total
+        return self._repeat(lambda most: calls.redrive_channel(channel, most), limit, connection)
 
     def purge(
         self, ids: Sequence[int], *, connection: BorrowedConnection | None = None
@@ -129,14 +129,34 @@ class DeadLetters:
             lambda indexes: calls.purge(pick(ids, indexes)), len(ids), connection
         )
 
-    def purge_all(self, *, before: datetime | None = None) -> int:
-        """Delete all dead letters of the channel, or those buried before an instant; return how many."""
+    def purge_all(
+        self,
+        *,
+        before: datetime | None = None,
+        limit: int | None = None,
+        connection: BorrowedConnection | None = None,
+    ) -> int:
+        """Delete all dead letters of the channel, or those buried before an instant; return how many.
+
+        `limit` is how many at most. On a borrowed connection, all are one transaction.
+        """
         channel = self._require_channel("purge_all")
         if before is not None:
             argument.epoch_ms("before", before)
+        return self._repeat(lambda most: calls.purge_channel(channel, most, before), limit, connection)
+
+    def _repeat(
+        self,
+        make: Callable[[int], Call[int]],
+        limit: int | None,
+        connection: BorrowedConnection | None,
+    ) -> int:
+        """Call until nothing is left, or `limit` is reached; return the sum."""
+        left = argument.optional_whole("limit", limit, 1, argument.MAX_BIGINT) or argument.MAX_BIGINT
         total = 0
-        while count := self._caller.perform(calls.purge_channel(channel, MAX_BATCH, before)):
+        while left and (count := self._caller.perform(make(min(left, MAX_BATCH)), connection)):
             total += count
+            left -= count
         return total
 
     def _require_channel(self, method: str) -> str:

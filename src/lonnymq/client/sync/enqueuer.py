@@ -6,17 +6,19 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from lonnymq.calls import group as group_calls
 from lonnymq.calls import message as calls
 from lonnymq.calls import stage as stage_calls
 from lonnymq.calls.codec import Codec
 from lonnymq.calls.draft import draft, drafts
+from lonnymq.calls.result import MAX_KEEP
 from lonnymq.client.backpressure import raise_for_dropped
 from lonnymq.client.enqueueing import Enqueueing, EnqueueMiddleware
 from lonnymq.client.sync import bulk
 from lonnymq.client.sync.caller import Caller
 from lonnymq.connections.sync.borrowed import BorrowedConnection
 from lonnymq.errors import invalid
-from lonnymq.model import Created, NewMessage, Published
+from lonnymq.model import Created, CreatedGroup, NewMessage, Published
 
 MAX_CREATE = 100_000
 
@@ -94,6 +96,30 @@ class Enqueuer:
             enqueueing.result = created
         if raise_if_dropped:
             raise_for_dropped([message.channel for message in made], created)
+        return created
+
+    def enqueue_group(
+        self,
+        members: Iterable[NewMessage],
+        callback: NewMessage,
+        *,
+        deadline: timedelta | float = MAX_KEEP,
+        raise_if_dropped: bool = False,
+        connection: BorrowedConnection | None = None,
+    ) -> CreatedGroup:
+        """Put 1 to 1,000 messages into their channels, and one more that is due when they all have ended.
+
+        Returns the outcome and the id of that one, the callback, and the ids of the members. The callback
+        is due at the `deadline` at the latest, after 7 days if none is given. `group_results()` tells its
+        handler what has become of the members. If one of the messages is dropped, none is created.
+        """
+        given = [*members, callback]
+        with self._around_enqueue(given) as enqueueing:
+            *made, last = drafts(enqueueing.same_number(len(given)), self.codec)
+            created = self.caller.perform(group_calls.create(made, last, deadline), connection)
+            enqueueing.result = [created]
+        if raise_if_dropped:
+            raise_for_dropped([last.channel], [created])
         return created
 
     def copy_in(

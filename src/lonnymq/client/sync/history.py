@@ -3,6 +3,7 @@
 """The partitions and readers of history; making and dropping partitions blocks nobody."""
 
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ from lonnymq.calls.statement import Statement
 from lonnymq.client.sync.caller import Caller
 from lonnymq.connections import failure
 from lonnymq.connections.backoff import Backoff
+from lonnymq.connections.sync.borrowed import BorrowedConnection
 from lonnymq.errors import Busy
 from lonnymq.model import HistoryBlocker, HistoryPartition, HistoryReader
 
@@ -67,20 +69,24 @@ class History:
         call = calls.readers(argument.whole("count_to", count_to, 1, 1_000_000))
         return self._caller.perform(call)
 
+    def lag(self, *, limit: int = 100) -> Mapping[str, float]:
+        """Return how many seconds ago the oldest attempt ended that each reader is not done with; 0: none."""
+        return self._caller.perform(calls.lag(argument.whole("limit", limit, 1, 10_000)))
+
     def blocker(self) -> HistoryBlocker | None:
         """Return the open transaction that keeps readers from reading further; None if there is none."""
         return self._caller.perform(calls.blocker())
 
-    def rebase(self) -> int:
+    def rebase(self, *, connection: BorrowedConnection | None = None) -> int:
         """After restoring a dump, make the restored rows readable; return how many there are.
 
         Each reader must restart with a new checkpoint. Only the owner of the queue's tables may do this.
         """
-        return self._caller.perform(calls.rebase())
+        return self._caller.perform(calls.rebase(), connection)
 
-    def forget(self, reader: str) -> bool:
+    def forget(self, reader: str, *, connection: BorrowedConnection | None = None) -> bool:
         """Delete a reader that will not come back, so that `prune` ignores it; return if it existed."""
-        return self._caller.perform(calls.forget(argument.text("reader", reader, 1, 255)))
+        return self._caller.perform(calls.forget(argument.text("reader", reader, 1, 255)), connection)
 
     def _is_released(self, connection: Connection[Any], name: str, retry_for_s: float) -> bool:
         """Whether no reader needs the partition any more."""

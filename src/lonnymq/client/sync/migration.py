@@ -62,7 +62,7 @@ def _run(caller: "Caller", phase: MigrationPhase, retry_for_s: float) -> None:
             " the oldest transaction that uses the queue"
         )
     raise Busy(
-        f"{what}: {found or 'none now'}. What was migrated so far stays, and the installed version works:"
+        f"{what}: {found or 'none now'}. Phases that are complete stay so, and the installed version works:"
         " end that transaction, then run migrate() again"
     ) from failed
 

@@ -3,6 +3,7 @@
 """Waits until a message has ended, and returns its result."""
 
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -12,35 +13,71 @@ from psycopg import Connection, sql
 from lonnymq.calls import result as calls
 from lonnymq.client.sync.caller import Caller
 from lonnymq.connections.backoff import Backoff
+from lonnymq.connections.sync.semaphore import Semaphore
 from lonnymq.errors import Busy, ConnectionLost
 from lonnymq.model import MessageReport
 
 # How often to look without a notification: one is missed if its connection was lost.
 FIRST_PAUSE_S, MAX_PAUSE_S = 0.02, 1.0
+# How many messages to ask for at once, because each may have a result of up to 1 MiB.
+LOOK_AT_ONCE = 100
+
+
+class WaitingCall:
+    """A call that waits for the end of a message."""
+
+    def __init__(self, id_: int) -> None:
+        self.id = id_
+        # It has not failed to yet.
+        self.may_listen = True
+        # Set, and released, by the call that listens.
+        self.report: MessageReport | None = None
+        self.wakeup = Semaphore(0)
 
 
 class ResultWaiter:
-    """The results of one queue. While several calls wait, one listens, and the others poll."""
+    """The results of one queue. Of the calls that wait, one listens, and looks for the others too."""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
+        self._waiting: list[WaitingCall] = []
         # Only one call has the right to listen. Unlike a flag, two threads cannot take it at once.
         self._right_to_listen = [True]
 
     def wait(self, id_: int, wait_s: float) -> MessageReport:
         """Return what has become of a message, as soon as it has ended or the time is over."""
         deadline = time.monotonic() + wait_s
-        report = self._look(id_)
+        [report] = self._look([id_])
         if not report.status.is_live or wait_s <= 0:
             return report
-        if self._caller.settings.listen and self._take_right_to_listen():
-            try:
-                return self._listen(id_, deadline)
-            except (ConnectionLost, Busy, psycopg.OperationalError):
-                pass
-            finally:
-                self._right_to_listen.append(True)
-        return self._poll(id_, deadline)
+        waiting = WaitingCall(id_)
+        waiting.may_listen = self._caller.settings.listen
+        self._waiting.append(waiting)
+        try:
+            return self._wait(waiting, deadline)
+        finally:
+            self._waiting.remove(waiting)
+
+    def _wait(self, waiting: WaitingCall, deadline: float) -> MessageReport:
+        pauses = Backoff(first_s=FIRST_PAUSE_S, max_s=MAX_PAUSE_S)
+        while True:
+            if waiting.may_listen and self._take_right_to_listen():
+                try:
+                    return self._listen(waiting, deadline)
+                except (ConnectionLost, Busy, psycopg.OperationalError):
+                    waiting.may_listen = False
+                finally:
+                    self._right_to_listen.append(True)
+                    self._let_another_listen(waiting)
+            # What ends from now on is noticed by the call that listens.
+            [report] = self._look([waiting.id])
+            left_s = deadline - time.monotonic()
+            if not report.status.is_live or left_s <= 0:
+                return report
+            pause_s = MAX_PAUSE_S if waiting.may_listen else pauses.next_s()
+            waiting.wakeup.acquire(min(left_s, pause_s))
+            if waiting.report is not None:
+                return waiting.report
 
     def _take_right_to_listen(self) -> bool:
         try:
@@ -48,31 +85,42 @@ class ResultWaiter:
         except IndexError:
             return False
 
-    def _listen(self, id_: int, deadline: float) -> MessageReport:
+    def _let_another_listen(self, than: WaitingCall) -> None:
+        for other in list(self._waiting):
+            if other is not than and other.may_listen and other.report is None:
+                other.wakeup.release()
+                return
+
+    def _listen(self, waiting: WaitingCall, deadline: float) -> MessageReport:
         with ExitStack() as stack:
             connection = stack.enter_context(self._caller.source.dedicated_connection())
             event = self._caller.execute(calls.event(), connection)
             connection.execute(sql.SQL("listen {}").format(sql.Identifier(event)))
             while True:
                 # Whatever ends from now on is notified.
-                report = self._look(id_, connection)
+                self._look_for_others(waiting, connection)
+                [report] = self._look([waiting.id], connection)
                 left_s = deadline - time.monotonic()
                 if not report.status.is_live or left_s <= 0:
                     return report
                 for _ in connection.notifies(timeout=min(left_s, MAX_PAUSE_S), stop_after=1):
                     pass
+                # One look is enough for all that have arrived.
+                for _ in connection.notifies(timeout=0):
+                    pass
 
-    def _poll(self, id_: int, deadline: float) -> MessageReport:
-        pauses = Backoff(first_s=FIRST_PAUSE_S, max_s=MAX_PAUSE_S)
-        while True:
-            report = self._look(id_)
-            left_s = deadline - time.monotonic()
-            if not report.status.is_live or left_s <= 0:
-                return report
-            time.sleep(min(left_s, pauses.next_s()))
+    def _look_for_others(self, than: WaitingCall, connection: Connection[Any]) -> None:
+        others = [one for one in list(self._waiting) if one is not than and one.report is None]
+        for start in range(0, len(others), LOOK_AT_ONCE):
+            some = others[start : start + LOOK_AT_ONCE]
+            reports = self._look([one.id for one in some], connection)
+            for other, report in zip(some, reports, strict=True):
+                if not report.status.is_live:
+                    other.report = report
+                    other.wakeup.release()
 
-    def _look(self, id_: int, connection: Connection[Any] | None = None) -> MessageReport:
-        call = calls.status_of([id_])
+    def _look(self, ids: Sequence[int], connection: Connection[Any] | None = None) -> list[MessageReport]:
+        call = calls.status_of(ids)
         if connection is None:
-            return self._caller.perform(call)[0]
-        return self._caller.execute(call, connection)[0]
+            return self._caller.perform(call)
+        return self._caller.execute(call, connection)

@@ -50,8 +50,9 @@ begin
   end if;
   -- Under a tenant's prefix, another channel may take its place.
   delete from tenant_channel u
-  where u.ctid = any(array(select u.ctid from tenant_channel u where u.name = p_channel for update skip locked))
-    and not exists (select from tenant t where t.is_prefix and t.name = p_channel);
+  where u.ctid = any(array(
+    select u.ctid from tenant_channel u where u.name = p_channel and not u.is_prefix for update skip locked
+  ));
   return 'deleted';
 end
 $$;

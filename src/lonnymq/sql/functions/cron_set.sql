@@ -1,4 +1,5 @@
--- cron_set: create a message with this content in a channel at every tick of an expression, or change an existing cron.
+-- cron_set: create a message with this content and these headers in a channel at every tick of an expression, or change
+-- an existing cron.
 -- A new cron starts after p_mark_at or now. If the expression or the timezone changes, it starts again from now, and
 -- ticks of the old expression that nobody has created by then are forgotten. A paused cron stays paused.
 -- Returns 'set', 'unchanged', or 'busy' if another transaction is changing it (ask again).
@@ -7,7 +8,7 @@
 create or replace function cron_set(
   p_name text, p_expression text, p_channel text, p_content bytea, p_timezone text default 'UTC',
   p_catch_up text default 'latest', p_max_attempts integer default null, p_is_declared boolean default false,
-  p_mark_at timestamptz default null
+  p_mark_at timestamptz default null, p_headers jsonb default null
 ) returns text
 language plpgsql security definer
 set search_path from current
@@ -36,6 +37,7 @@ begin
   elsif p_mark_at not between '1970-01-01 00:00:00+00' and v_now + interval '100 years' then
     perform reject('mark_at', p_mark_at::text, 'between 1970 and 100 years from now');
   end if;
+  perform require_headers(p_headers);
   select s.max_content_bytes into v_max_bytes from setting s where s.is_only;
   if octet_length(p_content) > v_max_bytes then
     perform reject('content', octet_length(p_content) || ' bytes', format('at most %s bytes', v_max_bytes));
@@ -44,8 +46,9 @@ begin
   -- Before any lock, because every worker of a fleet sets the same crons when it starts.
   perform from cron c
   where c.name = p_name
-    and (c.expression, c.timezone, c.channel, c.content, c.catch_up, c.is_declared, c.max_attempts)
-      is not distinct from (p_expression, p_timezone, p_channel, p_content, p_catch_up, p_is_declared, p_max_attempts);
+    and (c.expression, c.timezone, c.channel, c.content, c.headers, c.catch_up, c.is_declared, c.max_attempts)
+      is not distinct from (p_expression, p_timezone, p_channel, p_content, p_headers, p_catch_up, p_is_declared,
+        p_max_attempts);
   if found then
     return 'unchanged';
   end if;
@@ -55,9 +58,11 @@ begin
       or not creation_lock('cron', hashtextextended(p_name, 0)) then
       return 'busy';
     end if;
-    insert into cron (name, expression, timezone, channel, content, max_attempts, catch_up, is_declared, mark_at)
-    values (p_name, p_expression, p_timezone, p_channel, p_content, p_max_attempts, p_catch_up, p_is_declared,
-      coalesce(p_mark_at, v_now))
+    insert into cron (
+      name, expression, timezone, channel, content, headers, max_attempts, catch_up, is_declared, mark_at
+    )
+    values (p_name, p_expression, p_timezone, p_channel, p_content, p_headers, p_max_attempts, p_catch_up,
+      p_is_declared, coalesce(p_mark_at, v_now))
     on conflict do nothing;
     return case when found then 'set' else 'busy' end;
   end if;
@@ -67,6 +72,7 @@ begin
     timezone = p_timezone,
     channel = p_channel,
     content = p_content,
+    headers = p_headers,
     max_attempts = p_max_attempts,
     catch_up = p_catch_up,
     is_declared = p_is_declared,
@@ -74,8 +80,9 @@ begin
     next_at = case when v_is_rescheduled then null else c.next_at end
   where c.name = p_name
     -- Another call may have made the same change just now.
-    and (c.expression, c.timezone, c.channel, c.content, c.catch_up, c.is_declared, c.max_attempts)
-      is distinct from (p_expression, p_timezone, p_channel, p_content, p_catch_up, p_is_declared, p_max_attempts);
+    and (c.expression, c.timezone, c.channel, c.content, c.headers, c.catch_up, c.is_declared, c.max_attempts)
+      is distinct from (p_expression, p_timezone, p_channel, p_content, p_headers, p_catch_up, p_is_declared,
+        p_max_attempts);
   return case when found then 'set' else 'unchanged' end;
 end
 $$;

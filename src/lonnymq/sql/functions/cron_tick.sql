@@ -53,7 +53,7 @@ begin
     if (select m.outcome from message_create(
         p_channel => v_cron.channel, p_content => v_cron.content, p_dequeue_at => to_epoch(v_tick),
         p_key => format('cron:%s:%s', p_name, to_char(v_tick at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')),
-        p_max_attempts => v_cron.max_attempts) m) = 'created' then
+        p_max_attempts => v_cron.max_attempts, p_headers => v_cron.headers) m) = 'created' then
       created := created + 1;
     end if;
   end loop;

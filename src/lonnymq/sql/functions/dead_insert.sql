@@ -2,7 +2,8 @@
 -- one element per message; without p_attempts each has had one attempt more than its row says.
 -- For each message with the header "lonnymq-on-buried", a notice is created in the channel that it names: a message
 -- with the same content, and headers that say which message was buried, in which channel, and why (the end of its
--- error). It has no key and no limit of attempts, and max_size does not apply.
+-- error); with p_attempts, which lease_expire passes, also that its lease expired. It has no key and no limit of
+-- attempts, and max_size does not apply.
 -- Those that wait for the result of one of the messages are notified.
 -- Locks:  nothing more.
 -- Writes: message (delete; insert of notices), dead, wake (insert, for notices).
@@ -41,7 +42,7 @@ begin
       (b.headers - '{lonnymq-on-buried, lonnymq-keep-result-ms}'::text[]) || jsonb_build_object(
         'lonnymq-buried-id', b.message_id::text, 'lonnymq-buried-channel', b.channel,
         'lonnymq-buried-error', right(coalesce(b.error, ''), 1000)
-      )
+      ) || case when p_attempts is null then '{}'::jsonb else '{"lonnymq-buried-expired": "true"}' end
     from buried b
     cross join setting s
     cross join lateral (

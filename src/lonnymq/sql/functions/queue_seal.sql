@@ -1,5 +1,6 @@
--- queue_seal: revoke every privilege of roles other than the owner on the queue's schema, functions, tables, views and
--- sequences that queue_grant did not give, such as those of PUBLIC and those from default privileges of the owner.
+-- queue_seal: revoke every privilege of roles other than the owner on the queue's schema, functions, tables, views,
+-- sequences and types that queue_grant did not give, such as those of PUBLIC and those from default privileges of the
+-- owner. A role that may use a type could make a table of it, and so prevent later versions from changing the type.
 -- p_names are the queue's functions and relations; partitions and sequences belong to their tables. p_known are objects
 -- that existed before this migration: on these, roles keep what queue_grant could have given them. All other objects
 -- are new, so nobody has been granted anything on them yet.
@@ -37,6 +38,12 @@ begin
       select 'p' || p.oid, p.proname, 'routine ' || p.oid::regprocedure, null,
         coalesce(p.proacl, acldefault('f', p.proowner)), p.proowner
       from pg_proc p where p.pronamespace = v_schema and p.proname = any(p_names)
+      union all
+      select 't' || t.oid, t.typname, 'type ' || t.oid::regtype, null,
+        coalesce(t.typacl, acldefault('T', t.typowner)), t.typowner
+      from pg_type t
+      where t.typnamespace = v_schema and t.typtype = 'c'
+        and (t.typname = any(p_names) or t.typrelid in (select r.oid from relations r))
       union all
       select 'c' || r.oid, r.relname, case r.relkind when 'S' then 'sequence ' else '' end || r.oid::regclass, null,
         r.relacl, r.relowner

@@ -1,5 +1,5 @@
 -- relation_seal: revoke all privileges on a new table from everybody but its owner, because the owner's default
--- privileges may have granted some.
+-- privileges may have granted some; and that of PUBLIC to use its row type (see queue_seal).
 -- Locks:  nothing.
 -- Writes: privileges.
 create or replace function relation_seal(p_relation regclass) returns void
@@ -17,5 +17,6 @@ begin
   loop
     execute format('revoke all on %s from %s cascade', p_relation, v_grantee);
   end loop;
+  execute format('revoke usage on type %s from public', p_relation);
 end
 $$;

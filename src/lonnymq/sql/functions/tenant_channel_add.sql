@@ -8,11 +8,12 @@ as $$
 begin
   perform require_read_committed('the first use of a channel by tenant_create');
   if p_grant.is_prefix then
-    perform from tenant_channel u where u.name = p_grant.name for update;
+    perform from tenant_channel u where u.name = p_grant.name and u.is_prefix for update;
     if (
       select count(*) from (
         select from tenant_channel u
-        where u.name > p_grant.name and u.name < tenant_prefix_end(p_grant.name) and u.name <> p_channel collate "C"
+        where u.name >= p_grant.name and u.name < tenant_prefix_end(p_grant.name) and not u.is_prefix
+          and u.name <> p_channel collate "C"
         limit p_grant.max_channels
       ) n
     ) >= p_grant.max_channels then

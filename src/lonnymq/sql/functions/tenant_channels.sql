@@ -19,7 +19,7 @@ declare
     select c.name from tenant_ranges() r join channel c on c.name >= r.low collate "C" and c.name < r.high collate "C"
     union
     select u.name from tenant_ranges() r
-    join tenant_channel u on u.name >= r.low collate "C" and u.name < r.high collate "C"
+    join tenant_channel u on u.name >= r.low collate "C" and u.name < r.high collate "C" and not u.is_prefix
   );
 begin
   return query

@@ -31,9 +31,25 @@ begin
       and p.proname not in (
         select unnest(k.names) from kind_rights() k where k.kind = 'tenant' and k.privilege = 'EXECUTE'
       )
+  ) or exists (
+    select from pg_class c
+    where c.relnamespace = v_schema and c.relkind in ('r', 'p', 'v')
+      and (has_any_column_privilege(p_role, c.oid, 'select, insert, update, references')
+        or has_table_privilege(p_role, c.oid, 'delete, truncate, trigger'))
+      and c.relname not in (
+        select unnest(k.names) from kind_rights() k where k.kind = 'tenant' and k.privilege = 'SELECT'
+      )
   ) then
     perform reject('role', p_role::regrole::text,
       'a role that has no other privileges on this queue, and is a member of none');
+  elsif exists (
+    select from pg_roles r
+    where r.oid = p_role and (r.rolcreaterole or r.rolreplication)
+      or starts_with(r.rolname, 'pg_') and pg_has_role(p_role, r.oid, 'member')
+  ) then
+    -- It could give itself privileges, or see and hold up what others do.
+    perform reject('role', p_role::regrole::text,
+      'a role without CREATEROLE and REPLICATION that is a member of no predefined role, such as pg_monitor');
   end if;
   -- Of a former role with this oid, and of roles that were dropped without queue_revoke.
   delete from tenant t where not exists (select from pg_roles r where r.oid = t.role)
@@ -50,7 +66,7 @@ begin
       where t.role = p_role and t.is_prefix and t.name <> p_prefix and starts_with(p_prefix, t.name)
     )
     on conflict (role, name) do update set max_channels = excluded.max_channels;
-    insert into tenant_channel (name) values (p_prefix) on conflict do nothing;
+    insert into tenant_channel (name, is_prefix) values (p_prefix, true) on conflict do nothing;
   end if;
   insert into tenant (role, name, is_prefix)
   select p_role, u.channel, false from unnest(p_channels) u(channel)
@@ -59,6 +75,6 @@ begin
   -- Nobody writes into the partitions of the days to come yet.
   perform history_index(i.inhrelid) from pg_inherits i join pg_class c on c.oid = i.inhrelid
   where i.inhparent = 'history'::regclass
-    and to_date(right(c.relname, 8), 'YYYYMMDD') > (clock_timestamp() at time zone 'UTC')::date;
+    and c.relname > 'history_' || to_char(clock_timestamp() at time zone 'UTC', 'YYYYMMDD');
 end
 $$;

@@ -23,10 +23,10 @@ begin
     if not v_grant.is_prefix then
       return;
     end if;
-    perform from tenant_channel u where u.name = p_channel collate "C";
+    perform from tenant_channel u where u.name = p_channel collate "C" and not u.is_prefix;
   else
     perform require_read_committed('in a channel with max_size, tenant_create');
-    perform from tenant_channel u where u.name = p_channel collate "C" for update;
+    perform from tenant_channel u where u.name = p_channel collate "C" and not u.is_prefix for update;
   end if;
   if not found then
     perform tenant_channel_add(p_channel, v_grant);

@@ -6,6 +6,7 @@ create table cron (
   timezone text not null check (length(timezone) between 1 and 255),
   channel text not null,
   content bytea not null,
+  headers jsonb,
   max_attempts integer check (max_attempts >= 1),
   catch_up text not null check (catch_up in ('all', 'latest', 'none')),
   -- Declared in a program's code: only workers of that program tick it, so it stops when it is removed from the code.

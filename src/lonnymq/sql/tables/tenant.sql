@@ -14,5 +14,8 @@ create table tenant (
 -- tenant_channel: a channel that tenants use under a prefix or that limits its size; the row is locked on its behalf.
 -- The row of a prefix itself is locked before a channel is added under it. The owner never waits for these locks.
 create table tenant_channel (
-  name text collate "C" primary key
+  name text collate "C" not null,
+  -- A channel may have the name of a prefix.
+  is_prefix boolean not null default false,
+  primary key (name, is_prefix)
 );
