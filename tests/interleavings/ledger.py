@@ -12,7 +12,7 @@ from tests.interleavings.views import Limits, View, tokens
 from tests.properties.promises import DEAD, LEASED, WAITING, ChannelLimits, Message, Promises
 from tests.races.sessions import Leased
 
-ENDINGS = {"completed", "deferred", "buried", "given_back"}
+ENDINGS = {"completed", "advanced", "deferred", "buried", "given_back"}
 
 
 @dataclass
@@ -109,7 +109,7 @@ class Ledger:
             return
         del self.promises.leases[message]
         if outcome != "given_back":
-            self.history[message, str(outcome)] += 1
+            self.history[message, "completed" if outcome == "advanced" else str(outcome)] += 1
         if outcome == "completed":
             del self.promises.messages[message]
             self.completed.add((message, token))

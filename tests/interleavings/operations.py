@@ -57,6 +57,8 @@ class Need(Enum):
     HISTORY = "history"
     # A role is the tenant of channel a.
     TENANT = "tenant"
+    # The worker that holds the leases has been gone for so long that they are due to end.
+    GONE = "gone"
 
 
 @dataclass(frozen=True)
@@ -218,7 +220,7 @@ OPERATIONS = {
         dequeue(1),
         dequeue(5, "dequeue_many"),
         dequeue(5, "expire", Need.LEASE, Need.EXPIRED),
-        *map(end, ("complete", "defer", "bury", "give_back", "heartbeat")),
+        *map(end, ("complete", "advance", "defer", "bury", "give_back", "heartbeat")),
         cancel("{waiting[0]}", "cancel", Need.WAITING),
         cancel("{leases[0][0]}", "cancel_leased", Need.LEASE),
         call("run_now", RUN_NOW, Need.SCHEDULED),

@@ -1,6 +1,7 @@
 """Calls that are made less often. Each is examined together with every other call, in fewer states."""
 
 import json
+import re
 
 from tests.interleavings.operations import (
     PART,
@@ -17,28 +18,37 @@ STREAM = f"select outcome, created from stream_publish('s', 1, array['{PART}'::u
 # The tenant learns only the message's uuid; the account needs its id, which the owner of the queue can read.
 AS_TENANT = """
     set local role {tenant};
-    select set_config('interleavings.outcome', outcome, true) as claim,
-      set_config('interleavings.uuid', coalesce(message_uuid::text, ''), true) as claim
-    from {call};
+    select set_config('interleavings.reply', json_agg(r)::text, true) as claim from {call} r;
     set local role none;
-    select current_setting('interleavings.outcome') as outcome,
-      message_of_uuid(nullif(current_setting('interleavings.uuid'), '')::uuid) as message_id
+    select r ->> 'outcome' as outcome, message_of_uuid((r ->> 'message_uuid')::uuid) as message_id
+    from json_array_elements(current_setting('interleavings.reply')::json) r
 """
 
 
 def as_tenant(verb: str, function: str, *needs: Need) -> Operation:
     """A tenant's call. `function` may refer to the uuids of the messages that wait and of dead letters."""
+    name = re.findall(r"\btenant_\w+", function)[0]
 
     def start(facts: Facts, session: int) -> Program:
         uuids = {name: facts.uuids[ids[0]] for name in ("waiting", "dead") if (ids := getattr(facts, name))}
-        yield Call(verb, AS_TENANT.format(tenant=facts.tenant, call=function.format(**uuids)))
+        sql = AS_TENANT.format(tenant=facts.tenant, call=function.format(**uuids))
+        yield Call(verb, sql, keyed=facts.keyed if Need.KEY in needs else 0)
 
-    return Operation(function.partition("(")[0], start, frozenset({Need.TENANT, *needs}))
+    return Operation(name, start, frozenset({Need.TENANT, *needs}))
+
+
+def of_the_only(function: str, outcome: str, names: str) -> str:
+    """A call that only says how many; there is one dead letter, which `names` names in the reply."""
+    return f"select case {function} when 1 then '{outcome}' else 'none' end as outcome, {names}"
 
 
 def _claim_heartbeat(facts: Facts, session: int) -> Program:
     sql = f"select held, lost from claim_heartbeat('{facts.claim}', 60000)"
     yield Call("claim_heartbeat", sql, leases=tuple(facts.leases))
+
+
+def _claim_messages(facts: Facts, session: int) -> Program:
+    yield Call("claim_messages", f"select count(*) as held from claim_messages('{facts.claim}', 60000)")
 
 
 def _cancel_key(facts: Facts, session: int) -> Program:
@@ -79,9 +89,32 @@ RARER = {
         call("history_if_due", "select created as partitions from history_prepare_if_due()", Need.HISTORY),
         call("purge", "select outcome, message_id from dead_purge(array[{dead[0]}])", Need.DEAD),
         default_cap(1, "default"),
+        # Without the time until the next look, which is random.
+        call("watch", "select leases as ended from worker_watch()", Need.LEASE, Need.GONE),
         call("repair", "select problem, channel, detail from queue_check(true)"),
         as_tenant("create", "tenant_create('a', 'x')"),
         as_tenant("cancel", "tenant_cancel('{{{waiting}}}')", Need.WAITING),
         as_tenant("redrive", "tenant_redrive('{{{dead}}}')", Need.DEAD),
+    )
+}
+PURGE_CHANNEL = of_the_only("dead_purge_channel('a')", "purged", "{dead[0]} as message_id")
+REDRIVE_CHANNEL = of_the_only("dead_redrive_channel('a')", "redriven", "{dead[0]} as message_id")
+TENANT_REDRIVE_CHANNEL = of_the_only(
+    "tenant_redrive_channel('a')", "redriven", "'{dead}'::uuid as message_uuid"
+)
+# These are examined together with the calls that use the same rows, because they differ little from others.
+RELATED = {
+    one.name: one
+    for one in (
+        call("redrive", REDRIVE_CHANNEL, Need.DEAD, name="redrive_channel"),
+        call("purge", PURGE_CHANNEL, Need.DEAD, name="purge_channel"),
+        Operation("claim_messages", _claim_messages, frozenset({Need.CLAIM})),
+        call("cron_set", "select cron_set('c', '*/5 * * * *', 'a', 'y') as done", Need.CRON),
+        call("cron_pause", "select cron_pause('c') as done", Need.CRON),
+        call("cron_delete", "select cron_delete('c') as done", Need.CRON),
+        call("queue_count", "select leased is not null as done from queue_count()"),
+        as_tenant("create", "tenant_create_many('{{a, a}}', '{{x, y}}')"),
+        as_tenant("cancel", "tenant_cancel_key('a', 'k')", Need.KEY),
+        as_tenant("redrive", f"({TENANT_REDRIVE_CHANNEL})", Need.DEAD),
     )
 }

@@ -8,6 +8,7 @@ Change = tuple[str, str]
 SKIP = "for update skip locked"
 SKIP_DUE = f"        {SKIP}\n      ) s;\n      v_hints.min_next_at"
 SKIP_RETURNING = f"limit (v_left + 1) / 2 {SKIP}"
+SKIP_WATCHED = f"limit c_limit\n        {SKIP}\n"
 NOTIFY = "  perform sleepers_notify();\n"
 READ_POLICY = "select * into v_channel from channel c where c.id = v_turn.channel_id;\n"
 READ_CAPPED_AGAIN = (
@@ -361,6 +362,12 @@ RULES: dict[str, tuple[str, dict[str, list[Change]], str]] = {
         {"lease_end_cancelled": [(SKIP, "")]},
         "",
     ),
+    # The leases of a worker that is gone end early.
+    "watch-waits": (
+        "complete+watch,plain heartbeat+watch,plain",
+        {"worker_watch": [(SKIP_WATCHED, SKIP_WATCHED.replace(" skip locked", ""))]},
+        "",
+    ),
     # Sleepers (rule 5).
     "sleep-before-the-horizon-has-passed": ("create+sleep-at-once,empty", {}, ""),
     "create-does-not-notify": ("create+sleep,empty", {"message_create": [(NOTIFY, "")]}, ""),
@@ -416,6 +423,19 @@ RULES: dict[str, tuple[str, dict[str, list[Change]], str]] = {
         },
         "",
     ),
+    "default-policy-leaves-no-announcement": (
+        "default-raised+dequeue_many,default-capped",
+        # Still a sign that there is a default policy: otherwise no dequeue would read it.
+        {
+            "queue_set": [
+                (
+                    "    insert into policy_change default values;\n",
+                    "    perform nextval('policy_change_id_seq');\n",
+                )
+            ]
+        },
+        "",
+    ),
     "default-policy-is-announced-once": (
         "default-2+dequeue+dequeue,default-new",
         {"policy_announce": [("where id = v_id and horizon is not null;", "where id = v_id;")]},
@@ -436,7 +456,10 @@ RULES: dict[str, tuple[str, dict[str, list[Change]], str]] = {
         "tenant_create+tenant_create,sized",
         {
             "tenant_enter": [
-                ('where u.name = p_channel collate "C" for update;', 'where u.name = p_channel collate "C";')
+                (
+                    'where u.name = p_channel collate "C" and not u.is_prefix for update;',
+                    'where u.name = p_channel collate "C" and not u.is_prefix;',
+                )
             ]
         },
         "",

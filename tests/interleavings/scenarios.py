@@ -18,11 +18,11 @@ from tests.interleavings.operations import (
     sleeper,
     work,
 )
-from tests.interleavings.rarer import RARER, default_cap
+from tests.interleavings.rarer import RARER, RELATED, default_cap
 
 CREATE = "select message_create('a', 'x')"
 USE = (CREATE, "select interleavings.drain()")
-LEASE = "select * from message_dequeue(1)"
+LEASE = "select * from message_dequeue(1, p_worker => 'gone')"
 BURY = """
     select message_bury(array[d.message_id], array[d.token]) from message_dequeue(1) d
 """
@@ -46,6 +46,12 @@ HISTORY = """select queue_set('{"history": "metadata"}')"""
 DEFAULT_CAP = """select queue_set('{"default_policy": {"max_concurrency": %s}}')"""
 TENANT = "select queue_grant(interleavings.tenant_role(), 'tenant', '{a}')"
 TENANT_CHANNEL = "insert into tenant_channel (name) values ('a')"
+GONE = """
+    insert into worker
+      (name, pid, lock_id, registered_at, server_started_at, server_pids, gone_since, look_at)
+    select 'gone', 0, 0, c.us - 3000000, pg_postmaster_start_time(), '{0}', c.us - 2000000, c.us - 1000000
+    from (select (extract(epoch from lonnymq.clock_timestamp()) * 1000000)::bigint as us) c
+"""
 SCHEDULE = "select message_create('a', 'x', p_delay_ms => 1000)"
 # The clock advances whenever it is read, so the message becomes due while the calls run.
 ALMOST_DUE = "select setval('interleavings.clock_us', (select max(dequeue_at) * 1000 - 25 from message))"
@@ -102,6 +108,12 @@ HINTS = ("cold", "warm", "expensive")
 
 # A claim, a publication, a stream and a key have one user at a time, and history is prepared by one call.
 ONE_AT_A_TIME = ("claim_complete", "publish", "stream_publish", "create-key", "history_prepare", "default")
+# So do these two.
+ONE_OF_TWO = (
+    {"claim_complete", "claim_messages"},
+    {"create-key", "cancel_key"},
+    {"default-2", "default-none"},
+)
 
 
 class UnknownScenario(Exception):
@@ -141,8 +153,7 @@ class Scenario:
         names = [one.name for one in self.operations]
         return (
             any(names.count(one) > 1 for one in ONE_AT_A_TIME)
-            or {"create-key", "cancel_key"} <= {*names}
-            or {"default-2", "default-none"} <= {*names}
+            or any(two <= {*names} for two in ONE_OF_TWO)
             # Tenants wait for room in a channel whose size is limited.
             or self.context.name == "sized"
         )
@@ -182,6 +193,8 @@ class Scenario:
             yield STAGE.replace("'p'", "'stream s'")
         if Need.CRON in needs:
             yield CRON
+        if Need.GONE in needs:
+            yield GONE
         if Need.EXPIRED in needs:
             yield EXPIRE
         if Need.SCHEDULED in needs:
@@ -220,6 +233,7 @@ def rarer_pairs() -> Iterator[Scenario]:
 ALL_OPERATIONS = {
     **OPERATIONS,
     **RARER,
+    **RELATED,
     **{
         one.name: one
         for one in (
@@ -282,6 +296,7 @@ CHOSEN = (
     ("work+work", "capped", "cold warm"),
     ("dequeue+dequeue-twice", "due alone new-waiting", "cold warm expensive"),
     ("run_now+dequeue_many", "alone due full limited paused", "cold warm expensive"),
+    ("run_now+cancel_last", "alone", "cold"),
     ("run_now+work+dequeue", "alone", "cold warm"),
     ("run_now+cancel+dequeue_many", "alone capped-2", "cold"),
     ("run_now+resume+dequeue", "paused", "cold"),
@@ -315,6 +330,42 @@ CHOSEN = (
     ("channel_delete+create+dequeue", "default-capped", "cold"),
     ("repair+dequeue+complete", "capped", "cold"),
     ("repair+create+dequeue", "new", "cold"),
+    ("redrive_channel+redrive_channel", "plain", "cold"),
+    ("redrive_channel+redrive", "plain", "cold"),
+    ("redrive_channel+purge", "plain", "cold"),
+    ("redrive_channel+dequeue_many", "plain capped", "cold warm"),
+    ("redrive_channel+sleep", "empty", "cold"),
+    ("redrive_channel+channel_delete", "empty", "cold"),
+    ("purge_channel+purge_channel", "plain", "cold"),
+    ("purge_channel+redrive", "plain", "cold"),
+    ("purge_channel+redrive_channel", "plain", "cold"),
+    ("claim_messages+claim_complete", "plain capped", "cold"),
+    ("claim_messages+claim_heartbeat", "plain", "cold"),
+    ("claim_messages+claim_take", "plain", "cold"),
+    ("claim_messages+cancel_leased", "capped", "cold"),
+    ("claim_messages+complete", "capped", "cold"),
+    ("cron_pause+cron_tick", "plain", "cold"),
+    ("cron_delete+cron_tick", "plain", "cold"),
+    ("cron_delete+cron_pause", "plain", "cold"),
+    ("cron_set+cron_tick", "plain", "cold"),
+    ("cron_set+cron_delete", "plain", "cold"),
+    ("cron_set+cron_set", "plain", "cold"),
+    ("queue_count+queue_count", "plain", "cold"),
+    ("queue_count+dequeue_many", "capped", "cold"),
+    ("tenant_create_many+tenant_create_many", "plain sized", "cold"),
+    ("tenant_create_many+tenant_create", "sized", "cold"),
+    ("tenant_create_many+dequeue_many", "plain new-waiting", "cold warm"),
+    ("tenant_create_many+sleep", "empty", "cold"),
+    ("tenant_create_many+tenant_create+dequeue", "sized", "cold"),
+    ("tenant_cancel_key+cancel_key", "plain", "cold"),
+    ("tenant_cancel_key+dequeue_many", "plain capped", "cold warm"),
+    ("tenant_cancel_key+complete", "capped", "cold"),
+    ("tenant_redrive_channel+tenant_redrive", "sized", "cold"),
+    ("tenant_redrive_channel+redrive_channel", "plain", "cold"),
+    ("tenant_redrive_channel+tenant_create", "sized", "cold"),
+    ("tenant_redrive_channel+tenant_create_many", "sized", "cold"),
+    ("watch+expire+heartbeat", "capped", "cold"),
+    ("watch+dequeue+complete", "capped", "cold"),
 )
 
 

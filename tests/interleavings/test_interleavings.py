@@ -12,13 +12,15 @@ from tests.interleavings.search import Search, describe
 
 QUICK = (
     "create+dequeue_many,capped,warm",
-    "dequeue+dequeue,new-waiting",
     "dequeue_many+complete,capped",
     "dequeue_many+cancel,capped",
     "expire+complete,capped",
+    "create+sleep,empty",
+)
+HEAVY = (
+    "dequeue+dequeue,new-waiting",
     "dequeue_many+defer,capped,warm",
     "create+channel_delete,empty",
-    "create+sleep,empty",
     "complete+cancel_leased,capped",
     "run_now+dequeue_many,due,warm",
 )
@@ -55,7 +57,7 @@ def laboratory(dsn: str) -> Iterator[Laboratory]:
     found.close()
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(one, marks=pytest.mark.heavy) for one in HEAVY)])
 def test_every_schedule_of_two_calls_with_one_preemption_keeps_the_promises(
     laboratory: Laboratory, name: str
 ) -> None:

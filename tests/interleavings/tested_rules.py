@@ -43,6 +43,21 @@ TESTED_RULES: dict[str, tuple[str, dict[str, list[Change]], str]] = {
         },
         "",
     ),
+    "group-check-waits": (
+        "tests/sql/test_groups.py::test_a_check_does_not_wait_for_another_one",
+        {"group_check": [("for update skip locked", "for update")]},
+        "",
+    ),
+    "locked-groups-are-not-busy": (
+        "tests/sql/test_groups.py::test_a_check_does_not_wait_for_another_one",
+        {"group_check": [("else 'busy'", "else 'waiting'")]},
+        "",
+    ),
+    "groups-are-not-swept": (
+        "tests/sql/test_groups.py::test_a_sweep_finds_groups_that_nobody_has_checked",
+        {"group_sweep": [("    perform group_release(v_locked);\n", "")]},
+        "",
+    ),
     "settle-calls-a-volatile-function": (
         "tests/races/test_rule_09_clock.py::test_settle_calls_no_volatile_function_before_it_writes_the_turn",
         {"message_wait": [("language sql immutable", "language sql volatile")]},

@@ -101,7 +101,9 @@ class StoppedLargeDequeue(StoppedDequeue):
         self.leased = dequeue(self.session, 100)
 
 
-@pytest.mark.parametrize("names", ["a", "abcd"], ids=["one turn", "four turns"])
+@pytest.mark.parametrize(
+    "names", [pytest.param("a", marks=pytest.mark.heavy), "abcd"], ids=["one turn", "four turns"]
+)
 @pytest.mark.parametrize("table", ["wake", "turn", "channel", "message", "lease"])
 def test_each_message_is_released_once_whatever_commits_meanwhile(
     connect: Connect, table: str, names: str

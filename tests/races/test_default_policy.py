@@ -31,7 +31,7 @@ def counts(session: Session) -> dict[str, int]:
 
 
 def work_all(session: Session, expected: int) -> None:
-    """Lease messages, without ending them, until exactly so many are leased."""
+    """Lease messages, without ending them, until exactly `expected` are leased."""
     until = time.monotonic() + 10
     while (leased := value(session, "select count(*) from lease")) < expected and time.monotonic() < until:
         dequeue(session)
