@@ -1,5 +1,7 @@
 """The application: `uvicorn examples.fastapi_shop.web:web`."""
 
+import os
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated
@@ -10,7 +12,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from examples.fastapi_shop.jobs import app, send_receipt
 from examples.fastapi_shop.tables import Base, Order, create_engine
+from lonnymq.dashboard import PasswordAccess, User, asgi_app
 from lonnymq.fastapi import QueueDependency, lifespan
+
+# Without a password in the environment, nobody gets in.
+PASSWORD = os.environ.get("SHOP_OPERATOR_PASSWORD") or secrets.token_urlsafe()
+dashboard = asgi_app(access=PasswordAccess([User("operator", PASSWORD)]))
 
 
 class NewOrder(BaseModel):
@@ -19,15 +26,18 @@ class NewOrder(BaseModel):
 
 
 @asynccontextmanager
-async def database(web: FastAPI) -> AsyncIterator[dict[str, object]]:
+async def resources(web: FastAPI) -> AsyncIterator[dict[str, object]]:
     engine = create_engine()
     async with engine.begin() as connection:
         await connection.run_sync(Base.metadata.create_all)
-    yield {"engine": engine}
+    # A mounted application is not told when the server stops.
+    async with dashboard:
+        yield {"engine": engine}
     await engine.dispose()
 
 
-web = FastAPI(title="Shop", lifespan=lifespan(app, inner=database))
+web = FastAPI(title="Shop", lifespan=lifespan(app, inner=resources))
+web.mount("/queue", dashboard)
 
 
 @web.post("/orders", status_code=201)

@@ -82,17 +82,29 @@ def serve(dsn: str) -> Iterator[Serve]:
 @contextmanager
 def served(app: Any, **options: Any) -> Iterator[str]:
     """Serve an application on a free port from a thread, and yield its address."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", ws="none", **options))
+    with run_server(uvicorn.Config(app, port=0, log_level="warning", ws="none", **options)) as server:
+        yield f"http://localhost:{port_of(server)}"
+
+
+@contextmanager
+def run_server(config: uvicorn.Config) -> Iterator[uvicorn.Server]:
+    """Run a server in a thread."""
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
         while not server.started:
             assert thread.is_alive(), "the server did not start"
             thread.join(0.01)
-        yield f"http://localhost:{server.servers[0].sockets[0].getsockname()[1]}"
+        yield server
     finally:
         server.should_exit = True
         thread.join()
+
+
+def port_of(server: uvicorn.Server) -> int:
+    port: int = server.servers[0].sockets[0].getsockname()[1]
+    return port
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 from lonnymq import Queue
 from lonnymq.cli.serve_access import allow_local, limit_to_reading
-from lonnymq.dashboard import Access, PasswordAccess, ProxyAccess, User, asgi_app
+from lonnymq.dashboard import Access, DashboardSettings, PasswordAccess, ProxyAccess, User, asgi_app
 from tests.dashboard.conftest import OpenClient, operator, reader, token_of
 from tests.dashboard.test_security import OWN, is_paused
 
@@ -75,6 +75,29 @@ def test_a_user_header_is_believed_only_from_the_proxy(dsn: str) -> None:
             assert answer.status_code == 403
         else:
             assert f'title="{expected}"' in answer.text
+
+
+def test_cookies_are_secure_if_a_known_proxy_says_that_it_ends_tls(dsn: str) -> None:
+    by_proxy = ProxyAccess("X-User", ["10.0.0.0/8"])
+    both = DashboardSettings(proxies=("10.0.0.0/8", "fd00::/8"))
+    cases: list[tuple[Any, DashboardSettings | None, str, str, str | None, bool]] = [
+        (by_proxy, None, "http", "10.1.2.3", "https", True),
+        (by_proxy, None, "http", "10.1.2.3", "HTTPS, http", True),
+        (by_proxy, None, "http", "10.1.2.3", "http", False),
+        (by_proxy, None, "http", "10.1.2.3", None, False),
+        ("operator", both, "http", "fd00::1", "https", True),
+        ("operator", both, "http", "11.1.2.3", "https", False),
+        ("operator", None, "http", "10.1.2.3", "https", False),
+        ("operator", None, "https", "11.1.2.3", "http", True),
+        # The browser's own connection is not encrypted, though the proxy's is.
+        ("operator", both, "https", "10.1.2.3", "http", False),
+    ]
+    for access, settings, scheme, address, forwarded, expected in cases:
+        app = asgi_app(dsn, access=access, settings=settings)
+        headers = {"x-user": "olga"} | ({"x-forwarded-proto": forwarded} if forwarded else {})
+        with TestClient(app, base_url=f"{scheme}://localhost", client=(address, 5)) as browser:
+            cookie = browser.get("/audit", headers=headers).headers["set-cookie"]
+        assert ("; Secure" in cookie) == expected, (address, forwarded, cookie)
 
 
 def test_reading_runs_as_the_readers_role(dsn: str, queue: Queue, connect: Any) -> None:

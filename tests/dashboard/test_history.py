@@ -61,3 +61,12 @@ def test_the_channels_looked_at_last_are_kept() -> None:
         assert ring.points == []
         history.trim()
     assert list(history.channels) == [f"c{number}" for number in range(1_000 - MAX_CHANNELS, 1_000)]
+
+
+def test_rate_and_share_of_a_channel_are_those_of_the_last_minute() -> None:
+    history = History()
+    assert (history.rate("acme"), history.share("acme")) == (None, None)
+    ring: Ring[ChannelPoint] = history.channels.setdefault("acme", Ring())
+    for second, released, of_all in ((0, 0, 0), (60, 1_000, 2_000), (90, 1_300, 2_400), (120, 1_600, 3_200)):
+        ring.add(ChannelPoint(BEGAN + timedelta(seconds=second), released, 0, 0, 0, of_all))
+    assert (history.rate("acme"), history.share("acme")) == (10.0, 0.5)

@@ -246,7 +246,7 @@ def test_readers_see_no_contents_and_change_nothing(client: OpenClient, queue: Q
         f"/messages/{dead}": {"action": "redrive"},
         "/failures": {"action": "purge", "typed": "1", "ids": encode_ids([dead])},
         "/crons": {"action": "pause", "name": "x"},
-        "/workers": {"action": "drain", "worker": "x"},
+        "/workers": {"action": "drain_all", "typed": "drain all"},
     }.items():
         answer = browser.post(path, data={**fields, "token": rita}, headers=OWN)
         assert (answer.status_code, "You may look" in answer.text) == (403, True)

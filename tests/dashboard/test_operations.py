@@ -8,6 +8,7 @@ import uuid
 from psycopg.conninfo import make_conninfo
 
 from lonnymq import Message, Queue, Worker
+from tests.cli.test_workers import report
 from tests.conftest import Connect
 from tests.dashboard.conftest import OpenClient, text_of
 from tests.dashboard.test_messages import bury, form_of, send
@@ -57,7 +58,7 @@ def test_a_worker_is_shown_with_what_it_holds_and_drained(client: OpenClient, qu
                 assert time.monotonic() < deadline, text_of(page)
                 time.sleep(0.2)
             assert "1 / " in text_of(page)
-            answer = send(browser, form_of(page, "Drain"), action="drain")
+            answer = send(browser, form_of(page, 'name="worker"'), action="drain")
             assert "takes no more messages" in text_of(browser.get(answer.headers["location"]).text)
             assert "draining" in text_of(browser.get("/workers").text)
         finally:
@@ -67,8 +68,36 @@ def test_a_worker_is_shown_with_what_it_holds_and_drained(client: OpenClient, qu
     (record,) = queue.audit.page().items
     assert (record.verb, dict(record.outcomes)) == ("worker_drain", {"draining": 1})
     # It has left.
-    answer = send(browser, form_of(page, "Drain"), action="drain")
+    answer = send(browser, form_of(page, 'name="worker"'), action="drain")
     assert "Nothing was changed" in text_of(browser.get("/workers").text)
+
+
+def test_all_workers_are_drained_only_if_that_is_typed(
+    client: OpenClient, queue: Queue, connect: Connect
+) -> None:
+    browser = client()
+    assert "Drain all" not in browser.get("/workers").text
+    for process in ("web:1", "web:2"):
+        report(queue, process)
+    form = form_of(browser.get("/workers").text, "Drain all workers")
+    for typed in ("", "2", "Drain"):
+        assert send(browser, form, typed=typed).status_code == 400
+    assert {one.state for one in queue.workers()} == {"working"}
+    holder = connect()
+    holder.execute("begin; select from worker_process where name like 'web:1:%' for update")
+    send(browser, form, typed="drain all")
+    assert "Draining: 1. Locked by another transaction: 1; try again." in text_of(
+        browser.get("/workers").text
+    )
+    holder.execute("rollback")
+    answer = send(browser, form, typed="drain all")
+    shown = text_of(browser.get(answer.headers["location"]).text)
+    assert "All workers take no more messages, finish those they have, and end: 2." in shown
+    assert "Drain all" not in shown
+    assert {one.state for one in queue.workers()} == {"draining"}
+    (last, before) = queue.audit.page().items
+    assert (last.actor, last.verb, last.subject) == ("olga", "worker_drain", None)
+    assert (before.outcomes, last.outcomes) == ({"draining": 1, "busy": 1}, {"draining": 2})
 
 
 def test_the_system_page_says_what_is_wrong_and_counts_exactly(
@@ -90,6 +119,7 @@ def test_the_system_page_says_what_is_wrong_and_counts_exactly(
     assert "message" in re.findall(r"<code>(\w+)</code></th>", page)
     assert "&lt;lake&gt;" in page
     assert "<holder>" in shown
+    assert "Time behind" in shown
     holder.execute("rollback")
     deadline = time.monotonic() + 30
     while "Counted" not in (shown := text_of(browser.get("/system").text)):

@@ -2,16 +2,21 @@
 
 import re
 import signal
+import socket
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from select import select
 from typing import Any
 
 import httpx2
 import pytest
 
 from lonnymq import ChannelPolicy, Queue
+from lonnymq.cli import serve_connections
+from lonnymq.dashboard import asgi_app
 from tests.cli.conftest import DEADLINE_S, Run, Start, lonnymq, start
-from tests.dashboard.conftest import OpenClient, token_of
+from tests.dashboard.conftest import OpenClient, port_of, run_server, token_of
 from tests.worker.workers import eventually
 
 __all__ = ["lonnymq", "start"]
@@ -123,8 +128,9 @@ def test_it_does_not_start_unprotected_or_with_mistakes(
         (["--host", "192.168.1.1", "--read-only"], {}, "needs authentication"),
         (["--host", "queue.example.com"], {}, "needs authentication"),
         (["--proxy-header", "X-User"], {}, "at least one network"),
+        (["--proxy-network", "10.0.0.1/8"], {}, "networks such as 10.0.0.0/8"),
         (["--proxy-header", "X-User"], {"LONNYMQ_DASHBOARD_PASSWORD": "long enough"}, "exclude one another"),
-        ([], {"LONNYMQ_DASHBOARD_PASSWORD": "short"}, "8 or more"),
+        ([], {"LONNYMQ_DASHBOARD_PASSWORD": "short"}, "8 characters or more"),
         (["--users-file", "nothing.txt"], {}, "No such file"),
         (["--users-file", "users.txt"], {}, "line 2 of users.txt"),
         (["--colour", "pink"], {}, "colour must be one of"),
@@ -155,3 +161,40 @@ def test_passwords_open_it_to_the_network(start: Start, queue: Queue, tmp_path: 
         assert 'href="/queue/channels"' in page.text
         # The proxy removes the prefix.
         assert browser.get("/channels", auth=("rita", "battery staple")).status_code == 200
+
+
+def test_slow_clients_do_not_keep_others_out(dsn: str, queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve_connections, "MAX_REQUEST_S", 5.0)
+    monkeypatch.setattr(serve_connections, "MAX_CONNECTIONS", 9)
+    config = serve_connections.make_config(asgi_app(dsn, access="operator"), "")
+    config.port = 0
+    with run_server(config) as server, ExitStack() as opened:
+        address = f"http://127.0.0.1:{port_of(server)}"
+
+        def connect(text: bytes) -> socket.socket:
+            client = opened.enter_context(socket.create_connection(("127.0.0.1", port_of(server))))
+            client.sendall(text)
+            return client
+
+        file = b"GET /static/htmx.min.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        form = b"POST /channels/acme HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n"
+        slow = {
+            "send nothing": [connect(b"") for _ in range(2)],
+            "send their headers slowly": [connect(form) for _ in range(2)],
+            "send their form slowly": [connect(form + b"\r\na=") for _ in range(2)],
+            "do not read": [connect(file * 500) for _ in range(2)],
+        }
+        # With one connection more, a request that the server has not read yet would be refused, and closed.
+        for client in slow["do not read"]:
+            assert select([client], [], [], DEADLINE_S)[0]
+        # They have all connections.
+        assert httpx2.get(address).status_code == 503
+
+        def is_served() -> bool:
+            for client in slow["send their headers slowly"] + slow["send their form slowly"]:
+                with suppress(OSError):
+                    client.send(b"a")
+            return httpx2.get(address, timeout=DEADLINE_S).status_code == 200
+
+        eventually(is_served)
+        eventually(lambda: not server.server_state.connections, "an end of all of them")

@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 
 import lonnymq
 from lonnymq.fastapi import QueueDependency, lifespan, queue_of
+from tests.dashboard.conftest import token_of
 from tests.frameworks.programs import address_of, program
 from tests.worker.workers import TIMEOUT_S, eventually
 
@@ -45,6 +46,34 @@ def test_the_example_takes_orders_and_sends_receipts(dsn: str, tmp_path: Path) -
             eventually(lambda o=order, r=receipt: client.get(f"/orders/{o}").json()["receipt"] == r)  # type: ignore[misc]
     with psycopg.connect(dsn) as connection:
         assert connection.execute("select count(*) from lonnymq.message").fetchone() == (0,)
+
+
+def test_the_dashboard_of_the_example_is_for_those_with_a_password(
+    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_OPERATOR_PASSWORD", "lamps and shades")
+    with (
+        program(*WEB, dsn=dsn, log=tmp_path / "web"),
+        httpx2.Client(base_url=address_of(tmp_path / "web"), timeout=TIMEOUT_S) as client,
+    ):
+        client.post("/orders", json={"tenant": "acme", "item": "lamp"}).raise_for_status()
+        assert client.get("/queue/").status_code == 401
+        assert client.get("/queue/", auth=("operator", "lamps")).status_code == 401
+        client.auth = ("operator", "lamps and shades")
+        assert 'href="/queue/channels"' in client.get("/queue/").raise_for_status().text
+        page = client.get("/queue/channels/acme").raise_for_status().text
+        form = {"token": token_of(page), "action": "pause"}
+        assert client.post("/queue/channels/acme", data=form).status_code == 303
+        assert client.get("/tenants/acme/explanation").json() == {"reason": "paused"}
+
+
+def test_nobody_enters_the_dashboard_of_the_example_without_a_password(dsn: str, tmp_path: Path) -> None:
+    with (
+        program(*WEB, dsn=dsn, log=tmp_path / "web"),
+        httpx2.Client(base_url=address_of(tmp_path / "web"), timeout=TIMEOUT_S) as client,
+    ):
+        for password in ("", "operator"):
+            assert client.get("/queue/", auth=("operator", password)).status_code == 401
 
 
 def test_an_order_that_fails_leaves_no_message(dsn: str, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from lonnymq.telemetry import prometheus_names as names
 from lonnymq.telemetry.worker_metrics import WorkerCollector, encode_worker_metrics
 from lonnymq.worker.metrics import MAX_TASKS, OTHER_TASKS, OUTCOMES, WorkerFigures, WorkerMetrics
 from tests.telemetry.scrape import check_with_promtool, samples
+from tests.worker.workers import finished
 
 HOSTILE = 'resize "x"\\n{task="y"} 1\u2028'
 ATTEMPTS, TOOK, WAITED = (
@@ -45,7 +46,7 @@ def drain(dsn: str, handler: Any, attempts: int) -> dict[tuple[str, ...], float]
         registry = CollectorRegistry()
         registry.register(WorkerCollector(worker))
         serving = asyncio.create_task(worker.serve())
-        while sum(worker.counts.values()) < attempts or worker.measure().figures().busy:  # noqa: ASYNC110
+        while sum(finished(worker).values()) < attempts or worker.measure().figures().busy:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         text = generate_latest(registry).decode()
         worker.stop()

@@ -4,7 +4,6 @@ import base64
 import binascii
 import hmac
 import inspect
-import ipaddress
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -13,6 +12,7 @@ from typing import Any
 from starlette.requests import Request
 
 from lonnymq.calls import argument
+from lonnymq.dashboard.networks import Networks
 from lonnymq.errors import invalid, invalid_kind
 from lonnymq.texts import one_line
 
@@ -57,7 +57,8 @@ class User:
         if ":" in self.name:
             raise invalid("name", self.name, "a name without a colon")
         if len(self.password) < MIN_PASSWORD:
-            raise invalid("password", f"{len(self.password)} characters", f"{MIN_PASSWORD} or more")
+            given = f"{len(self.password)} characters"
+            raise invalid("password", given, f"{MIN_PASSWORD} characters or more")
 
 
 class PasswordAccess:
@@ -100,28 +101,18 @@ class ProxyAccess:
         if not networks:
             raise invalid("networks", networks, "at least one network of proxies, such as 10.0.0.0/8")
         self._header = argument.text("header", header, 1, 100)
-        try:
-            self._networks = [ipaddress.ip_network(network) for network in networks]
-        except ValueError as error:
-            raise invalid("networks", list(networks), f"networks such as 10.0.0.0/8 ({error})") from None
+        self.networks = tuple(networks)
+        self._networks = Networks("networks", networks)
         self._operators = frozenset(operators)
         self._everyone = Access(everyone)
 
     def __call__(self, request: Request) -> Answer:
         names = request.headers.getlist(self._header)
         # Two headers: one may be the visitor's own.
-        if not self._is_proxy(request) or len(names) != 1 or not 1 <= len(names[0]) <= MAX_NAME:
+        if not self._networks.include(request) or len(names) != 1 or not 1 <= len(names[0]) <= MAX_NAME:
             return Access.NONE
         is_operator = names[0] in self._operators
         return Visitor(names[0], Access.OPERATOR if is_operator else self._everyone)
-
-    def _is_proxy(self, request: Request) -> bool:
-        try:
-            address = ipaddress.ip_address(request.client.host if request.client else "")
-        except ValueError:
-            return False
-        mapped = getattr(address, "ipv4_mapped", None)
-        return any((mapped or address) in network for network in self._networks)
 
 
 def access_check(access: Any) -> AccessCheck:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from dataclasses import replace
 from typing import Any, Self
 
 from starlette.requests import Request
@@ -10,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from lonnymq.client.aio import AsyncQueue
 from lonnymq.connections.settings import ClientSettings
-from lonnymq.dashboard.access import Access, Visitor, access_check, visitor_of
+from lonnymq.dashboard.access import Access, ProxyAccess, Visitor, access_check, visitor_of
 from lonnymq.dashboard.assets import ASSETS, asset_response
 from lonnymq.dashboard.counting import Counter
 from lonnymq.dashboard.form import read_form
@@ -45,6 +46,8 @@ def asgi_app(
     Connections are opened with the first request. `async with dashboard:` closes them.
     """
     settings = settings or DashboardSettings()
+    if isinstance(access, ProxyAccess):
+        settings = replace(settings, proxies=(*settings.proxies, *access.networks))
     check = access_check(access)
     operator = _open(queue, "queue", schema, settings)
     reading = operator if reader is None else _open(reader, "reader", operator.schema, settings)

@@ -10,6 +10,7 @@ from typing import Any
 
 from starlette.requests import Request
 
+from lonnymq.dashboard.networks import Networks
 from lonnymq.dashboard.refusal import Refused
 from lonnymq.dashboard.settings import DashboardSettings
 
@@ -36,6 +37,7 @@ class Guard:
 
     def __init__(self, settings: DashboardSettings) -> None:
         self._settings = settings
+        self._proxies = Networks("proxies", settings.proxies)
         self._secret = settings.secret or secrets.token_bytes(32)
 
     def require_acceptable(self, request: Request) -> None:
@@ -76,6 +78,22 @@ class Guard:
                 " page, and try again. Nothing was changed.",
             )
 
+    def cookie_options(self, request: Request) -> dict[str, Any]:
+        return {
+            "path": request.scope.get("root_path") or "/",
+            "httponly": True,
+            "samesite": "strict",
+            "secure": self._is_encrypted(request),
+        }
+
+    def _is_encrypted(self, request: Request) -> bool:
+        """Whether the browser uses TLS, which a proxy may end. Only known proxies are asked."""
+        said = request.headers.get("x-forwarded-proto")
+        if said is not None and self._proxies.include(request):
+            # If there are several proxies, the first is the browser's.
+            return said.partition(",")[0].strip().lower() == "https"
+        return request.url.scheme == "https"
+
     def write_flash(self, kind: str, text: str) -> str:
         """Return the value of a cookie with a message for the next page."""
         value = base64.urlsafe_b64encode(json.dumps([kind, text[:500]]).encode()).decode()
@@ -92,15 +110,6 @@ class Guard:
     def _sign(self, *parts: str) -> str:
         text = json.dumps(parts).encode()
         return hmac.new(self._secret, text, hashlib.sha256).hexdigest()
-
-
-def cookie_options(request: Request) -> dict[str, Any]:
-    return {
-        "path": request.scope.get("root_path") or "/",
-        "httponly": True,
-        "samesite": "strict",
-        "secure": request.url.scheme == "https",
-    }
 
 
 def _is_same_origin(request: Request) -> bool:

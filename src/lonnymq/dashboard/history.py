@@ -13,7 +13,8 @@ KEPT = timedelta(hours=1)
 # Readings that are closer together replace one another, so that an hour has at most this many points.
 STEP = timedelta(seconds=10)
 MAX_POINTS = int(KEPT / STEP)
-MAX_CHANNELS = 64
+# Twice as many as a page lists, and some that pages are about.
+MAX_CHANNELS = 128
 # Between two readings that are further apart, nobody looked.
 MAX_GAP = timedelta(seconds=60)
 
@@ -113,14 +114,24 @@ class History:
         while len(self.channels) > MAX_CHANNELS:
             self.channels.popitem(last=False)
 
-    def share(self, channel: str, age: timedelta = timedelta(minutes=1)) -> float | None:
-        """Return which part of all releases were this channel's; None if there were none."""
-        ring = self.channels.get(channel)
-        first = ring.since(age) if ring else None
-        if ring is None or first is None:
+    def share(self, channel: str) -> float | None:
+        """Return which part of all releases in the last minute were this channel's; None if none were."""
+        if (found := self._last_minute(channel)) is None:
             return None
-        last = ring.points[-1]
+        first, last = found
         return part(last.released - first.released, last.queue_released - first.queue_released)
+
+    def rate(self, channel: str) -> float | None:
+        """Return how many messages of a channel were released per second in the last minute."""
+        if (found := self._last_minute(channel)) is None:
+            return None
+        first, last = found
+        return per_second(first.released, last.released, first.at, last.at)
+
+    def _last_minute(self, channel: str) -> tuple[ChannelPoint, ChannelPoint] | None:
+        ring = self.channels.get(channel)
+        first = ring.since(timedelta(minutes=1)) if ring else None
+        return None if ring is None or first is None else (first, ring.points[-1])
 
 
 def part(some: float, whole: float) -> float | None:

@@ -30,7 +30,7 @@ Act = Callable[[View, Form], Awaitable[Response]]
 class Page:
     """A page. `{name}` in its path stands for the rest of the path, whatever it contains.
 
-    `act` is what happens to its forms; the form's token and the visitor's rights have been checked then.
+    `act` is what happens to its forms; the form's token and the visitor's privileges have been checked then.
     """
 
     path: str

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 from lonnymq.calls import argument
+from lonnymq.dashboard.networks import Networks
 from lonnymq.errors import invalid
 
 # Classes of the style sheet: the policy for contents allows no other styles.
@@ -21,6 +22,8 @@ class DashboardSettings:
     colour: str = "grey"
     # "*.example.com" allows all hosts below that one.
     hosts: tuple[str, ...] = LOCAL_HOSTS
+    # Networks of proxies, such as "10.0.0.0/8". Their X-Forwarded-Proto says whether browsers use TLS.
+    proxies: tuple[str, ...] = ()
     # Signs the tokens of forms. Several processes that serve one dashboard need the same one.
     secret: bytes | None = field(default=None, repr=False)
     # A slower statement is cancelled.
@@ -35,6 +38,7 @@ class DashboardSettings:
         for host in self.hosts:
             if not HOST.fullmatch(host):
                 raise invalid("hosts", host, "names such as queue.example.com, without scheme and port")
+        Networks("proxies", self.proxies)
         if self.secret is not None and len(self.secret) < 16:
             raise invalid("secret", f"{len(self.secret)} bytes", "16 bytes or more")
         argument.seconds_between("statement_timeout_s", self.statement_timeout_s, 0.1, 60)

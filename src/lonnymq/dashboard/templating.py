@@ -7,9 +7,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from lonnymq import charts
+from lonnymq import charts, formatting
 from lonnymq.calls import argument
-from lonnymq.cli import formatting
 from lonnymq.dashboard import drawing
 from lonnymq.dashboard.assets import asset_path
 from lonnymq.dashboard.routes import NAVIGATION

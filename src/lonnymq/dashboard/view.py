@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from lonnymq.client.aio import AsyncQueue
 from lonnymq.client.aio.audit import AsyncAuditedAction
 from lonnymq.dashboard.access import Visitor
-from lonnymq.dashboard.guard import FLASH, SESSION, cookie_options
+from lonnymq.dashboard.guard import FLASH, SESSION
 from lonnymq.dashboard.refusal import Refused
 from lonnymq.model import PageCursor
 from lonnymq.texts import one_line
@@ -44,7 +44,7 @@ class View:
 
     @property
     def operator(self) -> AsyncQueue:
-        """The queue with the rights of an operator: for `act()`, and for contents of messages."""
+        """The queue with the privileges of an operator: for `act()`, and for contents of messages."""
         self.require_operator()
         return self.dashboard.operator
 
@@ -114,7 +114,7 @@ class View:
         )
         response = HTMLResponse(text, status_code)
         response.headers["Cache-Control"] = "no-store"
-        options = cookie_options(self.request)
+        options = guard.cookie_options(self.request)
         if self._is_new_session:
             response.set_cookie(SESSION, self._session, **options)
         if cookie:
@@ -129,8 +129,9 @@ class View:
     def back_to(self, href: str, message: str, kind: str = "done") -> Response:
         """Return to a page, which shows a message. `kind` is 'done' or 'failed'."""
         response = RedirectResponse(href, 303)
-        cookie = self.dashboard.guard.write_flash(kind, message)
-        response.set_cookie(FLASH, cookie, max_age=FLASH_S, **cookie_options(self.request))
+        guard = self.dashboard.guard
+        cookie = guard.write_flash(kind, message)
+        response.set_cookie(FLASH, cookie, max_age=FLASH_S, **guard.cookie_options(self.request))
         return response
 
     # Actions

@@ -2,8 +2,8 @@
 
 from starlette.responses import Response
 
-from lonnymq.cli.formatting import json_value
 from lonnymq.dashboard.view import View
+from lonnymq.formatting import json_value
 
 LIMIT = 50
 

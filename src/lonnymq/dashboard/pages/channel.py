@@ -4,11 +4,11 @@ from typing import cast
 
 from starlette.responses import Response
 
-from lonnymq.cli.formatting import quantity
 from lonnymq.dashboard.form import Form
 from lonnymq.dashboard.history import Ring
 from lonnymq.dashboard.refusal import Refused
 from lonnymq.dashboard.view import View
+from lonnymq.formatting import quantity
 from lonnymq.model import NONE, POLICY_FIELDS, PolicyChanges, Reason
 
 # How many of its messages, and of its leases, are shown.

@@ -25,6 +25,9 @@ async def show(view: View) -> Response:
         found = await view.reader.busiest(limit=LIMIT)
     else:
         found = await view.reader.overdue(limit=LIMIT)
+    # For their rates, and their shares.
+    for one in found:
+        sampler.history.add_channel(one, pulse)
     return view.render(
         "channels.html",
         order=order,

@@ -4,7 +4,7 @@ from collections import Counter
 
 from starlette.responses import Response
 
-from lonnymq.cli import formatting
+from lonnymq import formatting
 from lonnymq.dashboard.form import Form
 from lonnymq.dashboard.refusal import Refused
 from lonnymq.dashboard.selection import MAX_IDS, decode_ids, select

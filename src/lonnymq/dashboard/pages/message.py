@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from starlette.responses import Response
 
+from lonnymq import formatting
 from lonnymq.calls.argument import instant
-from lonnymq.cli import formatting
 from lonnymq.dashboard.form import Form
 from lonnymq.dashboard.refusal import Refused
 from lonnymq.dashboard.view import View
@@ -97,7 +97,7 @@ async def act(view: View, form: Form) -> Response:
 ANSWERS = {
     "cancelled": (
         "done",
-        "The message is cancelled. If a worker holds it, the worker learns so soon.",
+        "The message is cancelled. If a worker holds it, the worker is told at its next heartbeat.",
     ),
     "due": ("done", "The message is due now. It runs when it is its channel's turn."),
     "redriven": ("done", "The message waits in its channel again, with no attempts spent."),

@@ -2,7 +2,7 @@
 
 from starlette.responses import RedirectResponse, Response
 
-from lonnymq.cli import formatting
+from lonnymq import formatting
 from lonnymq.dashboard.pages.message import parse_id, timing
 from lonnymq.dashboard.refusal import Refused
 from lonnymq.dashboard.view import View

@@ -7,10 +7,10 @@ from typing import Literal
 from starlette.responses import Response
 
 from lonnymq.charts.draw import format_count
-from lonnymq.cli.formatting import duration, quantity
 from lonnymq.dashboard.history import History
 from lonnymq.dashboard.sampler import Sample
 from lonnymq.dashboard.view import View
+from lonnymq.formatting import duration, quantity
 from lonnymq.model import ChannelStatus
 
 WARN_LAG_S, BAD_LAG_S = 10.0, 60.0

@@ -4,9 +4,10 @@ from datetime import UTC, datetime
 
 from starlette.responses import Response
 
-from lonnymq.cli.doctor.finding import Level, QueueFacts
-from lonnymq.cli.doctor.findings import USABLE, findings
 from lonnymq.dashboard.view import View
+from lonnymq.doctor.finding import Level, QueueFacts
+from lonnymq.doctor.findings import USABLE, findings
+from lonnymq.doctor.worker_findings import MAX_WORKERS
 
 MAX_TABLES = 40
 # How many rows of history a reader is behind is counted up to here.
@@ -21,7 +22,8 @@ async def show(view: View) -> Response:
     is_usable = facts.schema.state in USABLE and facts.trust is not None and facts.trust.may_be_called
     pulse = await queue.pulse() if is_usable else None
     partitions = await queue.history.partitions() if is_usable else None
-    found = list(findings(facts, QueueFacts(pulse, partitions, None), datetime.now(UTC)))
+    workers = await queue.workers(limit=MAX_WORKERS) if is_usable else None
+    found = list(findings(facts, QueueFacts(pulse, partitions, workers, None), datetime.now(UTC)))
     return view.render(
         "system.html",
         findings=sorted(found, key=lambda one: LEVELS.index(one.level)),
@@ -30,6 +32,7 @@ async def show(view: View) -> Response:
         tables=facts.tables[:MAX_TABLES],
         counts=await view.dashboard.counter.look() if is_usable else None,
         readers=await queue.history.readers(count_to=COUNT_TO) if is_usable else [],
+        lags=await queue.history.lag() if is_usable else {},
         blocker=await queue.history.blocker() if is_usable else None,
         count_to=COUNT_TO,
     )
