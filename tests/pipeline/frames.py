@@ -40,6 +40,7 @@ def attempts_frame(spark: "SparkSession", history: Iterable[Attempt]) -> "DataFr
             10,
             None,
             None,
+            None,
             day_of(one.ended),
         )
         for number, one in enumerate(history)

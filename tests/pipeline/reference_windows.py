@@ -23,7 +23,7 @@ class Attempt:
     ended: int
     outcome: str
     attempt: int = 1
-    # Attempts without a number belong to a message each.
+    # Attempts without a number belong to a message each. A number may be issued again, at another time.
     message: int | None = None
 
     @property
@@ -68,7 +68,8 @@ def messages_of(attempts: list[Attempt]) -> list[list[Attempt]]:
     """The attempts of each message, in their order."""
     found: dict[Any, list[Attempt]] = {}
     for place, one in enumerate(attempts):
-        found.setdefault(f"alone {place}" if one.message is None else one.message, []).append(one)
+        message = f"alone {place}" if one.message is None else (one.message, one.created)
+        found.setdefault(message, []).append(one)
     return list(found.values())
 
 

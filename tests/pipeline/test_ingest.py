@@ -115,6 +115,51 @@ def test_csv_and_parquet_files_are_ingested(
     ]
 
 
+def test_a_column_becomes_headers_and_rows_with_invalid_ones_are_rejected(
+    spark: "SparkSession", lake: "Lake", queue: Queue, dsn: str, tmp_path: Path
+) -> None:
+    from lonnymq.pipeline.steps import Mapping, Source, ingest
+
+    objects: dict[str, Any] = {
+        "both": {"region": "eu", "lonnymq-on-buried": "failures"},
+        "one": {"region": "us"},
+        "none": None,
+        "large": {"region": "x" * 8192},
+        "nul": {"region": "a\0b"},
+        "no channel": {"region": "eu", "lonnymq-on-buried": ""},
+    }
+    path = write_json(
+        tmp_path / "rows.json", [{"channel": name, "h": given} for name, given in objects.items()]
+    )
+    mapping = Mapping(headers="h")
+    done = ingest(spark, [path], Source(dsn=dsn), lake, mapping=mapping, job="objects")
+    assert (done.accepted, done.rejected) == (3, 3)
+    texts = tmp_path / "rows.csv"
+    texts.write_text(
+        'channel,h\ntext,"{""region"": ""asia""}"\nempty,\nlist,[1]\nwrong,region=eu\n'
+        'nameless,"{"""": ""x""}"\n',
+        encoding="utf-8",
+    )
+    done = ingest(spark, [str(texts)], Source(dsn=dsn), lake, mapping=mapping, job="texts")
+    assert (done.accepted, done.rejected) == (2, 3)
+    assert sorted(row.reason for row in lake.rejected.read(spark).collect()) == [
+        "a header contains NUL",
+        "a header's name is empty, too long, or has a control character",
+        "headers cannot be parsed",
+        "headers cannot be parsed",
+        "lonnymq-on-buried is not a channel",
+        "the headers have more than 8192 bytes",
+    ]
+    found = {message.channel: (message.headers, message.payload) for message in queue.dequeue(limit=10)}
+    assert found == {
+        "both": (objects["both"], {}),
+        "one": ({"region": "us"}, {}),
+        "none": ({}, {}),
+        "text": ({"region": "asia"}, {}),
+        "empty": ({}, {}),
+    }
+
+
 def test_a_missing_column_or_unknown_file_format_is_an_error(
     spark: "SparkSession", lake: "Lake", dsn: str, tmp_path: Path
 ) -> None:

@@ -164,6 +164,12 @@ def test_a_table_accepts_rows_with_a_new_field(spark: "SparkSession", lake: "Lak
         # Other readers know only the columns in Delta's own schema.
         found = DeltaTable(lake.policies.path).to_pyarrow_table().to_pylist()
         assert {row["channel"]: row["max_size"] for row in found} == sizes
+    # And before attempts had headers.
+    earlier = StructType([field for field in schemas.ATTEMPTS if field.name != "headers"])
+    lake.table("attempts", earlier).append(two_days(spark, "a", 1).drop("headers"), Batch("w", 1))
+    lake.attempts.append(two_days(spark, "b", 1).withColumn("headers", f.lit('{"x": "y"}')), Batch("w", 2))
+    headers = {row.channel: row.headers for row in lake.attempts.read(spark).collect()}
+    assert headers == {"a": None, "b": '{"x": "y"}'}
     lake.policies.replace(rows.withColumn("max_size", f.lit(7).cast("bigint")), [FIRST], [Batch("w", 3)])
     assert [row.max_size for row in lake.policies.read(spark).collect()] == [7]
 

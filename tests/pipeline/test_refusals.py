@@ -8,7 +8,7 @@ import pytest
 
 from lonnymq.errors import InvalidArgument
 from lonnymq.pipeline.archive import LOCK_NAME, ArchiveFailed
-from lonnymq.pipeline.steps import Lake, Source, archive, ingest
+from lonnymq.pipeline.steps import FollowSettings, Lake, LakeFormat, Source, archive, follow, ingest
 
 REMOTE: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
 
@@ -27,3 +27,13 @@ def test_steps_that_need_a_jvm_refuse_spark_connect_and_say_why(tmp_path: Path) 
         archive(REMOTE, source, lake)
     with pytest.raises(InvalidArgument, match="Spark Connect for the step ingest, which reads the sizes"):
         ingest(REMOTE, ["a.json"], source, lake)
+
+
+def test_follow_refuses_what_it_cannot_keep_up_with(tmp_path: Path) -> None:
+    lake, spark, source = Lake(str(tmp_path), LakeFormat.PARQUET), object(), Source(dsn="dbname=x")
+    with pytest.raises(InvalidArgument, match="form must be delta, because each round would compute"):
+        follow(spark, source, lake)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match="interval_s must be from 0 to 86400 seconds, got 86401"):
+        FollowSettings(interval_s=86_401)
+    with pytest.raises(InvalidArgument, match="Spark Connect for the step follow"):
+        follow(REMOTE, source, lake)

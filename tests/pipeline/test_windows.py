@@ -143,8 +143,13 @@ def test_a_message_that_is_tried_again_waits_once_at_a_time(spark: "SparkSession
         # Deferred with a priority, which hides until when.
         Attempt("a", NOON, NOON, NOON + 34_500, NOON + 35_000, "deferred", 2, message=1),
         Attempt("a", NOON, -5, NOON + 35_200, NOON + 35_300, "completed", 3, message=1),
+        # After a failover, an id is issued again, to another message.
+        Attempt("b", NOON, NOON, NOON + 1_000, NOON + 31_000, "expired", 1, message=1),
+        Attempt("b", NOON + 9_000, NOON + 9_000, NOON + 40_000, NOON + 41_000, "completed", 1, message=1),
     ]
-    [row] = compute(spark, history, []).values()
+    rows = compute(spark, history, [])
+    row, other = rows["a", NOON], rows["b", NOON]
+    assert (other["arrivals"], other["wait_total_ms"], other["backlog_peak"]) == (2, 1_000 + 31_000, 1)
     assert (row["arrivals"], row["releases"], row["retries"]) == (1, 4, 2)
     assert (row["backlog_peak"], row["backlog_low"], row["backlog_end"]) == (1, 0, 0)
     assert (row["wait_total_ms"], row["wait_max_ms"]) == (1_000 + 2_000 + 500 + 200, 2_000)

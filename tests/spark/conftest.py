@@ -19,8 +19,11 @@ SPARK_CONF = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.memory": "1g",
-    # Every plan runs once or twice, so optimising the JVM's code gains nothing.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # Every plan runs once or twice, so optimising the JVM's code gains nothing. There is so much of it that
+    # the JVM would throw some away, and compile it again, if it had no more room than by default.
+    "spark.driver.extraJavaOptions": " ".join(
+        ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:+UseSerialGC")
+    ),
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.session.timeZone": "UTC",

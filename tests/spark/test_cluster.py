@@ -8,14 +8,12 @@ import re
 import subprocess
 import sys
 import sysconfig
-import threading
 import zipfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+from benchmarks.spark.standalone import run_cluster
 from lonnymq import Queue
 from lonnymq.pipeline.session import SMALL_DATA
 
@@ -29,28 +27,6 @@ SPECULATION = {
     "spark.speculation.interval": "100ms",
     "spark.speculation.minTaskRuntime": "1s",
 }
-
-
-@contextmanager
-def run_daemon(command: list[str], environment: dict[str, str], ready: str) -> Iterator[str]:
-    """Run one of Spark's daemons; yield the output that matches `ready` once it appears."""
-    process = subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    assert process.stdout is not None
-    reading = threading.Thread(target=process.stdout.read)
-    try:
-        found = next((match for line in process.stdout if (match := re.search(ready, line))), None)
-        assert found is not None
-        # Read the rest of the output, so that it cannot fill the pipe.
-        reading.start()
-        yield found[0]
-    finally:
-        process.terminate()
-        process.wait(60)
-        if reading.ident is not None:
-            reading.join(60)
-        process.stdout.close()
 
 
 def zip_packages(path: Path) -> Path:
@@ -91,35 +67,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 def test_a_cluster_runs_every_operation_from_a_shipped_zip(
     dsn: str, history_queue: Queue, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    spark_class = f"{environment['SPARK_HOME']}/bin/spark-class"
-    deploy = "org.apache.spark.deploy"
-    with ExitStack() as stack:
-        master = [
-            spark_class,
-            f"{deploy}.master.Master",
-            "--host",
-            "127.0.0.1",
-            "--port",
-            "0",
-            "--webui-port",
-            "0",
-        ]
-        url = stack.enter_context(run_daemon(master, environment, r"spark://127\.0\.0\.1:[1-9]\d*"))
-        # Two addresses, because Spark never copies a slow task to the machine it already runs on.
-        for number, host in enumerate(("127.0.0.1", "127.0.0.2")):
-            worker = [spark_class, f"{deploy}.worker.Worker", "--host", host, "--webui-port", "0"]
-            worker += [
-                "--cores",
-                "1",
-                "--memory",
-                "1g",
-                "--work-dir",
-                str(tmp_path / f"worker {number}"),
-                url,
-            ]
-            stack.enter_context(
-                run_daemon(worker, {**environment, "SPARK_LOCAL_IP": host}, "Successfully registered")
-            )
+    with run_cluster(environment, tmp_path, memory="1g") as url:
         submit = [
             f"{environment['SPARK_HOME']}/bin/spark-submit",
             "--master",

@@ -1,11 +1,8 @@
 """A driver is killed with SIGKILL in the middle of every operation; another driver finishes them."""
 
-import os
-import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +15,7 @@ from lonnymq.pipeline.steps import archive
 from tests.conftest import Connect
 from tests.spark import doomed_driver
 from tests.spark.conftest import ROOT, complete_due, run_to_end, subprocess_environment
+from tests.spark.killing import kill_session
 
 pytestmark = [pytest.mark.heavy, pytest.mark.slow, pytest.mark.fault, pytest.mark.timeout(600)]
 
@@ -25,28 +23,6 @@ pytestmark = [pytest.mark.heavy, pytest.mark.slow, pytest.mark.fault, pytest.mar
 def fetch_value(connection: psycopg.Connection[Any], query: str) -> Any:
     row = connection.execute(query.encode()).fetchone()
     return None if row is None else row[0]
-
-
-def live_processes(session: int) -> list[int]:
-    """Return the processes of a session, not of a process group: Spark's Python workers have their own."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(FileNotFoundError, ProcessLookupError):
-            state, _, _, owner, *_ = stat.read_text(errors="replace").rpartition(")")[2].split()
-            if state != "Z" and int(owner) == session:
-                found.append(int(stat.parent.name))
-    return found
-
-
-def kill_session(session: int) -> None:
-    """Kill all processes of a session, including those it starts meanwhile, and wait until they are gone."""
-    deadline = time.monotonic() + 60
-    while found := live_processes(session):
-        assert time.monotonic() < deadline, found
-        for pid in found:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.01)
 
 
 def kill_in_the_middle_of_everything(

@@ -7,7 +7,7 @@ again from all attempts that affect them.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import cache, partial
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,7 +17,7 @@ from lonnymq.pipeline.day_range import ALL_DAYS, DayRange
 from lonnymq.pipeline.events import attempts_affecting, days_affected, first_due_day
 from lonnymq.pipeline.forecast import HOUR_S, forecast
 from lonnymq.pipeline.lake import Batch, Lake, Table
-from lonnymq.pipeline.lake.delta import days_of
+from lonnymq.pipeline.lake.files import days_of
 from lonnymq.pipeline.reasons import RESOLUTION_S, reasons
 from lonnymq.pipeline.shares import fairness
 from lonnymq.pipeline.source import OnProgress, ignore_progress
@@ -25,7 +25,7 @@ from lonnymq.pipeline.windows import check_window_s, windows
 
 ATTEMPTS, POLICIES, FIGURES = "attempts", "policies", "figures"
 # Increased when figures are computed differently, so that all days are computed again.
-FIGURES_VERSION = 2
+FIGURES_VERSION = 3
 DaysAffected = Callable[[frozenset[str]], set[date]]
 
 
@@ -128,16 +128,25 @@ def _update_forecast(
     """Forecast from the time of the last snapshot of the queue or, without one, from the last window."""
     waiting = lake.waiting.read(spark)
     taken = waiting.agg(f.max(f.unix_millis("taken_at"))).first()
-    known = lake.windows(window_s).read(spark)
-    last = known.agg(f.max(f.unix_millis("window_start")) + window_s * 1000).first()
-    until_ms = (taken[0] if taken is not None else None) or (last[0] if last is not None else None)
+    table = lake.windows(window_s)
+    until_ms = (None if taken is None else taken[0]) or _end_of_last_window(spark, table, window_s)
     if until_ms is None:
         return
     until = datetime.fromtimestamp(until_ms / 1000, UTC)
+    recent = DayRange((until - timedelta(seconds=over_s)).date(), until.date()).rows(table.read(spark))
     on_progress(f"forecast from {until:%Y-%m-%d %H:%M:%S}")
     lake.forecast.replace(
-        forecast(known, waiting, until=until, over_s=over_s), None, [Batch("forecast", until_ms)]
+        forecast(recent, waiting, until=until, over_s=over_s), None, [Batch("forecast", until_ms)]
     )
+
+
+def _end_of_last_window(spark: SparkSession, table: Table, window_s: int) -> int | None:
+    days = table.days()
+    if not days:
+        return None
+    last = DayRange(since=days[-1]).rows(table.read(spark))
+    found = last.agg(f.max(f.unix_millis("window_start")) + window_s * 1000).first()
+    return None if found is None else int(found[0])
 
 
 def _stale_days(affected: DaysAffected, lake: Lake, table: Table, is_full: bool) -> list[date]:

@@ -24,10 +24,14 @@ from lonnymq.errors import LonnyError
 from lonnymq.model import POLICY_FIELDS
 from lonnymq.pipeline import schemas
 from lonnymq.pipeline.lake import Batch, Lake
+from lonnymq.pipeline.lake.storage import is_local
 from lonnymq.pipeline.policies import LAST_DAY, policy_periods
 from lonnymq.pipeline.source import OnProgress, Source, ignore_progress, require_classic
+from lonnymq.spark.options import ConnectionOptions
+from lonnymq.spark.query_progress import report_done
 
 WRITER = "archive"
+QUERY_NAME = "lonnymq archive"
 # Identifies the stream that has written; another one would start from its own beginning and repeat rows.
 STREAM = "archive stream"
 POLICY_COLUMNS = ("channel", *POLICY_FIELDS)
@@ -39,7 +43,8 @@ RETRIES = 3
 # Another query has written to the same checkpoint.
 CONCURRENT_UPDATE = "CONCURRENT_STREAM_LOG_UPDATE"
 RUNS_ALREADY = (
-    "another archive is writing to {}: run one at a time. What both have archived is in the lake once"
+    "another archive is writing to {}: run one at a time."
+    " Attempts that both have archived are in the lake once"
 )
 LOCK_NAME = "_archive.lock"
 # An open transaction that holds history back for longer is reported.
@@ -70,9 +75,22 @@ def archive(
 ) -> ArchiveResult:
     """Copy all finished attempts to the lake; then, with `keep`, drop older history that is archived."""
     require_classic(spark, "archive", "writes the batches of its stream in functions of this process")
+    with only_archive_of(lake):
+        return archive_new(spark, source, lake, checkpoint=checkpoint, keep=keep, on_progress=on_progress)
+
+
+def archive_new(
+    spark: SparkSession,
+    source: Source,
+    lake: Lake,
+    *,
+    checkpoint: str | None,
+    keep: timedelta | None,
+    on_progress: OnProgress,
+) -> ArchiveResult:
+    """Like `archive`, for a caller that is the `only_archive_of` the lake."""
     checkpoint = checkpoint or f"{lake.path}/_checkpoints/archive"
-    with _only_archive_of(lake):
-        written = _run_stream(spark, source, lake, checkpoint, on_progress)
+    written = _run_stream(spark, source, lake, checkpoint, on_progress)
     _report_blocker(source, on_progress)
     save_snapshot(spark, source, lake, datetime.now(UTC))
     if keep is None:
@@ -84,9 +102,9 @@ def archive(
 
 
 @contextmanager
-def _only_archive_of(lake: Lake) -> Iterator[None]:
+def only_archive_of(lake: Lake) -> Iterator[None]:
     """Refuse to start while another archive writes to a local lake; elsewhere the commits conflict."""
-    if "://" in lake.path:
+    if not is_local(lake.path):
         yield
         return
     root = Path(lake.path)
@@ -121,13 +139,14 @@ def _run_stream(
     for is_last in (*(False,) * RETRIES, True):
         query = (
             history.writeStream.foreachBatch(add)
-            .queryName("lonnymq archive")
+            .queryName(QUERY_NAME)
             .option("checkpointLocation", checkpoint)
             .trigger(availableNow=True)
             .start()
         )
         try:
             query.awaitTermination()
+            report_done(query, ConnectionOptions(source.dsn, source.schema), source.reader)
         except StreamingQueryException as error:
             if CONCURRENT_UPDATE in str(error):
                 raise ArchiveFailed(RUNS_ALREADY.format(lake.path)) from error

@@ -18,7 +18,8 @@ from lonnymq.pipeline.schemas import DAY_MS, day_of_ms
 NULL_LONG = "cast(null as bigint)"
 # After an attempt with one of these outcomes, the message is usually tried again.
 TRIED_AGAIN = ("deferred", "expired")
-MESSAGE = ("channel", "message_id")
+# After a failover, ids may be issued again: with the time of creation they are unique (decision 15).
+MESSAGE = ("channel", "message_id", "created_at")
 
 
 def attempt_times(attempts: DataFrame) -> DataFrame:
@@ -93,12 +94,14 @@ def attempts_affecting(attempts: DataFrame, days: Sequence[date]) -> DataFrame:
     if not days:
         return attempts.limit(0)
     first, last = min(days), max(days)
-    ended, begun = f.col("ended_at"), f.least("created_at", "ended_at")
+    ended = f.col("ended_at")
     since = f.timestamp_millis(f.unix_date(f.lit(first)).cast("long") * DAY_MS - DAY_MS)
     until = f.timestamp_millis(f.unix_date(f.lit(last)).cast("long") * DAY_MS + DAY_MS)
     # The day is that of the end; it is stated as well because it decides which files are read.
     day_before = f.date_sub(f.lit(first), 1)
-    return attempts.where((f.col("day") >= day_before) & (ended >= since) & (begun < until))
+    # Whichever is earlier, as comparisons with columns: they also decide which parts of files are read.
+    has_begun = (f.col("created_at") < until) | (ended < until)
+    return attempts.where((f.col("day") >= day_before) & (ended >= since) & has_begun)
 
 
 def events(attempts: DataFrame, ends: DataFrame, limits: DataFrame) -> DataFrame:

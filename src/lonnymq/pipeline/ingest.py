@@ -14,6 +14,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from lonnymq.errors import InvalidArgument, invalid
 from lonnymq.pipeline import schemas
+from lonnymq.pipeline.ingest_headers import headers_problem, read_headers
 from lonnymq.pipeline.lake import Batch, Lake
 from lonnymq.pipeline.source import OnProgress, Source, ignore_progress, require_classic
 from lonnymq.spark.columns import PLAUSIBLE_YEARS
@@ -24,7 +25,7 @@ CORRUPT, FILE = "_corrupt_record", "_source_file"
 MAX_NAME_LENGTH = 255
 # Columns that determine when a message is due; a row may have at most one of them.
 DUE_COLUMNS = ("dequeue_at", "delay_ms", "priority")
-OPTIONAL = (*DUE_COLUMNS, "key")
+OPTIONAL = (*DUE_COLUMNS, "key", "headers")
 MAX_DELAY_MS = 3_155_760_000_000
 WRITER = "ingest"
 
@@ -45,6 +46,7 @@ class Mapping:
     delay_ms: str | None = None
     priority: str | None = None
     key: str | None = None
+    headers: str | None = None
     # If given, all rows go to this channel.
     to_channel: str | None = None
     max_content_bytes: int | None = None
@@ -195,10 +197,12 @@ def _add_parts(rows: DataFrame, mapping: Mapping) -> DataFrame:
         )
     kinds = {"delay_ms": "bigint", "priority": "bigint", "key": "string", "dequeue_at": "timestamp"}
     extra = [
-        f.col(f"`{getattr(mapping, name)}`").try_cast(kinds[name]).alias(name)
-        for name in OPTIONAL
+        f.col(f"`{getattr(mapping, name)}`").try_cast(kind).alias(name)
+        for name, kind in kinds.items()
         if getattr(mapping, name)
     ]
+    if mapping.headers:
+        extra.append(read_headers(rows, mapping.headers).alias("headers"))
     return rows.withColumn(
         "part", f.struct(channel.cast("string").alias("channel"), content.alias("content"), *extra)
     )
@@ -224,7 +228,7 @@ def _rejection_reason(mapping: Mapping) -> Column:
     if mapping.max_content_bytes is not None:
         most = mapping.max_content_bytes
         reason = reason.when(f.octet_length(content) > most, f.lit(f"the content has more than {most} bytes"))
-    for name in DUE_COLUMNS:
+    for name in (*DUE_COLUMNS, "headers"):
         column = getattr(mapping, name)
         if column:
             is_lost = f.col(f"`{column}`").isNotNull() & f.col(f"part.{name}").isNull()
@@ -248,6 +252,9 @@ def _rejection_reason(mapping: Mapping) -> Column:
         key = f.length("part.key")
         problem = f"the key does not have 1 to {MAX_NAME_LENGTH} characters"
         reason = reason.when((key < 1) | (key > MAX_NAME_LENGTH), f.lit(problem))
+    if mapping.headers:
+        invalid_headers = headers_problem(f.col("part.headers"))
+        reason = reason.when(invalid_headers.isNotNull(), invalid_headers)
     return reason.otherwise(f.lit(None))
 
 

@@ -5,18 +5,23 @@ joined files record that they have seen the new ones.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 
 from pyarrow import fs
 
 from lonnymq.errors import LonnyError
 from lonnymq.pipeline.analyse import ATTEMPTS, POLICIES
 from lonnymq.pipeline.lake import Batch, Lake, Table
+from lonnymq.pipeline.lake.storage import open_location
 from lonnymq.pipeline.source import OnProgress, ignore_progress
 
 # What figures are computed from.
 SOURCES = (ATTEMPTS, POLICIES)
+# A table with more files of a day than this takes noticeably longer to read.
+MAX_FILES_OF_A_DAY = 200
 FIGURES = re.compile(r"(windows|fairness)_([0-9]+)s")
 
 
@@ -50,6 +55,19 @@ def maintain(lake: Lake, *, on_progress: OnProgress = ignore_progress) -> list[T
     return done
 
 
+def delete_replaced(lake: Lake, older_than: timedelta) -> None:
+    """Delete files of figures that were replaced so long ago; a reader that opened them before fails."""
+    for name, table in _tables(lake):
+        if name not in SOURCES:
+            table.delete_replaced(older_than)
+
+
+def has_many_files(table: Table) -> bool:
+    """Whether joining the files of some day would make the table much faster to read."""
+    by_day = Counter(path.rpartition("/")[0] for path in table.paths() or ())
+    return any(count > MAX_FILES_OF_A_DAY for count in by_day.values())
+
+
 def _join_source_files(name: str, source: Table, figures: dict[str, Table]) -> None:
     """Join the files of a table that others are computed from, unless one of them has not seen all of it."""
     version = source.version
@@ -70,9 +88,7 @@ def _join_source_files(name: str, source: Table, figures: dict[str, Table]) -> N
 
 def _tables(lake: Lake) -> Iterator[tuple[str, Table]]:
     """Yield the tables that exist, with their names."""
-    files, root = (
-        fs.FileSystem.from_uri(lake.path) if "://" in lake.path else (fs.LocalFileSystem(), lake.path)
-    )
+    files, root = open_location(lake.path)
     found = {one.base_name for one in files.get_file_info(fs.FileSelector(root, allow_not_found=True))}
     for name in (*SOURCES, "waiting", "rejected", "forecast", "reasons"):
         if name in found:

@@ -50,6 +50,7 @@ ATTEMPTS = _struct(
     ("content_bytes", IntegerType()),
     ("content", BinaryType()),
     ("state", BinaryType()),
+    ("headers", _TEXT),
     ("day", DateType()),
 )
 

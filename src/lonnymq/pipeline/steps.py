@@ -1,4 +1,4 @@
-"""The five steps of the pipeline, for Python programs, the command line and spark-submit."""
+"""The steps of the pipeline, for Python programs, the command line and spark-submit."""
 
 from pyspark.sql import SparkSession
 
@@ -6,6 +6,7 @@ from lonnymq.pipeline import synthetic as synthetic_history
 from lonnymq.pipeline.analyse import AnalyseResult, analyse
 from lonnymq.pipeline.archive import ArchiveResult, archive
 from lonnymq.pipeline.day_range import DayRange
+from lonnymq.pipeline.follow import FollowResult, FollowSettings, follow
 from lonnymq.pipeline.ingest import FileFormat, IngestResult, Mapping, ingest
 from lonnymq.pipeline.lake import Batch, Lake, LakeFormat
 from lonnymq.pipeline.lake.files import by_day
@@ -19,6 +20,8 @@ __all__ = [
     "ArchiveResult",
     "DayRange",
     "FileFormat",
+    "FollowResult",
+    "FollowSettings",
     "IngestResult",
     "Lake",
     "LakeFormat",
@@ -28,6 +31,7 @@ __all__ = [
     "TableMaintenance",
     "analyse",
     "archive",
+    "follow",
     "generate",
     "ingest",
     "maintain",

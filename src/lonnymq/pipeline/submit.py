@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(os.path.abspath(__file__))
         return 0
     if options.step is None:
-        parser.error("choose a step: generate, ingest, archive, analyse or report")
+        parser.error("choose a step: generate, ingest, archive, analyse, follow or report")
     try:
         print(options.run(options))
     except LonnyError as error:
@@ -69,15 +69,16 @@ def _parser() -> argparse.ArgumentParser:
     for name in ("channel", "content", "key", "dequeue-at", "delay-ms", "priority", "to-channel"):
         step.add_argument(f"--{name}", default="channel" if name == "channel" else None)
     step = add_step("archive", _archive, "copy finished attempts to the lake")
-    _add_connection(step)
-    step.add_argument("--checkpoint", help="where Spark records its progress (default: in the lake)")
-    step.add_argument(
-        "--keep", type=parse_duration, help="afterwards drop archived history older than this, e.g. 30d"
-    )
+    _add_archive(step)
     step = add_step("analyse", _analyse, "update the figures")
     step.add_argument("--window", type=parse_duration, default=60)
     step.add_argument("--full", action="store_true", help="compute every day again")
     _add_days(step)
+    step = add_step("follow", _follow, "archive and analyse again and again, until SIGTERM")
+    _add_archive(step)
+    step.add_argument("--window", type=parse_duration, default=60)
+    step.add_argument("--interval", type=parse_duration, default=60, help="time between rounds, e.g. 5m")
+    step.add_argument("--once", action="store_true", help="catch up, and end")
     step = add_step("report", _report, "write the report")
     step.add_argument("--window", type=parse_duration, default=60)
     step.add_argument("--output", default="report.html")
@@ -91,6 +92,14 @@ def _add_connection(parser: argparse.ArgumentParser) -> None:
         "--dsn", default=os.environ.get("LONNYMQ_DSN", ""), help="connection string (default: LONNYMQ_DSN)"
     )
     parser.add_argument("--schema", default=os.environ.get("LONNYMQ_SCHEMA", "lonnymq"))
+
+
+def _add_archive(parser: argparse.ArgumentParser) -> None:
+    _add_connection(parser)
+    parser.add_argument("--checkpoint", help="where Spark records its progress (default: in the lake)")
+    parser.add_argument(
+        "--keep", type=parse_duration, help="afterwards drop archived history older than this, e.g. 30d"
+    )
 
 
 def _add_days(parser: argparse.ArgumentParser) -> None:
@@ -128,14 +137,17 @@ def _ingest(options: argparse.Namespace) -> object:
     )
 
 
+def _keep(options: argparse.Namespace) -> timedelta | None:
+    return None if options.keep is None else timedelta(seconds=options.keep)
+
+
 def _archive(options: argparse.Namespace) -> object:
-    keep = None if options.keep is None else timedelta(seconds=options.keep)
     return steps.archive(
         get_session(),
         _source(options),
         _lake(options),
         checkpoint=options.checkpoint,
-        keep=keep,
+        keep=_keep(options),
         on_progress=_print_progress,
     )
 
@@ -148,6 +160,19 @@ def _analyse(options: argparse.Namespace) -> object:
         is_full=options.full,
         within=steps.DayRange(options.since, options.until),
         on_progress=_print_progress,
+    )
+
+
+def _follow(options: argparse.Namespace) -> object:
+    settings = steps.FollowSettings(
+        window_s=options.window,
+        interval_s=options.interval,
+        keep=_keep(options),
+        checkpoint=options.checkpoint,
+        is_once=options.once,
+    )
+    return steps.follow(
+        get_session(), _source(options), _lake(options), settings, on_progress=_print_progress
     )
 
 

@@ -99,6 +99,7 @@ def generate(spark: SparkSession, synthetic: SyntheticHistory) -> DataFrame:
         (100 + f.col("u5") * 900).cast("int").alias("content_bytes"),
         f.lit(None).cast("binary").alias("content"),
         f.lit(None).cast("binary").alias("state"),
+        f.lit(None).cast("string").alias("headers"),
     )
     return schemas.attempts_from_history(history)
 

@@ -48,7 +48,7 @@ def check_schema(schema: "StructType") -> None:
     if len(set(names)) < len(names):
         problems.append("a column name occurs twice; upper and lower case are the same")
     if problems:
-        raise InvalidArgument(f"this frame cannot be written to the queue: {'; '.join(problems)}")
+        raise InvalidArgument(f"this DataFrame cannot be written to the queue: {'; '.join(problems)}")
 
 
 def _base_type(kind: "DataType") -> str:

@@ -11,6 +11,7 @@ from lonnymq.pipeline import schemas
 from lonnymq.pipeline.lake.commit import Batch, LakeConflict
 from lonnymq.pipeline.lake.delta import DeltaLakeTable
 from lonnymq.pipeline.lake.parquet import ParquetTable
+from lonnymq.pipeline.lake.storage import is_local
 
 __all__ = ["Batch", "Lake", "LakeConflict", "LakeFormat", "Table"]
 
@@ -32,7 +33,7 @@ class Lake:
     def __post_init__(self) -> None:
         if not self.path:
             raise invalid("path", self.path, "a directory or the URL of one")
-        if "://" not in self.path:
+        if is_local(self.path):
             object.__setattr__(self, "path", str(Path(self.path).resolve()))
         elif LakeFormat(self.form) is LakeFormat.PARQUET:
             raise invalid(

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Iterable, Sequence
-from datetime import date
+from datetime import date, timedelta
 from functools import partial
 from typing import Any
 from urllib.parse import unquote
@@ -16,7 +16,9 @@ from pyspark.sql.types import StructType
 
 from lonnymq.pipeline.lake import files
 from lonnymq.pipeline.lake.commit import Batch, LakeConflict, is_new
-from lonnymq.pipeline.lake.files import WrittenFile
+from lonnymq.pipeline.lake.files import WrittenFile, days_of
+from lonnymq.pipeline.lake.reading import read
+from lonnymq.pipeline.lake.storage import is_local
 
 # Large enough to be read quickly, small enough for one task.
 TARGET_BYTES = 256 * 2**20
@@ -52,14 +54,11 @@ class DeltaLakeTable:
                 return None
         found = table.file_uris()
         # For a local directory, names are percent-encoded like a URL.
-        return frozenset(found if "://" in self.path else map(unquote, found))
+        return frozenset(map(unquote, found) if is_local(self.path) else found)
 
     def read(self, spark: SparkSession, paths: Iterable[str] | None = None) -> DataFrame:
         """All rows, or those of some files."""
-        chosen = sorted((self.paths() or ()) if paths is None else paths)
-        if not chosen:
-            return spark.createDataFrame([], self.schema)
-        return spark.read.schema(self.schema).option("basePath", self.path).parquet(*chosen)
+        return read(spark, self.schema, self.path, (self.paths() or ()) if paths is None else paths)
 
     def days(self) -> list[date]:
         """The days that have rows."""
@@ -107,6 +106,13 @@ class DeltaLakeTable:
             return 0
         # Without `full`, only files that were committed once are considered, not those of failed tasks.
         return len(table.vacuum(retention_hours=168, dry_run=False, full=True))
+
+    def delete_replaced(self, older_than: timedelta) -> None:
+        """Delete files that were replaced so long ago; a reader that opened the table before fails."""
+        table = self._open()
+        if table is not None:
+            hours = int(older_than.total_seconds()) // 3600
+            table.vacuum(retention_hours=hours, dry_run=False, enforce_retention_duration=False)
 
     def _commit(
         self,
@@ -177,8 +183,3 @@ class DeltaLakeTable:
 def _last_batch(table: DeltaTable, writer: str) -> int | None:
     found = table.transaction_version(writer)
     return None if found is None else int(found)
-
-
-def days_of(paths: Iterable[str]) -> list[date]:
-    """The days in the names of files."""
-    return sorted({date.fromisoformat(path.rpartition("/day=")[2][:10]) for path in paths})

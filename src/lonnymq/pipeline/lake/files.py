@@ -2,7 +2,7 @@
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
+
+from lonnymq.pipeline.lake.storage import is_local, open_location
 
 # Each open writer holds a row group in memory; of more days, the oldest file is closed first.
 MAX_OPEN_FILES = 16
@@ -66,6 +68,11 @@ def arrow_schema(schema: StructType) -> Any:
     return pa.schema([pa.field(field.name, types[field.dataType.simpleString()]) for field in schema])
 
 
+def days_of(paths: Iterable[str]) -> list[date]:
+    """The days in the names of files."""
+    return sorted({date.fromisoformat(path.rpartition("/day=")[2][:10]) for path in paths})
+
+
 def _write_batches(batches: Iterator[Any], root: str, prefix: str, types: Any) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -96,13 +103,14 @@ class _Writer:
 
     def __init__(self, root: str, prefix: str, day: date, types: Any) -> None:
         import pyarrow.parquet as pq
-        from pyarrow import fs
 
         self.day = day
         self.path = f"day={day.isoformat()}/{prefix}{uuid.uuid4().hex}.parquet"
-        self.files, base = (fs.FileSystem.from_uri(root)) if "://" in root else (fs.LocalFileSystem(), root)
+        self.files, base = open_location(root)
         self.full_path = f"{base.rstrip('/')}/{self.path}"
-        self.files.create_dir(os.path.dirname(self.full_path), recursive=True)
+        # Object stores have no directories.
+        if is_local(root):
+            os.makedirs(os.path.dirname(self.full_path), exist_ok=True)
         self.schema = types.remove(types.get_field_index("day"))
         self.writer = pq.ParquetWriter(
             self.full_path, self.schema, compression="zstd", compression_level=1, filesystem=self.files

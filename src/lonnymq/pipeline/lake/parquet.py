@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,8 +19,8 @@ from pyspark.sql.types import StructType
 from lonnymq.pipeline.atomic_file import replace_file
 from lonnymq.pipeline.lake import files
 from lonnymq.pipeline.lake.commit import Batch, is_new
-from lonnymq.pipeline.lake.delta import days_of
-from lonnymq.pipeline.lake.files import WrittenFile
+from lonnymq.pipeline.lake.files import WrittenFile, days_of
+from lonnymq.pipeline.lake.reading import read
 
 LOG_NAME, LOCK_NAME = "_batches.json", "_lock"
 
@@ -49,10 +49,7 @@ class ParquetTable:
         return frozenset(str(path) for path in self._root.glob("day=*/[!.]*.parquet"))
 
     def read(self, spark: SparkSession, paths: Iterable[str] | None = None) -> DataFrame:
-        chosen = sorted((self.paths() or ()) if paths is None else paths)
-        if not chosen:
-            return spark.createDataFrame([], self.schema)
-        return spark.read.schema(self.schema).option("basePath", self.path).parquet(*chosen)
+        return read(spark, self.schema, self.path, (self.paths() or ()) if paths is None else paths)
 
     def days(self) -> list[date]:
         return days_of(self.paths() or ())
@@ -97,6 +94,9 @@ class ParquetTable:
         for path in hidden:
             path.unlink()
         return len(hidden)
+
+    def delete_replaced(self, older_than: timedelta) -> None:
+        """Do nothing: replaced files are deleted at once."""
 
     @contextmanager
     def exclusive_lock(self) -> Iterator[None]:
