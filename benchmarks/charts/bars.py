@@ -1,10 +1,12 @@
 """Draws horizontal bars, each with its name, its figure and the spread of its rounds."""
 
 from dataclasses import dataclass
-
-from matplotlib.axes import Axes
+from typing import TYPE_CHECKING
 
 from benchmarks.charts import plot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 ROW, LEFT, RIGHT, BOTTOM = 19.5, 158.0, 82.0, 6.0
 
@@ -37,7 +39,7 @@ def render(chart: BarChart) -> str:
     )
 
 
-def _draw(axes: Axes, bars: tuple[Bar, ...]) -> None:
+def _draw(axes: "Axes", bars: tuple[Bar, ...]) -> None:
     drawn = axes.barh(
         range(len(bars)),
         [bar.value for bar in bars],

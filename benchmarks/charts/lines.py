@@ -4,11 +4,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
-
-from matplotlib.axes import Axes
+from typing import TYPE_CHECKING
 
 from benchmarks.charts import plot
 from benchmarks.charts.units import Format, count
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 HEIGHT, LEFT, RIGHT, BOTTOM = 330.0, 54.0, 208.0, 42.0
 # The least distance between the baselines of two labels.
@@ -60,7 +62,7 @@ def _x_name(chart: LineChart, x: float) -> str:
     return chart.x_names[int(x)] if chart.x_names else count(x)
 
 
-def _draw(axes: Axes, chart: LineChart) -> None:
+def _draw(axes: "Axes", chart: LineChart) -> None:
     _scale(axes, chart)
     colours = iter(plot.COLOURS * 9)
     to_parts = axes.transScale + axes.transLimits
@@ -91,7 +93,7 @@ def _draw(axes: Axes, chart: LineChart) -> None:
         )
 
 
-def _scale(axes: Axes, chart: LineChart) -> None:
+def _scale(axes: "Axes", chart: LineChart) -> None:
     points = [point for line in chart.lines for point in line.points]
     axes.margins(x=0.04)
     if chart.x_names:

@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from html import escape
 from io import StringIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 INK, SOFT, GRID, OURS, OTHERS = "#1f2328", "#59636e", "#d1d9e0", "#0969da", "#afb8c1"
 COLOURS = ("#8250df", "#bf8700", "#1a7f37", "#cf222e", "#bc4c00", "#0a7ea4", "#a0408f", "#57606a")
@@ -46,9 +45,12 @@ def render(
     description: str,
     height: float,
     sides: tuple[float, float, float],
-    draw: Callable[[Axes], None],
+    draw: Callable[["Axes"], None],
 ) -> str:
     """Return a chart as SVG; `sides` are the margins left of, right of and below the drawing."""
+    import matplotlib as mpl  # slow to import, and only charts need it
+    from matplotlib.figure import Figure
+
     left, right, bottom = sides
     with mpl.rc_context(SETTINGS):
         figure = Figure(figsize=(WIDTH / 72, height / 72))

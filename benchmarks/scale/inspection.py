@@ -16,7 +16,9 @@ CALLS = {
     "channel_overdue": "channel_overdue(20)",
     "channel_busiest": "channel_busiest(20)",
     "channel_explain": "channel_explain('{channel}')",
+    "channel_page": "channel_page('', '', 50)",
     "message_page": "message_page()",
+    "dead_page": "dead_page()",
     "dead_groups": "dead_groups()",
     "message_attempts": "message_attempts(7)",
     "audit_page": "audit_page()",
@@ -24,6 +26,9 @@ CALLS = {
     # With this pulse, what the exporter reads.
     "queue_pulse_1000": "queue_pulse(1000)",
     "queue_tables": "queue_tables()",
+    "cron_overdue": "cron_overdue()",
+    "history_lag": "history_lag()",
+    "worker_status": "worker_status",
     "channel_list": "channel_list(array['{channel}'])",
     "queue_status": "queue_status()",
 }

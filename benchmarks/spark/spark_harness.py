@@ -17,6 +17,17 @@ from lonnymq import Queue
 from lonnymq.embedded import embedded
 from lonnymq.spark.java import use_java
 
+# Of the session of this process, and of jobs that it submits.
+SESSION = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "2g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.execution.replaceHashWithSortAgg": "true",
+}
 JAR = Path("/usr/share/java/postgresql.jar")
 CHANNELS = 1_000
 PARTITIONS = 4
@@ -43,18 +54,20 @@ $$
 
 @dataclass(frozen=True)
 class Size:
-    """How many messages or attempts; the analysis also uses ten times as many."""
+    """How many messages or attempts."""
 
     rows: int
     # Attempts to analyse before the measurement, to warm up the JVM.
     warm_up_rows: int
+    # Attempts of the analysis, which is also measured with a tenth of them.
+    analysed_rows: int
 
 
 SIZES = {
-    "smoke": Size(2_000, 500),
-    "quick": Size(100_000, 10_000),
-    "standard": Size(1_000_000, 100_000),
-    "full": Size(1_000_000, 100_000),
+    "smoke": Size(2_000, 500, 20_000),
+    "quick": Size(100_000, 10_000, 1_000_000),
+    "standard": Size(1_000_000, 100_000, 10_000_000),
+    "full": Size(1_000_000, 100_000, 100_000_000),
 }
 
 
@@ -123,17 +136,7 @@ def jdbc_jar() -> Path | None:
 def spark_session(jar: Path | None) -> Iterator[SparkSession]:
     use_java()
     builder = SparkSession.builder.master("local[2]").appName("lonnymq benchmark")
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.memory": "2g",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "8",
-        "spark.sql.execution.replaceHashWithSortAgg": "true",
-        **({"spark.jars": str(jar)} if jar else {}),
-    }
+    settings = SESSION | ({"spark.jars": str(jar)} if jar else {})
     for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()

@@ -23,18 +23,14 @@ EFFORT = dataclasses.replace(
     drained_for_memory=1_000,
 )
 # Cases with every kind of load: drain, cycle, create, COPY, waiting.
-MEASURED_CASES = [
-    "drain-one-channel",
-    "single-message",
+MEASURED_CASES = ["drain-one-channel", "single-message", "bulk-create", "wake-up", "worker-drain"]
+MORE_CASES = [
     "create-one-by-one",
-    "bulk-create",
     "held-snapshot-capped",
     "open-transaction",
     "idle-tenant",
     "new-name-flood",
-    "wake-up",
     "worker-memory",
-    "worker-drain",
 ]
 
 
@@ -43,7 +39,9 @@ def harness(server: Any) -> Harness:
     return Harness(Server(server.dsn), EFFORT, progress=lambda line: None)
 
 
-@pytest.mark.parametrize("name", MEASURED_CASES)
+@pytest.mark.parametrize(
+    "name", [*MEASURED_CASES, *(pytest.param(name, marks=pytest.mark.heavy) for name in MORE_CASES)]
+)
 def test_a_case_measures_something(harness: Harness, name: str) -> None:
     [case] = [case for case in CASES if case.name == name]
 

@@ -15,6 +15,7 @@ from benchmarks.scale import effort, message
 TINY = effort.Effort("smoke", 1, 0.1, 100, (1, 2), (20, 40))
 
 
+@pytest.mark.heavy
 def test_the_results_of_a_run_can_be_shown_as_charts_and_tables(
     server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
