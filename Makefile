@@ -14,7 +14,8 @@ LOCKS := tools/locks
 # Only Spark is built from source. Nothing else may be, because its build requirements would not be locked.
 WHEELS := --only-binary :all: --no-binary pyspark
 # Python compiles modules when they are first imported; most never are.
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-compile
+PIP_OPTIONS := --quiet --disable-pip-version-check --no-build-isolation --no-compile
+INSTALL := $(BIN)/python -m pip install $(PIP_OPTIONS)
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes $(WHEELS) \
 	--no-annotate --custom-compile-command "make lock"
 
@@ -34,7 +35,7 @@ $(STAMP): pyproject.toml $(LOCKS)/build.txt $(LOCKS)/dev.txt
 	"$(PYTHON)" -m venv .venv
 	$(INSTALL) --require-hashes $(WHEELS) -r $(LOCKS)/build.txt
 	DIST_EXTRA_CONFIG="$$PWD/tools/wheels.cfg" \
-		$(INSTALL) --require-hashes $(WHEELS) --use-pep517 -r $(LOCKS)/dev.txt
+		$(BIN)/python tools/install.py $(LOCKS)/dev.txt $(PIP_OPTIONS) --require-hashes $(WHEELS) --use-pep517
 	$(INSTALL) --no-deps -e .
 	@touch $(STAMP)
 
@@ -82,7 +83,7 @@ test-fast: $(STAMP) ## lint, format, and most tests, in under two minutes: no Sp
 	$(BIN)/python tools/policy.py --check
 	$(BIN)/python -m pytest --fast $(PYTEST_ARGS)
 
-test-heavy: $(STAMP) ## the tests that make test leaves out: a Spark cluster, a killed driver, mutants, a new .venv
+test-heavy: $(STAMP) ## what make test leaves out: longer runs, plans on other servers, a Spark cluster, mutants, a new .venv
 	$(BIN)/python -m pytest --heavy $(PYTEST_ARGS)
 
 test-matrix: $(STAMP) ## the tests of SQL on every PostgreSQL and Python (MATRIX_ARGS="--pg 14,18 --python 3.14")

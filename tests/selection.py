@@ -10,10 +10,10 @@ import pytest
 
 from tests.server_kinds import ServerKind, server_kinds
 
-# These folders depend on the version of PostgreSQL more than others: their tests run on every kind of server.
-# Each other test runs on one kind, chosen by name, and the cases of a parametrised test take turns.
+# Each test runs on one kind of server, chosen by name, and the cases of a parametrised test take turns. These
+# folders depend on the version of PostgreSQL most: `make test-heavy` runs them on the other kinds.
 # `make test-matrix` runs all tests of SQL on each version.
-TESTS_ON_EVERY_KIND = {"embedded", "plans"}
+HEAVY_ON_OTHER_KINDS = {"embedded", "plans"}
 # These folders run on one kind, given by its index: what they need of it is tested on all kinds elsewhere.
 TESTS_ON_ONE_KIND = {"cli": 0, "pipeline": -1, "spark": -1}
 # Where --fast looks for tests. It leaves out those with these marks, and all kinds of servers but the first.
@@ -33,11 +33,14 @@ def is_ignored(path: Path, *, is_fast: bool) -> bool:
 def is_selected(item: pytest.Item, *, is_fast: bool, is_heavy: bool = False) -> bool:
     """Whether a test runs at all and, if it has a kind of server, whether it runs on this one."""
     kind = kind_of(item)
-    if is_heavy is not (item.get_closest_marker("heavy") is not None):
-        return False
+    is_marked = item.get_closest_marker("heavy") is not None
     if is_fast:
-        return not any(map(item.get_closest_marker, MARKS_LEFT_OUT)) and kind in (None, server_kinds()[0])
-    return kind is None or _runs_on(item, kind, server_kinds())
+        is_left_out = is_marked or any(map(item.get_closest_marker, MARKS_LEFT_OUT))
+        return not is_left_out and kind in (None, server_kinds()[0])
+    is_on_its_kind = kind is None or _runs_on(item, kind, server_kinds())
+    if is_heavy and _folder_of(item.path) in HEAVY_ON_OTHER_KINDS:
+        return is_marked or not is_on_its_kind
+    return is_on_its_kind and is_marked is is_heavy
 
 
 def describe_left_out() -> str:
@@ -78,8 +81,6 @@ def _runs_on(item: pytest.Item, kind: ServerKind, kinds: list[ServerKind]) -> bo
     folder = _folder_of(item.path)
     if folder in TESTS_ON_ONE_KIND:
         return kinds[TESTS_ON_ONE_KIND[folder]] == kind
-    if folder in TESTS_ON_EVERY_KIND:
-        return True
     # By name and place, so that a test runs on the same kind whichever tests are selected.
     number = zlib.crc32(item.nodeid.partition("[")[0].encode()) + sum(_places_of_arguments(item))
     return kinds[number % len(kinds)] == kind

@@ -3,8 +3,8 @@
 from collections import Counter, defaultdict
 
 from lonnymq import Queue
-from lonnymq.cli.doctor.failover_findings import after_failover
-from lonnymq.cli.doctor.finding import Level
+from lonnymq.doctor.failover_findings import after_failover
+from lonnymq.doctor.finding import Level
 from tests.chaos.account import Account
 from tests.chaos.harness import Harness, entries_of
 from tests.chaos.ledger import Event

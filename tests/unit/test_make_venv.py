@@ -65,6 +65,7 @@ def test_make_venv_installs_only_locked_files(tmp_path: Path) -> None:
     shutil.copy(ROOT / "Makefile", checkout)
     locks = checkout / "tools" / "locks"
     locks.mkdir(parents=True)
+    shutil.copy(ROOT / "tools" / "install.py", checkout / "tools")
     (locks / "build.txt").write_text(_pin(backend))
     (locks / "dev.txt").write_text(_pin(spark))
 

@@ -31,6 +31,17 @@ def test_cases_of_a_parametrised_test_take_turns_on_the_kinds_of_servers() -> No
     assert case in _collect(case).splitlines()
 
 
+def test_each_test_of_plans_runs_on_one_kind_and_its_heavy_runs_on_the_others() -> None:
+    page = "tests/plans/test_dead_rows.py"
+    usual, heavy = (
+        set(re.findall(r"rows\[(\w+-\w+)-(\d+)\]", _collect(*more, page))) for more in ([], ["--heavy"])
+    )
+    kinds = [kind.name for kind in server_kinds()]
+    assert usual | heavy == {(kind, case) for kind in kinds for case in ("1", "3000")}
+    assert len(usual) == 2
+    assert not usual & heavy
+
+
 def test_fast_tests_need_neither_spark_nor_a_second_server() -> None:
     out = _collect(
         "--fast", "tests/spark", "tests/pipeline", "tests/sql/test_fifo.py", "tests/worker/test_neighbours.py"
