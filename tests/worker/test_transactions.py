@@ -125,7 +125,9 @@ def test_a_worker_counts_acknowledgements_by_its_handler(dsn: str, action: Actio
     result = run_worker(dsn, Handler(call=on_loop), 1)
     assert outcomes == [action.done]
     is_delivered_again = action.effect in (Effect.NEXT, Effect.RETRY, Effect.RETURN)
-    assert result.counts == {action.done: 1, **({"completed": 1} if is_delivered_again else {})}
+    # RunResult.counts leaves out messages that were given back: a slow process does that, too.
+    expected = {outcome: 1 for outcome in (action.done, "completed") if outcome != "given_back"}
+    assert result.counts == (expected if is_delivered_again else {action.done: 1})
 
 
 def test_the_lease_is_kept_after_a_rolled_back_acknowledgement(dsn: str, effects: Any) -> None:
