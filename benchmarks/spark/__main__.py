@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import options, results
+from benchmarks import merge, options, results
 from benchmarks.harness import EFFORTS, Harness, Row
 from benchmarks.spark import analyse, archive, cluster, source
 from benchmarks.spark.spark_harness import SIZES, SparkHarness, jdbc_jar, run_server, spark_session
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
             "smoke": "a few seconds",
         },
     )
-    options.add_output(parser, "spark")
+    options.add_output(parser, "spark", "cases")
     chosen = parser.parse_args(arguments)
     effort = dataclasses.replace(
         EFFORTS[chosen.effort], rounds=chosen.rounds or EFFORTS[chosen.effort].rounds
@@ -66,12 +66,19 @@ def main(arguments: list[str] | None = None) -> int:
             if name in chosen.case if chosen.case else name not in EXTRA_CASES:
                 for row in case(harness):
                     print(results.format_row(row), flush=True)
-                    rows.append(row)
+                    rows.append(dataclasses.replace(row, measured=results.current_conditions()))
         head = results.run_header(server, sql_before, {"effort": effort.name, "rounds": effort.rounds})
     if not chosen.no_write:
         content = head | {"note": NOTE, "rows": [results.row_json(row) for row in rows]}
-        print(f"written to {results.save(chosen.output, content)}")
+        path = merge.write_results(chosen.output, content, merge_results if chosen.merge else None)
+        print(f"written to {path}")
     return 1 if chosen.strict and not all(row.holds for row in rows) else 0
+
+
+def merge_results(former: merge.Json, later: merge.Json) -> merge.Json:
+    """Return the former run with the cases that the later one has measured, perhaps at another size."""
+    merge.check_comparable(former, later, (*merge.MACHINE, merge.SQL))
+    return former | {"rows": merge.replace_rows(former["rows"], later["rows"], "case", list(CASES))}
 
 
 if __name__ == "__main__":
