@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import repeat
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from lonnymq import ClientSettings, InvalidArgument, NewMessage, Queue
+from lonnymq import ClientSettings, InvalidArgument, NewMessage, Queue, Worker
 
 # Nothing listens there: anything that needs a round trip fails in another way.
 NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
@@ -105,6 +106,77 @@ REFUSED: list[tuple[Callable[[Any], Any], str]] = [
     (lambda queue: queue.grant("r", "king"), r"kind must be one of producer, worker, operator, reader"),
     (lambda queue: queue.grant("", "reader"), r"role must be 1 to 63 characters"),
 ]
+
+
+# Each is called with an int, with None and with an object, none of which is iterable.
+TAKE_SEVERAL: dict[str, Callable[[Any, Any], Any]] = {
+    "messages": lambda queue, several: queue.enqueue_many(several),
+    "members": lambda queue, several: queue.enqueue_group(several, NewMessage(channel="a", payload=1)),
+    "messages of copy_in": lambda queue, several: queue.copy_in(several),
+    "messages of a tenant": lambda queue, several: queue.tenant.enqueue_many(several),
+    "messages to complete": lambda queue, several: queue.complete(several),
+    "messages to extend": lambda queue, several: queue.heartbeat(several),
+    "ids": lambda queue, several: queue.cancel(several),
+    "ids to run": lambda queue, several: queue.run_now(several),
+    "ids to redrive": lambda queue, several: queue.dead().redrive(several),
+    "ids to purge": lambda queue, several: queue.dead().purge(several),
+    "uuids": lambda queue, several: queue.tenant.cancel(several),
+    "uuids to redrive": lambda queue, several: queue.tenant.redrive(several),
+    "names": lambda queue, several: queue.cron.due(several),
+    "outcomes": lambda queue, several: queue.audit.record("a", "b", outcomes=several, connection=None),
+    "middleware": lambda queue, several: Queue(NOWHERE, middleware=several),
+    "middleware of a worker": lambda queue, several: Worker(queue, print, middleware=several),
+}
+# What has no bound of its own is refused only if it is endless.
+ENDLESS = [name for name in TAKE_SEVERAL if "copy_in" not in name]
+
+# Values of a wrong type that are no sequences.
+WRONG_KINDS: list[tuple[Callable[[Any], Any], str]] = [
+    (lambda queue: queue.defer([LEASE], delays=5), r"delays must be a sequence with one value per message"),
+    (
+        lambda queue: queue.defer([LEASE], delays={LEASE.id: 5}),
+        r"delays must be .*of type dict",
+    ),
+    (lambda queue: queue.bury([LEASE], errors="x"), r"errors must be .*, got a value of type str"),
+    (lambda queue: queue.complete([LEASE], results=iter([1, 2])), r"results must be .*, got '2 values'"),
+    (lambda queue: queue.channel("a").set_policy({"weight": 2}), r"policy must be a ChannelPolicy"),
+    (lambda queue: queue.set(default_policy={"wieght": 2}), r"a default policy has no field 'wieght'"),
+    (lambda queue: queue.grant("r", "tenant", channels="acme"), r"channels must be a sequence of names"),
+    (lambda queue: queue.group_results(5), r"callback must be a leased message, got 5"),
+    (lambda queue: queue.messages(before=5), r"before must be a PageCursor"),
+    (lambda queue: queue.dead().page(before="7_1"), r"before must be a PageCursor"),
+    (lambda queue: queue.audit.page(before=5), r"before must be a PageCursor"),
+    (lambda queue: queue.audit.record("a", "b", arguments="c", connection=None), r"arguments must be a map"),
+    (lambda queue: queue.cron.declare(5), r"cron must be a Cron"),
+    (lambda queue: queue.cron.tick(5, 6), r"due must be a DueCron"),
+    (lambda queue: queue.stage_prune(older_than="x"), r"older_than must be a timedelta or a number"),
+    (lambda queue: queue.stage_prune(older_than=None), r"older_than must be a timedelta or a number"),
+    (lambda queue: queue.copy_in([], on_progress=5), r"on_progress must be a function"),
+    (lambda queue: Worker(queue, print, middleware=[5]), r"middleware must be a sequence of async functions"),
+]
+
+
+@pytest.mark.parametrize("name", TAKE_SEVERAL)
+def test_what_is_no_sequence_is_refused(name: str) -> None:
+    with Queue(NOWHERE) as queue:
+        for value in (5, None, object()):
+            with pytest.raises(InvalidArgument, match=rf"^{name.split()[0]} must be .*, got "):
+                TAKE_SEVERAL[name](queue, value)
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_a_sequence_without_end_is_refused(name: str) -> None:
+    with (
+        Queue(NOWHERE) as queue,
+        pytest.raises(InvalidArgument, match=rf"^{name.split()[0]} must be at most 1000"),
+    ):
+        TAKE_SEVERAL[name](queue, repeat(None))
+
+
+@pytest.mark.parametrize(("call", "complaint"), WRONG_KINDS)
+def test_a_value_of_a_wrong_type_is_refused(call: Callable[[Any], Any], complaint: str) -> None:
+    with Queue(NOWHERE) as queue, pytest.raises(InvalidArgument, match=complaint):
+        call(queue)
 
 
 @pytest.mark.parametrize(("call", "complaint"), REFUSED)

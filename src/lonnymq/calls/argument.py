@@ -2,13 +2,15 @@
 
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from lonnymq.errors import invalid
+from lonnymq.errors import invalid, invalid_kind
+from lonnymq.model.page import PageCursor
 from lonnymq.texts import abridge
 
 MAX_CONTENT_BYTES = 67_108_864
@@ -17,6 +19,8 @@ MAX_DEQUEUE_AT = 9_000_000_000_000_000
 MAX_LEASE_MS = 86_400_000
 MAX_ERROR_CHARACTERS = 10_000
 MAX_INTEGER = 2_147_483_647
+# How many messages a call can name, such as those to cancel.
+MAX_NAMED = 1_000_000
 MAX_BIGINT = 9_223_372_036_854_775_807
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
@@ -42,6 +46,22 @@ def channel(value: Any, argument: str = "channel") -> str:
     if not name.isprintable() and any(unicodedata.category(character) == "Cc" for character in name):
         raise invalid(argument, value, "1 to 255 characters without control characters")
     return name
+
+
+def lease(argument: str, value: Any) -> None:
+    """Refuse what has no id and token."""
+    if not (hasattr(value, "id") and hasattr(value, "token")):
+        raise invalid(argument, value, "a leased message")
+
+
+def cursor(argument: str, value: Any) -> PageCursor | None:
+    if value is not None and not isinstance(value, PageCursor):
+        raise invalid(argument, value, "a PageCursor, such as the `next` of a page")
+    return value
+
+
+def channels(argument: str, values: Any) -> list[str]:
+    return [channel(one) for one in items(argument, values, "a sequence of names of channels")]
 
 
 def optional_text(argument: str, value: Any, low: int = 0, high: int | None = None) -> str | None:
@@ -74,6 +94,10 @@ def uuid(argument: str, value: Any) -> UUID:
     if not isinstance(value, UUID):
         raise invalid(argument, value, "a uuid.UUID")
     return value
+
+
+def uuids(argument: str, values: Any) -> list[UUID]:
+    return [uuid(argument, one) for one in items(argument, values, "a sequence of uuid.UUID values")]
 
 
 def seconds(argument: str, value: Any) -> float:
@@ -141,14 +165,35 @@ def enum_value(argument: str, value: Any, kind: type[StrEnum]) -> str:
     return str(value)
 
 
+def items(argument: str, values: Any, expected: str, most: int = MAX_NAMED, advice: str = "") -> list[Any]:
+    """Return the items of an iterable, which may have no end."""
+    try:
+        given = None if isinstance(values, str | bytes) else iter(values)
+    except TypeError:
+        given = None
+    if given is None:
+        raise invalid_kind(argument, values, expected)
+    found = list(islice(given, most + 1))
+    if len(found) > most:
+        raise invalid(argument, f"more than {most} {argument}", f"at most {most}{advice}")
+    return found
+
+
+def identifiers(argument: str, values: Any) -> list[int]:
+    return [identifier(argument, one) for one in items(argument, values, "a sequence of whole numbers")]
+
+
 def spread(argument: str, value: Any, values: Sequence[Any] | None, count: int) -> Sequence[Any]:
     """Return one value per message: `value` for all of them, or `values`."""
     if values is None:
         return [value] * count
     if value is not None:
         raise invalid(argument, value, f"absent if {argument}s are given")
-    if len(values) != count:
-        raise invalid(
-            f"{argument}s", f"{len(values)} values", f"a sequence with one value per message ({count})"
-        )
-    return values
+    expected = f"a sequence with one value per message ({count})"
+    # The items of these have no order, or are not the values.
+    if isinstance(values, Mapping | Set):
+        raise invalid_kind(f"{argument}s", values, expected)
+    found = items(f"{argument}s", values, expected)
+    if len(found) != count:
+        raise invalid(f"{argument}s", f"{len(found)} values", expected)
+    return found

@@ -8,7 +8,7 @@ from typing import Any
 
 from lonnymq.calls import argument
 from lonnymq.calls.statement import Call, Rows, Statement, call, function, in_utc
-from lonnymq.errors import invalid
+from lonnymq.errors import invalid, invalid_kind
 from lonnymq.model import AuditRecord, Page, PageCursor
 
 MAX_ARGUMENTS_BYTES = 8192
@@ -51,13 +51,14 @@ def may_record(schema: str) -> Call[bool]:
 def record(
     actor: str, verb: str, subject: str | None, arguments: Mapping[str, Any], outcomes: Iterable[str]
 ) -> Call[int]:
+    found = argument.items("outcomes", outcomes, "a sequence of outcomes")
     return call(
         RECORD,
         argument.text("actor", actor, 1, 255),
         argument.text("verb", verb, 1, 100),
         argument.optional_text("subject", subject, 0, 255),
         arguments_json(arguments),
-        json.dumps(Counter(argument.text("outcomes", outcome, 1, 100) for outcome in outcomes)),
+        json.dumps(Counter(argument.text("outcomes", outcome, 1, 100) for outcome in found)),
         decode=lambda rows: int(rows[0][0]),
         # A second record of one action would be wrong.
         is_repeatable=False,
@@ -77,6 +78,8 @@ def page(
 
 def arguments_json(arguments: Mapping[str, Any]) -> str:
     """Return arguments as JSON. PostgreSQL cannot store NUL, not even in JSON."""
+    if not isinstance(arguments, Mapping):
+        raise invalid_kind("arguments", arguments, "a mapping of names to values")
     text = ESCAPED_NUL.sub(r"\1\\ufffd", json.dumps(dict(arguments), ensure_ascii=False))
     text = argument.text("arguments", text)
     if len(text.encode()) > MAX_ARGUMENTS_BYTES:

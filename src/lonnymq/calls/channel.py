@@ -60,6 +60,8 @@ def set(channel: str, changes: Mapping[str, Any]) -> Call[ChannelSetOutcome]:  #
 
 def changes(policy: ChannelPolicy) -> dict[str, Any]:
     """Return the changes that make a policy a channel's own, except what it leaves out."""
+    if not isinstance(policy, ChannelPolicy):
+        raise invalid("policy", policy, "a ChannelPolicy")
     return {
         name: None if value == POLICY_FIELDS[name].default else value for name, value in vars(policy).items()
     }

@@ -72,6 +72,8 @@ OVERDUE = function("cron_overdue", "name, overdue_s", p_limit="integer")
 def set(  # noqa: A001
     cron: Cron, codec: Codec, is_declared: bool, after: datetime | None
 ) -> Call[CronSetOutcome]:
+    if not isinstance(cron, Cron):
+        raise invalid("cron", cron, "a Cron")
     schedule.require_valid(cron.expression, cron.timezone)
     return call(
         SET,
@@ -90,11 +92,16 @@ def set(  # noqa: A001
 
 
 def due(names: Sequence[str], limit: int, now: datetime | None) -> Call[DueCrons]:
-    return call(DUE, [cron_name(one) for one in names], limit, instant("now", now), decode=_due)
+    found = argument.items("names", names, "a sequence of names of crons")
+    return call(DUE, [cron_name(one) for one in found], limit, instant("now", now), decode=_due)
 
 
 def tick(due: DueCron, ticks: Ticks) -> Call[CronTickOutcome]:
     """Decide ticks. Safe to repeat: a retry finds that the first attempt has moved the mark."""
+    if not isinstance(due, DueCron):
+        raise invalid("due", due, "a DueCron")
+    if not isinstance(ticks, Ticks):
+        raise invalid("ticks", ticks, "Ticks")
     return call(
         TICK,
         due.name,

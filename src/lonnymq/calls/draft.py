@@ -11,6 +11,8 @@ from lonnymq.calls.result import with_keep_header
 from lonnymq.errors import InvalidArgument, invalid
 from lonnymq.model import NewMessage
 
+NEW_MESSAGES = "a sequence of NewMessage values"
+
 
 class Draft(NamedTuple):
     channel: str
@@ -25,7 +27,7 @@ class Draft(NamedTuple):
 def draft(message: NewMessage, codec: Codec) -> Draft:
     """Check a new message and encode it."""
     if not isinstance(message, NewMessage):
-        raise invalid("messages", message, "a sequence of NewMessage values")
+        raise invalid("messages", message, NEW_MESSAGES)
     return Draft(
         argument.channel(message.channel),
         encode_payload("payload", message.payload, codec),

@@ -6,7 +6,7 @@ from typing import Any
 
 from lonnymq.calls.argument import optional_whole
 from lonnymq.calls.statement import Call, Rows, Statement, call, from_json, function, in_utc, nothing
-from lonnymq.errors import invalid
+from lonnymq.errors import InvalidArgument, invalid
 from lonnymq.model import (
     DEFAULT_POLICY_FIELDS,
     ChannelPolicy,
@@ -95,7 +95,7 @@ def default_policy(changes: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in changes.items():
         field = DEFAULT_POLICY_FIELDS.get(name)
         if field is None:
-            raise TypeError(
+            raise InvalidArgument(
                 f"a default policy has no field {name!r}; use one of {', '.join(DEFAULT_POLICY_FIELDS)}"
             )
         optional_whole(name, value, field.low, field.high)

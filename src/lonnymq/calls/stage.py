@@ -5,8 +5,10 @@ from datetime import timedelta
 from struct import Struct
 from uuid import UUID
 
+from lonnymq.calls import argument
 from lonnymq.calls.draft import Draft
 from lonnymq.calls.statement import Call, call, function
+from lonnymq.errors import invalid
 
 PRUNE = function("stage_prune", p_older_than="interval")
 
@@ -40,9 +42,12 @@ BYTEA_OID, BIGINT_OID, INTEGER_OID, TEXT_OID, JSONB_OID = 17, 20, 23, 25, 3802
 JSONB_VERSION = "\x01"
 
 
-def prune(older_than: timedelta) -> Call[int]:
+def prune(older_than: timedelta | float) -> Call[int]:
     """Prune by age and not by time, so that the server's clock decides."""
-    return call(PRUNE, older_than, decode=lambda rows: int(rows[0][0]))
+    milliseconds = argument.delay_ms("older_than", older_than)
+    if milliseconds is None:
+        raise invalid("older_than", older_than, "a timedelta or a number of seconds")
+    return call(PRUNE, timedelta(milliseconds=milliseconds), decode=lambda rows: int(rows[0][0]))
 
 
 def prefix(publication: str, part: UUID) -> bytes:

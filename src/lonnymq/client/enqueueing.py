@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from lonnymq.calls import argument
 from lonnymq.errors import LonnyError, invalid
 from lonnymq.model import Created, NewMessage, Published, TenantCreated
 
@@ -17,7 +18,7 @@ EnqueueMiddleware = Callable[[Iterable[NewMessage]], Enclosing]
 
 def require_middleware(middleware: Sequence[EnqueueMiddleware]) -> tuple[EnqueueMiddleware, ...]:
     """Return the middleware as a tuple; raise if one of them is certainly not a generator function."""
-    found = tuple(middleware)
+    found = tuple(argument.items("middleware", middleware, "a sequence of generator functions"))
     one: Any
     for one in found:
         if not callable(one) or inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one):

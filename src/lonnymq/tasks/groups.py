@@ -3,9 +3,9 @@
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import islice
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
+from lonnymq.calls import argument
 from lonnymq.calls.group import MAX_MEMBERS
 from lonnymq.calls.result import MAX_KEEP
 from lonnymq.errors import InvalidArgument, invalid, invalid_kind
@@ -106,16 +106,10 @@ def group(members: Iterable[Any], /, *, deadline: timedelta | float = MAX_KEEP) 
     `task.message(channel, ...)`, in channels of their own. Members that have not ended at the `deadline`
     count as failed.
     """
-    try:
-        given = iter(members)
-    except TypeError:
-        raise invalid_kind("members", members, "chains, such as [chain(task, ...), ...]") from None
-    # Members may have no end.
-    found = tuple(islice(given, MAX_MEMBERS + 1))
+    found = argument.items("members", members, "chains, such as [chain(task, ...), ...]", MAX_MEMBERS)
     for index, one in enumerate(found):
         if not isinstance(one, Chain | NewMessage):
             raise invalid_kind(f"members[{index}]", one, "a chain, such as chain(task, ...), or a NewMessage")
-    if not 1 <= len(found) <= MAX_MEMBERS:
-        count = "no members" if not found else f"more than {MAX_MEMBERS} members"
-        raise invalid("members", count, f"1 to {MAX_MEMBERS} members")
-    return Group(found, deadline)
+    if not found:
+        raise invalid("members", "no members", f"1 to {MAX_MEMBERS} members")
+    return Group(tuple(found), deadline)

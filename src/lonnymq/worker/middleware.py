@@ -6,9 +6,11 @@ from dataclasses import fields
 from functools import partial
 from typing import Any
 
+from lonnymq.calls import argument
 from lonnymq.client.aio import AsyncMessage
 from lonnymq.client.instrumentation import Instrumentation
 from lonnymq.client.sync import Message, Queue
+from lonnymq.errors import invalid
 from lonnymq.worker.context import run_in_context
 from lonnymq.worker.handler import Handler
 from lonnymq.worker.message_context import CURRENT
@@ -18,6 +20,17 @@ Next = Callable[[], Awaitable[None]]
 # Called around each attempt; it may raise what a handler may. A batch handler's middleware is given the list.
 Middleware = Callable[[Any, Next], Awaitable[None]]
 MESSAGE_FIELDS = tuple(field.name for field in fields(Message))
+
+
+def require_middleware(middleware: Any) -> tuple[Middleware, ...]:
+    """Return the middleware as a tuple; refuse what would let every attempt fail."""
+    expected = "a sequence of async functions that take a message and the next call"
+    found = tuple(argument.items("middleware", middleware, expected))
+    for one in found:
+        is_generator = inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one)
+        if not callable(one) or inspect.isclass(one) or is_generator:
+            raise invalid("middleware", one, expected)
+    return found
 
 
 class MiddlewareStack:

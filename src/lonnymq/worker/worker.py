@@ -16,7 +16,7 @@ from lonnymq.worker.client_factory import ClientFactory
 from lonnymq.worker.handler import enter_lifespan
 from lonnymq.worker.health import Health, HealthStatus, Watch
 from lonnymq.worker.metrics import WorkerFigures, WorkerMetrics
-from lonnymq.worker.middleware import Middleware
+from lonnymq.worker.middleware import Middleware, require_middleware
 from lonnymq.worker.router import Router
 from lonnymq.worker.run import WorkerRun
 from lonnymq.worker.settings import ExitCode, WorkerSettings
@@ -56,7 +56,7 @@ class Worker:
         self.handler = handler
         self.router = Router(handler, Judge(self.clients.codec))
         self.settings = settings or WorkerSettings()
-        self.middleware = tuple(middleware)
+        self.middleware = require_middleware(middleware)
         self.shutdown = Shutdown()
         self.health = Health(self.settings, self.shutdown)
         # How many attempts ended with which outcome, in this process.

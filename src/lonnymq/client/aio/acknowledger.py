@@ -270,15 +270,10 @@ def _fences(leases: Sequence[Lease]) -> tuple[list[int], list[int]]:
 
 
 def _require_leases(messages: Iterable[Lease]) -> list[Lease]:
-    try:
-        leases = list(messages)
-        is_valid = all(hasattr(lease, "id") and hasattr(lease, "token") for lease in leases)
-    except TypeError:
-        is_valid = False
-    if not is_valid:
-        raise invalid(
-            "messages", messages, "a sequence of leased messages (for one message, call its own method)"
-        )
+    expected = "a sequence of leased messages (for one message, call its own method)"
+    leases = argument.items("messages", messages, expected)
+    if not all(hasattr(lease, "id") and hasattr(lease, "token") for lease in leases):
+        raise invalid("messages", messages, expected)
     for lease in leases:
         argument.identifier("messages", lease.id)
         argument.identifier("messages", lease.token)

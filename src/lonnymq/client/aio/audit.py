@@ -96,7 +96,7 @@ class AsyncAudit:
         call = calls.page(
             argument.optional_text("actor", actor, 1, 255),
             argument.optional_text("subject", subject, 0, 255),
-            before,
+            argument.cursor("before", before),
             argument.whole("limit", limit, 1, calls.MAX_LIMIT),
         )
         return await self._caller.perform(call, connection)

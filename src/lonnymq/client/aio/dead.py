@@ -48,7 +48,7 @@ class AsyncDeadLetters:
         call = calls.page(
             self._channel,
             argument.optional_text("error", error, 0, 200),
-            before,
+            argument.cursor("before", before),
             argument.whole("limit", limit, 1, MAX_BATCH),
             argument.optional_whole("preview_bytes", preview_bytes, 0, argument.MAX_INTEGER),
         )
@@ -66,7 +66,7 @@ class AsyncDeadLetters:
         call = calls.ids(
             self._channel,
             argument.optional_text("error", error, 0, 200),
-            before,
+            argument.cursor("before", before),
             argument.whole("limit", limit, 1, MAX_BATCH),
         )
         return await self._caller.perform(call, connection)
@@ -105,9 +105,9 @@ class AsyncDeadLetters:
         self, ids: Sequence[int], *, connection: AsyncBorrowedConnection | None = None
     ) -> Sequence[RedriveOutcome]:
         """Put dead letters back into their channels, with no attempts spent."""
-        ids = [argument.identifier("ids", id_) for id_ in ids]
+        named = argument.identifiers("ids", ids)
         return await self._caller.perform_each(
-            lambda indexes: calls.redrive(pick(ids, indexes)), len(ids), connection
+            lambda indexes: calls.redrive(pick(named, indexes)), len(named), connection
         )
 
     async def redrive_all(
@@ -124,9 +124,9 @@ class AsyncDeadLetters:
         self, ids: Sequence[int], *, connection: AsyncBorrowedConnection | None = None
     ) -> Sequence[PurgeOutcome]:
         """Delete dead letters permanently."""
-        ids = [argument.identifier("ids", id_) for id_ in ids]
+        named = argument.identifiers("ids", ids)
         return await self._caller.perform_each(
-            lambda indexes: calls.purge(pick(ids, indexes)), len(ids), connection
+            lambda indexes: calls.purge(pick(named, indexes)), len(named), connection
         )
 
     async def purge_all(

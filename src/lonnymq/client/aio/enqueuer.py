@@ -4,18 +4,19 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from lonnymq.calls import argument
 from lonnymq.calls import group as group_calls
 from lonnymq.calls import message as calls
 from lonnymq.calls import stage as stage_calls
 from lonnymq.calls.codec import Codec
-from lonnymq.calls.draft import draft, drafts
+from lonnymq.calls.draft import NEW_MESSAGES, draft, drafts
 from lonnymq.calls.result import MAX_KEEP
 from lonnymq.client.aio import bulk
 from lonnymq.client.aio.caller import AsyncCaller
 from lonnymq.client.backpressure import raise_for_dropped
 from lonnymq.client.enqueueing import Enqueueing, EnqueueMiddleware
 from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
-from lonnymq.errors import invalid
+from lonnymq.errors import invalid, invalid_kind
 from lonnymq.model import Created, CreatedGroup, NewMessage, Published
 
 MAX_CREATE = 100_000
@@ -83,9 +84,7 @@ class AsyncEnqueuer:
 
         Only messages that full channels drop are left out. If ChannelFull is raised, it has all outcomes.
         """
-        given = list(messages)
-        if len(given) > MAX_CREATE:
-            raise invalid("messages", f"{len(given)} messages", f"at most {MAX_CREATE}; use copy_in()")
+        given = argument.items("messages", messages, NEW_MESSAGES, MAX_CREATE, "; use copy_in()")
         if not given:
             return []
         with self._around_enqueue(given) as enqueueing:
@@ -111,7 +110,8 @@ class AsyncEnqueuer:
         is due at the `deadline` at the latest, after 7 days if none is given. `group_results()` tells its
         handler what has become of the members. If one of the messages is dropped, none is created.
         """
-        given = [*members, callback]
+        found = argument.items("members", members, NEW_MESSAGES, group_calls.MAX_MEMBERS)
+        given = [*found, callback]
         with self._around_enqueue(given) as enqueueing:
             *made, last = drafts(enqueueing.same_number(len(given)), self.codec)
             created = await self.caller.perform(group_calls.create(made, last, deadline), connection)
@@ -132,6 +132,10 @@ class AsyncEnqueuer:
 
         Loads with the same `publication` name are published once, however often they are sent.
         """
+        if not isinstance(messages, Iterable):
+            raise invalid_kind("messages", messages, NEW_MESSAGES)
+        if on_progress is not None and not callable(on_progress):
+            raise invalid("on_progress", on_progress, "a function that takes the number of messages so far")
         with self._around_enqueue(messages) as enqueueing:
             published = await bulk.copy_in(
                 self.caller, self.codec, enqueueing.messages, publication, on_progress, connection
@@ -142,7 +146,7 @@ class AsyncEnqueuer:
     def _around_enqueue(self, messages: Iterable[NewMessage]) -> Enqueueing:
         return Enqueueing(self._all_middleware, messages)
 
-    async def stage_prune(self, *, older_than: timedelta = timedelta(days=1)) -> int:
+    async def stage_prune(self, *, older_than: timedelta | float = timedelta(days=1)) -> int:
         """Delete messages that bulk loads of any role staged and never published; return how many.
 
         `older_than` must be at least an hour, so that loads in progress keep their messages.

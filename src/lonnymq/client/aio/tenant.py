@@ -8,14 +8,13 @@ from uuid import UUID
 from lonnymq.calls import argument
 from lonnymq.calls import tenant as calls
 from lonnymq.calls.codec import Codec
-from lonnymq.calls.draft import draft, drafts
+from lonnymq.calls.draft import NEW_MESSAGES, draft, drafts
 from lonnymq.calls.statement import pick
 from lonnymq.client.aio.caller import MAX_BATCH, AsyncCaller
 from lonnymq.client.aio.enqueuer import MAX_CREATE
 from lonnymq.client.backpressure import raise_for_dropped
 from lonnymq.client.enqueueing import Enqueueing, EnqueueMiddleware
 from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
-from lonnymq.errors import invalid
 from lonnymq.model import (
     CancelOutcome,
     NewMessage,
@@ -83,9 +82,7 @@ class AsyncTenant:
         connection: AsyncBorrowedConnection | None = None,
     ) -> list[TenantCreated]:
         """Put many messages into channels of this tenant, all or none; see `AsyncQueue.enqueue_many`."""
-        given = list(messages)
-        if len(given) > MAX_CREATE:
-            raise invalid("messages", f"{len(given)} messages", f"at most {MAX_CREATE}")
+        given = argument.items("messages", messages, NEW_MESSAGES, MAX_CREATE)
         if not given:
             return []
         with Enqueueing(self._middleware, given) as enqueueing:
@@ -100,9 +97,9 @@ class AsyncTenant:
         self, uuids: Sequence[UUID], *, connection: AsyncBorrowedConnection | None = None
     ) -> list[CancelOutcome]:
         """Remove messages from the queue."""
-        uuids = [argument.uuid("uuids", one) for one in uuids]
+        named = argument.uuids("uuids", uuids)
         return await self._caller.perform_each(
-            lambda indexes: calls.cancel(pick(uuids, indexes)), len(uuids), connection
+            lambda indexes: calls.cancel(pick(named, indexes)), len(named), connection
         )
 
     async def cancel_key(
@@ -158,9 +155,9 @@ class AsyncTenant:
         self, uuids: Sequence[UUID], *, connection: AsyncBorrowedConnection | None = None
     ) -> list[RedriveOutcome]:
         """Put dead letters back into their channels, as far as their `max_size` allows."""
-        uuids = [argument.uuid("uuids", one) for one in uuids]
+        named = argument.uuids("uuids", uuids)
         return await self._caller.perform_each(
-            lambda indexes: calls.redrive(pick(uuids, indexes)), len(uuids), connection
+            lambda indexes: calls.redrive(pick(named, indexes)), len(named), connection
         )
 
     async def redrive_all(self, channel: str) -> int:

@@ -50,7 +50,7 @@ class DeadLetters:
         call = calls.page(
             self._channel,
             argument.optional_text("error", error, 0, 200),
-            before,
+            argument.cursor("before", before),
             argument.whole("limit", limit, 1, MAX_BATCH),
             argument.optional_whole("preview_bytes", preview_bytes, 0, argument.MAX_INTEGER),
         )
@@ -68,7 +68,7 @@ class DeadLetters:
         call = calls.ids(
             self._channel,
             argument.optional_text("error", error, 0, 200),
-            before,
+            argument.cursor("before", before),
             argument.whole("limit", limit, 1, MAX_BATCH),
         )
         return self._caller.perform(call, connection)
@@ -107,9 +107,9 @@ class DeadLetters:
         self, ids: Sequence[int], *, connection: BorrowedConnection | None = None
     ) -> Sequence[RedriveOutcome]:
         """Put dead letters back into their channels, with no attempts spent."""
-        ids = [argument.identifier("ids", id_) for id_ in ids]
+        named = argument.identifiers("ids", ids)
         return self._caller.perform_each(
-            lambda indexes: calls.redrive(pick(ids, indexes)), len(ids), connection
+            lambda indexes: calls.redrive(pick(named, indexes)), len(named), connection
         )
 
     def redrive_all(self, *, limit: int | None = None, connection: BorrowedConnection | None = None) -> int:
@@ -124,9 +124,9 @@ class DeadLetters:
         self, ids: Sequence[int], *, connection: BorrowedConnection | None = None
     ) -> Sequence[PurgeOutcome]:
         """Delete dead letters permanently."""
-        ids = [argument.identifier("ids", id_) for id_ in ids]
+        named = argument.identifiers("ids", ids)
         return self._caller.perform_each(
-            lambda indexes: calls.purge(pick(ids, indexes)), len(ids), connection
+            lambda indexes: calls.purge(pick(named, indexes)), len(named), connection
         )
 
     def purge_all(

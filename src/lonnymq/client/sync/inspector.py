@@ -85,7 +85,7 @@ class Inspector:
         call = peek_calls.page(
             None if channel is None else argument.channel(channel),
             None if status is None else argument.enum_value("status", status, MessageStatus),
-            before,
+            argument.cursor("before", before),
             argument.whole("limit", limit, 1, 10_000),
             argument.optional_whole("preview_bytes", preview_bytes, 0, argument.MAX_INTEGER),
             argument.optional_text("prefix", prefix, 0, 255),
@@ -148,6 +148,7 @@ class Inspector:
         Returns nothing if the message is not the callback of a group, or its results have expired. Raises
         InvalidArgument if they are larger than 16 MiB together.
         """
+        argument.lease("callback", callback)
         call = group_calls.results(
             argument.identifier("id", callback.id), argument.identifier("token", callback.token)
         )

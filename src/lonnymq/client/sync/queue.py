@@ -187,18 +187,18 @@ class Queue(Enqueuer, Acknowledger, Inspector):
         self, ids: Sequence[int], *, connection: BorrowedConnection | None = None
     ) -> list[CancelOutcome]:
         """Remove messages from the queue; the worker of a leased one learns of it at its next heartbeat."""
-        ids = [argument.identifier("ids", id_) for id_ in ids]
+        named = argument.identifiers("ids", ids)
         return self.caller.perform_each(
-            lambda indexes: calls.cancel(pick(ids, indexes)), len(ids), connection
+            lambda indexes: calls.cancel(pick(named, indexes)), len(named), connection
         )
 
     def run_now(
         self, ids: Sequence[int], *, connection: BorrowedConnection | None = None
     ) -> list[RunNowOutcome]:
         """Make waiting messages due now that are scheduled for later; their channel's limits still apply."""
-        ids = [argument.identifier("ids", id_) for id_ in ids]
+        named = argument.identifiers("ids", ids)
         return self.caller.perform_each(
-            lambda indexes: calls.run_now(pick(ids, indexes)), len(ids), connection
+            lambda indexes: calls.run_now(pick(named, indexes)), len(named), connection
         )
 
     def cancel_key(
@@ -301,7 +301,7 @@ class Queue(Enqueuer, Acknowledger, Inspector):
         call = queue_calls.grant(
             argument.text("role", role, 1, 63),
             argument.enum_value("kind", kind, RoleKind),
-            None if channels is None else [argument.channel(channel) for channel in channels],
+            None if channels is None else argument.channels("channels", channels),
             argument.optional_text("prefix", prefix, 1, 255),
             argument.optional_whole("max_channels", max_channels, 1, MAX_BATCH),
         )
