@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import repeat
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -152,7 +152,10 @@ WRONG_KINDS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda queue: queue.stage_prune(older_than="x"), r"older_than must be a timedelta or a number"),
     (lambda queue: queue.stage_prune(older_than=None), r"older_than must be a timedelta or a number"),
     (lambda queue: queue.copy_in([], on_progress=5), r"on_progress must be a function"),
-    (lambda queue: Worker(queue, print, middleware=[5]), r"middleware must be a sequence of async functions"),
+    (
+        lambda queue: Worker(queue, print, middleware=cast("Any", [5])),
+        r"middleware must be a sequence of async functions",
+    ),
 ]
 
 

@@ -6,12 +6,13 @@ from dataclasses import InitVar, dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
-from typing import Annotated, Any, Literal, NewType, NotRequired, TypedDict, TypeVar
+from typing import Annotated, Any, Literal, NewType, NotRequired, Required, TypedDict, TypeVar
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pydantic
 import pytest
+import typing_extensions
 
 from lonnymq import InvalidArgument
 from lonnymq.tasks.arguments import Arguments
@@ -278,6 +279,78 @@ def test_a_message_with_missing_or_unknown_arguments_is_refused() -> None:
         arguments.from_json({"a": 1, "d": 1, "c": 2})
     with pytest.raises(InvalidArgument, match="work: arguments must be an object"):
         arguments.from_json([1])
+
+
+class Extended(typing_extensions.TypedDict):
+    width: int
+    # Texts, as with `from __future__ import annotations`.
+    height: "NotRequired[int]"
+    depth: "Annotated[Required[int], 1]"
+    note: typing_extensions.ReadOnly[NotRequired[str]]
+
+
+class Texts(TypedDict, total=False):
+    width: "Required[int]"
+    height: "int"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "required"), [(Extended, {"width": 1, "depth": 2}), (Texts, {"width": 1})]
+)
+def test_a_typed_dict_needs_the_keys_that_it_declares_as_required(annotation: Any, required: Any) -> None:
+    arguments = of(annotation)
+    for value in (required, {**required, "height": 3}):
+        assert arguments.from_json(arguments.to_json((value,), {})).args == (value,)
+    for name in required:
+        with pytest.raises(InvalidArgument, match=f"which needs '{name}'"):
+            arguments.to_json(({one: 1 for one in required if one != name},), {})
+
+
+class NoEquality:
+    pass
+
+
+@dataclass
+class Cents:
+    amount: int
+    is_scaled: bool = False
+    cache: Any = field(init=False, default_factory=NoEquality)
+    hits: int = field(init=False, default=0, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.is_scaled:
+            self.amount *= 100
+
+
+@dataclass
+class Counted:
+    name: str
+    count: int = field(init=False, default=0)
+
+
+def test_a_dataclass_that_would_be_read_back_with_other_values_is_refused() -> None:
+    cents, counted = of(Cents), of(list[Counted])
+    fine = Cents(700, is_scaled=True)
+    fine.hits = 3
+    assert cents.from_json(cents.to_json((fine,), {})).args[0].amount == 700
+    with pytest.raises(
+        InvalidArgument, match=r"amount must be what the constructor of Cents makes of it, 70000"
+    ):
+        cents.to_json((Cents(7),), {})
+    changed = Counted("a")
+    counted.to_json(([changed],), {})
+    changed.count = 2
+    with pytest.raises(InvalidArgument, match=r"\[0\]\.count must be .* Counted makes of it, 0, got 2"):
+        counted.to_json(([changed],), {})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [time(12, tzinfo=ZoneInfo("Europe/Berlin")), timedelta(days=200_000, microseconds=1), timedelta.max],
+)
+def test_a_value_that_json_would_change_is_refused(value: Any) -> None:
+    with pytest.raises(InvalidArgument, match="that JSON returns unchanged"):
+        of(type(value)).to_json((value,), {})
 
 
 class Unknown: ...

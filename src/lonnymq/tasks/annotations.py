@@ -11,6 +11,8 @@ from typing import (
     Any,
     Literal,
     NewType,
+    NotRequired,
+    Required,
     TypeVar,
     Union,
     cast,
@@ -76,11 +78,13 @@ def _converter_for_class(python_type: Any, records: Records) -> Converter | None
         return PydanticConverter(python_type)
     if python_type in records:
         return records[python_type]
-    if is_typeddict(python_type):
-        record = records[python_type] = RecordConverter(
-            python_type, is_dict=True, required=python_type.__required_keys__
+    if _is_typed_dict(python_type):
+        record = records[python_type] = RecordConverter(python_type, is_dict=True)
+        hints = get_type_hints(python_type, include_extras=True)
+        record.required = frozenset(
+            name for name, hint in hints.items() if _is_required_key(python_type, name, hint)
         )
-        names = list(python_type.__annotations__)
+        names = list(hints)
     elif dataclasses.is_dataclass(python_type):
         fields = [one for one in dataclasses.fields(python_type) if one.init]
         record = records[python_type] = RecordConverter(
@@ -90,11 +94,33 @@ def _converter_for_class(python_type: Any, records: Records) -> Converter | None
         )
         names = [one.name for one in fields]
         _require_constructible(python_type, names)
+        all_fields = tuple(one.name for one in dataclasses.fields(python_type) if one.compare)
+        # Its fields may be computed, so an instance may be read back with other values.
+        if hasattr(python_type, "__post_init__") or not set(all_fields) <= set(names):
+            record.compared = all_fields
     else:
         return None
     hints = get_type_hints(python_type)
     record.fields = {name: converter_for(hints[name], records) for name in names}
     return record
+
+
+def _is_typed_dict(python_type: Any) -> bool:
+    # That of typing_extensions, which pydantic requires before Python 3.12, is another class.
+    return is_typeddict(python_type) or (
+        issubclass(python_type, dict) and hasattr(python_type, "__required_keys__")
+    )
+
+
+def _is_required_key(python_type: Any, name: str, hint: Any) -> bool:
+    """Whether a TypedDict needs a key; if its annotations were texts, it does not know that itself."""
+    while (origin := get_origin(hint)) is not None:
+        if origin in (Required, NotRequired):
+            return origin is Required
+        if origin is not Annotated and getattr(origin, "_name", "") != "ReadOnly":
+            break
+        hint = get_args(hint)[0]
+    return name in python_type.__required_keys__
 
 
 def _require_constructible(python_type: Any, names: list[str]) -> None:
@@ -118,10 +144,12 @@ def _is_pydantic(python_type: type) -> bool:
 
 
 def _resolve_alias(annotation: Any) -> Any:
-    """Return what a type alias, a NewType, a TypeVar or an Annotated stands for."""
+    """Return what a type alias, a NewType, a TypeVar, an Annotated or a ReadOnly stands for."""
     while True:
         if get_origin(annotation) is Annotated:
             annotation = annotation.__origin__
+        elif getattr(get_origin(annotation), "_name", "") == "ReadOnly":
+            annotation = get_args(annotation)[0]
         elif isinstance(annotation, NewType):
             annotation = annotation.__supertype__
         elif isinstance(annotation, TypeVar):

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from lonnymq.tasks.converters.base import Converter, explain
 from lonnymq.tasks.value_path import ValuePath
-from lonnymq.texts import list_names
+from lonnymq.texts import list_names, short_repr
 
 
 @dataclass(eq=False)
@@ -17,6 +17,8 @@ class RecordConverter:
     is_dict: bool
     required: frozenset[str] = frozenset()
     fields: Mapping[str, Converter] = field(default_factory=dict)
+    # The attributes that its constructor may compute.
+    compared: tuple[str, ...] = ()
     reads: ClassVar[tuple[type[Any], ...]] = (dict,)
 
     @property
@@ -38,7 +40,19 @@ class RecordConverter:
             if self.is_dict
             else {name: getattr(value, name) for name in self.fields}
         )
-        return {name: self.fields[name].to_json(path.at(name), one) for name, one in values.items()}
+        written = {name: self.fields[name].to_json(path.at(name), one) for name, one in values.items()}
+        if self.compared:
+            self._require_same(path, value, self.from_json(path, written))
+        return written
+
+    def _require_same(self, path: ValuePath, value: Any, read: Any) -> None:
+        for name in self.compared:
+            one, other = getattr(value, name, None), getattr(read, name, None)
+            if not _is_equal(one, other):
+                expected = (
+                    f"what the constructor of {self.python_type.__name__} makes of it, {short_repr(other)}"
+                )
+                raise path.at(name).invalid(one, expected)
 
     def _read(self, path: ValuePath, value: Any) -> Any:
         if not isinstance(value, dict):
@@ -58,3 +72,9 @@ class RecordConverter:
         if unknown := value.keys() - self.fields.keys():
             raise path.invalid(value, lambda: f"{self.expected}, which has no {list_names(unknown)}")
         return value
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    """Whether two values are the same, as far as their class can tell."""
+    has_equality = any("__eq__" in vars(kind) for kind in type(one).__mro__[:-1])
+    return type(other) is type(one) and (not has_equality or bool(one == other))

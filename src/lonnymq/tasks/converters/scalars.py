@@ -60,7 +60,11 @@ class EncodedConverter:
             self.python_type is date and isinstance(value, datetime)
         ):
             raise path.invalid(value, self)
-        return self.encode(value)
+        written = self.encode(value)
+        # A time has no offset in most zones, and a long duration has more digits than a float.
+        if self.python_type in (time, timedelta) and not _is_kept(value, self.decode, written):
+            raise path.invalid(value, lambda: f"{self.expected} that JSON returns unchanged")
+        return written
 
     def from_json(self, path: ValuePath, value: Any) -> Any:
         has_right_type = isinstance(value, str) if self.is_text else isinstance(value, int | float)
@@ -70,6 +74,15 @@ class EncodedConverter:
         except (ValueError, OverflowError, InvalidOperation, binascii.Error):
             pass
         raise path.invalid(value, self)
+
+
+def _is_kept(value: Any, decode: Callable[[Any], Any], written: Any) -> bool:
+    try:
+        read = decode(written)
+    except (ValueError, OverflowError):
+        return False
+    has_zone = getattr(value, "tzinfo", None) is not None
+    return bool(read == value) and has_zone == (getattr(read, "tzinfo", None) is not None)
 
 
 @dataclass(frozen=True)
