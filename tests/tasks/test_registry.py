@@ -82,3 +82,40 @@ def test_a_registry_that_cannot_be_included_changes_nothing() -> None:
     with pytest.raises(InvalidArgument, match="name must be a name that no other task"):
         shared.task(name="taken")(free.function)
     assert list(shared.tasks) == []
+
+
+def test_registries_that_would_include_each_other_are_refused() -> None:
+    outer, middle, inner = TaskRegistry(), TaskRegistry(), TaskRegistry()
+    outer.include(middle)
+    middle.include(inner)
+    for registry in (outer, middle, inner):
+        with pytest.raises(InvalidArgument, match="registry must be"):
+            inner.include(registry)
+
+    @inner.task
+    def work() -> None: ...
+
+    app = App(NOBODY)
+    app.include(outer)
+    assert list(app.tasks) == ["work"]
+    assert work.app is app
+
+
+class Shop:
+    def resize(self, video: int) -> None: ...
+
+    @classmethod
+    def cut(cls, video: int) -> None: ...
+
+    @staticmethod
+    def join(video: int) -> None: ...
+
+
+def test_a_method_is_a_task_only_without_its_instance() -> None:
+    app = App(NOBODY)
+    wrong: Any
+    for wrong in (Shop.resize, vars(Shop)["cut"]):
+        with pytest.raises(InvalidArgument, match="task must be a function: a method has an instance"):
+            app.task(wrong)
+    for task in (app.task(Shop().resize), app.task(Shop.cut), app.task(Shop.join)):
+        assert task.message("acme", 7).payload["arguments"] == {"video": 7}

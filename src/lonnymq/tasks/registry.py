@@ -93,6 +93,10 @@ class TaskRegistry:
         def decorate(function: Callable[P, Returned]) -> Task[P, Returned]:
             if isinstance(function, Task) or not inspect.isroutine(function):
                 raise invalid("task", function, "a function: @app.task goes directly above its def")
+            if _is_method(function):
+                raise invalid(
+                    "task", function, "a function: a method has an instance or a class that cannot be sent"
+                )
             if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
                 raise invalid(
                     "task", function, "a function that does its work when it is called, not a generator"
@@ -154,16 +158,16 @@ class TaskRegistry:
         for registry in registries:
             if type(registry) is not TaskRegistry:
                 raise invalid_kind("registry", registry, "a lonnymq.TaskRegistry")
-            if registry is self or registry._parent is not None:
+            if registry._parent is not None:
                 raise invalid("registry", registry, "one that no other app or registry includes")
+            if registry in self._with_parents():
+                raise invalid("registry", registry, "another one, which does not include this one")
             self._add(registry._tasks, registry._crons)
             registry._parent = self
 
     def _add(self, tasks: Mapping[str, Task[..., Any]], crons: Mapping[str, Cron]) -> None:
         """Add these to this registry and to all that include it, or to none of them."""
-        registries = [self]
-        while (parent := registries[-1]._parent) is not None:
-            registries.append(parent)
+        registries = self._with_parents()
         for registry in registries:
             for name in tasks.keys() & registry._tasks.keys():
                 raise invalid("name", name, "a name that no other task of this app has")
@@ -172,3 +176,20 @@ class TaskRegistry:
         for registry in registries:
             registry._tasks.update(tasks)
             registry._crons.update(crons)
+
+    def _with_parents(self) -> "list[TaskRegistry]":
+        """Return this registry and all that include it, the app last."""
+        registries = [self]
+        while (parent := registries[-1]._parent) is not None:
+            registries.append(parent)
+        return registries
+
+
+def _is_method(function: Any) -> bool:
+    """Whether this is a function of a class, and needs an instance or the class as its first argument."""
+    if isinstance(function, classmethod):
+        return True
+    place = getattr(function, "__qualname__", "").rpartition(".")[0]
+    if not place or place.endswith("<locals>") or not inspect.isfunction(function):
+        return False
+    return next(iter(inspect.signature(function).parameters), "") == "self"
