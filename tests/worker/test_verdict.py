@@ -12,7 +12,16 @@ import pytest
 
 from lonnymq import JSON, Bury, Defer, Handler, InvalidArgument, Retry
 from lonnymq.model.acknowledge import BURY, DEFER
-from lonnymq.worker.verdict import COMPLETED, GIVEN_BACK, NO_ACTION, Interruption, Judge, TimedOut, Verdict
+from lonnymq.worker.verdict import (
+    COMPLETED,
+    GIVEN_BACK,
+    NO_ACTION,
+    Interruption,
+    Judge,
+    TimedOut,
+    Verdict,
+    failure,
+)
 
 HANDLER = Handler(call=lambda message: None, retry=Retry(first_s=2, factor=3, max_s=10, jitter=0))
 LAST = Handler(call=lambda message: None, max_attempts=3, timeout=1.5, name="transcode")
@@ -159,6 +168,26 @@ def test_the_class_of_an_exception_decides_about_the_retry() -> None:
     only = replace(handler, retry=Retry(retry_on=ConnectionError))  # type: ignore[arg-type]
     assert judge.verdict(only, 1, RateLimited("x"), None).action is DEFER
     assert judge.verdict(only, 1, KeyError("x"), None).action is BURY
+
+
+def test_an_exception_group_is_judged_by_the_exceptions_in_it() -> None:
+    def verdict(retry: Retry, *errors: Exception) -> Verdict:
+        group = ExceptionGroup("unhandled errors in a TaskGroup", [ExceptionGroup("inner", errors)])
+        return JUDGE.verdict(replace(LAST, retry=retry), 1, group, None)
+
+    lost, wrong = ConnectionError("lost"), ValueError("wrong")
+    only = Retry(retry_on=ConnectionError, jitter=0, delays={ConnectionError: 60, OSError: 5, Exception: 1})
+    assert verdict(only, lost).delay_ms == 60_000
+    assert verdict(only, ConnectionResetError(), lost).delay_ms == 60_000
+    assert verdict(only, lost, wrong).action is BURY
+    never = Retry(dont_retry_on=ValueError, jitter=0, delays={ExceptionGroup: 7})
+    assert verdict(never, lost).delay_ms == 7_000
+    assert verdict(never, lost, wrong).action is BURY
+    assert verdict(Retry(retry_on=ExceptionGroup, first_s=2, jitter=0), wrong).delay_ms == 2_000
+    assert verdict(Retry(), Defer(1.5, state=[1])) == Verdict(DEFER, 1500, b"[1]")
+    assert verdict(Retry(), Bury("no video")) == Verdict(BURY, error="no video")
+    assert verdict(Retry(), lost, Bury("no video")).action is BURY
+    assert failure(LAST, ExceptionGroup("", [Defer(1)]), None) is None
 
 
 def test_a_retry_is_pickled_and_refuses_what_is_no_exception() -> None:

@@ -18,15 +18,16 @@ class Retry:
     retried together.
 
     Exceptions that are not of a class in `retry_on`, or are of one in `dont_retry_on`, bury the message at
-    the first attempt. `delays` has fixed delays for classes of exceptions, such as {RateLimited: 60}.
+    the first attempt. `delays` has fixed delays for classes of exceptions, such as {RateLimited: 60}. An
+    exception group is retried if all exceptions in it are, after the longest of their fixed delays.
     """
 
     first_s: float = 1.0
     factor: float = 2.0
     max_s: float = 3600.0
     jitter: float = 0.2
-    retry_on: tuple[type[BaseException], ...] = (BaseException,)
-    dont_retry_on: tuple[type[BaseException], ...] = ()
+    retry_on: type[BaseException] | tuple[type[BaseException], ...] = (BaseException,)
+    dont_retry_on: type[BaseException] | tuple[type[BaseException], ...] = ()
     delays: Mapping[type[BaseException], timedelta | float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
@@ -44,7 +45,9 @@ class Retry:
 
     def allows(self, error: BaseException) -> bool:
         """Whether an attempt that ended with this exception is followed by another."""
-        return isinstance(error, self.retry_on) and not isinstance(error, self.dont_retry_on)
+        found = leaves(error)
+        is_of_class = isinstance(error, self.retry_on) or all(isinstance(one, self.retry_on) for one in found)
+        return is_of_class and not any(isinstance(one, self.dont_retry_on) for one in (error, *found))
 
     def delay_s(self, attempt: int, random: Random) -> float:
         """Return the delay after this attempt, counted from 1."""
@@ -56,10 +59,29 @@ class Retry:
 
     def fixed_delay_s(self, error: BaseException | None, random: Random) -> float | None:
         """Return the delay of this exception's class, or of its closest base class, if there is one."""
+        if not self.delays or error is None:
+            return None
+        found = [self._delay_of(one) for one in leaves(error)]
+        delay_s = max((one for one in found if one is not None), default=self._delay_of(error))
+        return None if delay_s is None else delay_s * (1.0 - self.jitter * random.random())
+
+    def _delay_of(self, error: BaseException) -> float | None:
         for one in type(error).__mro__:
             if one in self.delays:
-                return argument.seconds("delays", self.delays[one]) * (1.0 - self.jitter * random.random())
+                return argument.seconds("delays", self.delays[one])
         return None
+
+
+def leaves(error: BaseException) -> list[BaseException]:
+    """Return the exceptions in a group, as an asyncio.TaskGroup raises it, or the error itself."""
+    found, left = [], [error]
+    while left:
+        one = left.pop()
+        if isinstance(one, BaseExceptionGroup):
+            left.extend(reversed(one.exceptions))
+        else:
+            found.append(one)
+    return found
 
 
 def _classes(name: str, given: object) -> tuple[type[BaseException], ...]:

@@ -14,7 +14,7 @@ from lonnymq.client.attempt_state import AttemptState
 from lonnymq.errors import InvalidArgument
 from lonnymq.model.acknowledge import ADVANCE, BURY, COMPLETE, DEFER, GIVE_BACK, Action
 from lonnymq.worker.handler import Bury, Defer, Handler
-from lonnymq.worker.retry import Retry
+from lonnymq.worker.retry import Retry, leaves
 
 WORKER_DIRECTORY = str(Path(__file__).parent)
 
@@ -116,12 +116,14 @@ class Judge:
             return GIVEN_BACK
         if why is Interruption.TIMED_OUT:
             error = _timed_out(handler, error)
+        error = request_in(error)
         if isinstance(error, Bury):
             return Verdict(BURY, error=error.reason)
         if isinstance(error, Defer) and not _is_last(handler, attempt):
             return self._defer(error, handler, attempt)
         text = format_traceback(error)
-        if not isinstance(error, Defer) and not handler.retry.allows(error):
+        is_final = any(isinstance(one, Bury) for one in leaves(error))
+        if is_final or (not isinstance(error, Defer) and not handler.retry.allows(error)):
             return Verdict(BURY, error=text)
         return self._retry_or_bury(text, handler, attempt, handler.retry, error)
 
@@ -147,7 +149,16 @@ def failure(handler: Handler, error: BaseException | None, why: Interruption | N
     """Return the exception that an attempt failed with, for `on_failure`; None if it did not fail."""
     if error is not None and why is Interruption.TIMED_OUT:
         return _timed_out(handler, error)
-    return None if why is not None or isinstance(error, Defer) else error
+    if why is not None or error is None:
+        return None
+    raised = request_in(error)
+    return None if isinstance(raised, Defer) else raised
+
+
+def request_in(error: BaseException) -> BaseException:
+    """Return the Defer or Bury that a group consists of, as an asyncio.TaskGroup raises it; or the error."""
+    found = leaves(error)
+    return found[0] if len(found) == 1 and isinstance(found[0], Defer | Bury) else error
 
 
 def _timed_out(handler: Handler, error: BaseException) -> TimedOut:
