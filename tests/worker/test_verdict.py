@@ -165,7 +165,7 @@ def test_the_class_of_an_exception_decides_about_the_retry() -> None:
     assert verdict(RateLimited("x"), attempt=3) == (BURY, None)
     # A handler that asks for another attempt gets it.
     assert verdict(Defer(5)) == (DEFER, 5_000)
-    only = replace(handler, retry=Retry(retry_on=ConnectionError))  # type: ignore[arg-type]
+    only = replace(handler, retry=Retry(retry_on=ConnectionError))
     assert judge.verdict(only, 1, RateLimited("x"), None).action is DEFER
     assert judge.verdict(only, 1, KeyError("x"), None).action is BURY
 
