@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import psycopg
@@ -31,6 +31,8 @@ from lonnymq import (
     Queue,
     Retry,
     WrongClient,
+    chain,
+    group,
 )
 from tests.conftest import Connect
 from tests.tasks import shop
@@ -216,6 +218,20 @@ def test_many_messages_of_a_task_are_enqueued_in_one_call(queue: Queue) -> None:
         {"task": "work_", "arguments": {"n": n}} for n in range(4)
     ]
     assert {message.max_attempts for message in messages} == {3}
+
+
+def test_an_option_of_a_call_is_refused_for_a_message(queue: Queue) -> None:
+    app = App(queue)
+
+    @app.task
+    def work_(n: int) -> None: ...
+
+    for given in (work_.options(connection=cast("Any", object())), work_.options(raise_if_dropped=True)):
+        with pytest.raises(InvalidArgument, match="is no option of a message: pass it to the call"):
+            given.message("acme", 1)
+    member = chain(work_, 1).options(connection=cast("Any", object()))
+    with pytest.raises(InvalidArgument, match="connection is no option of a message"):
+        group([member]).then(app.task(name="last")(lambda: None)).enqueue("acme")
 
 
 def test_wrong_arguments_are_refused_when_a_task_is_enqueued(queue: Queue) -> None:

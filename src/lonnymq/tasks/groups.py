@@ -34,7 +34,7 @@ class PreparedGroup(PreparedCall[Returned]):
     def _send(self, queue: Any, channel: str) -> Any:
         return queue.enqueue_group(
             [one if isinstance(one, NewMessage) else one.message(channel) for one in self.members],
-            super().message(channel),
+            self._message(channel),
             deadline=self.deadline,
             raise_if_dropped=self.options.raise_if_dropped,
             connection=self.options.connection,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, NotRequired, TypedDict, TypeVar
 
+from lonnymq.errors import InvalidArgument
 from lonnymq.model import NewMessage
 from lonnymq.tasks.enqueued import AsyncEnqueued, Enqueued
 
@@ -88,6 +89,15 @@ class PreparedCall(Generic[Returned]):
         return enqueue()
 
     def message(self, channel: str) -> NewMessage:
+        for name in CALL_OPTIONS:
+            if getattr(self.options, name):
+                raise InvalidArgument(
+                    f"{self.task.name}: {name} is no option of a message: pass it to the call that enqueues"
+                    " the message"
+                )
+        return self._message(channel)
+
+    def _message(self, channel: str) -> NewMessage:
         given = self._options_for(channel)
         for name in CALL_OPTIONS:
             del given[name]
