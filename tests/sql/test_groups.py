@@ -270,3 +270,17 @@ def test_checks_outside_read_committed_raise(queue: Session, isolation: str) -> 
             queue.run(f"select {call}")
         assert raised.value.sqlstate == "LQ002"
         queue.run("rollback")
+
+
+def test_members_that_a_claim_completes_release_the_callback(queue: Session) -> None:
+    callback, members = group(queue, ["a", "b", "a"])
+    plain = queue.ask("select message_id from message_create('a', '')")
+    claim = queue.ask("select claim from claim_take(null, 'spark', false, 10, 30000)")
+    assert queue.rows("select * from claim_complete(%s)", claim) == [("done", 0)]
+    assert queue.ask("select status from message_status_of(%s)", [plain]) == "unknown"
+    assert check(queue, callback) == ["released"]
+    leased = queue.lease()
+    results = queue.rows(
+        "select message_id, status, content from group_results(%s, %s)", leased.message_id, leased.token
+    )
+    assert results == [(member, "completed", None) for member in members]
