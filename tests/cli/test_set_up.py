@@ -39,6 +39,9 @@ def test_an_older_queue_is_refused_until_it_is_migrated(database: Database) -> N
         " `lonnymq migrate` upgrades it; messages stay"
     )
     assert run("migrate").out == f"queue 'lonnymq' now has the functions of this release, version {VERSION}\n"
+    assert "1. replace all functions and views: no lock on tables" in run("migrate", "--plan").out
+    again = f"queue 'lonnymq' is at version {VERSION}, current: replaced all functions and views\n"
+    assert run("migrate").out == again
     assert run("status").code == 0
 
 

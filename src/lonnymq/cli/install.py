@@ -46,14 +46,16 @@ def migrate(
             _report_plan(before, queue.plan_migration(), as_json)
             return
         after = queue.migrate(retry_for_s=retry_for_s)
-    _report(before, after, as_json)
+    _report(before, after, as_json, unchanged="replaced all functions and views")
 
 
-def _report(before: SchemaStatus, after: SchemaStatus, as_json: bool) -> None:
+def _report(
+    before: SchemaStatus, after: SchemaStatus, as_json: bool, *, unchanged: str = "nothing to do"
+) -> None:
     if as_json:
         print_json({"before": before, "after": after})
     elif before == after:
-        print_text(f"queue {after.schema!r} is at version {after.version}, {after.state}: nothing to do")
+        print_text(f"queue {after.schema!r} is at version {after.version}, {after.state}: {unchanged}")
     elif before.version == 0:
         print_text(f"queue {after.schema!r} installed, version {after.version}")
     elif before.version == after.version:
@@ -70,15 +72,12 @@ def _report_plan(status: SchemaStatus, plan: tuple[MigrationPhase, ...], as_json
         f"queue {status.schema!r} is at version {status.version}, {status.state};"
         f" this client has {status.latest}"
     )
-    if not plan:
-        print_text("nothing to do")
     for number, phase in enumerate(plan, 1):
         print_text(f"{number}. {_describe(phase)}")
-    if plan:
-        print_text(
-            f"Each transaction waits at most {phases.LOCK_TIMEOUT_MS} ms for a lock, then lets"
-            " others go on and tries again. Calls continue meanwhile."
-        )
+    print_text(
+        f"Each transaction waits at most {phases.LOCK_TIMEOUT_MS} ms for a lock, then lets"
+        " others go on and tries again. Calls continue meanwhile."
+    )
 
 
 def _describe(phase: MigrationPhase) -> str:
