@@ -16,7 +16,7 @@ from lonnymq.model.acknowledge import ADVANCE, BURY, COMPLETE, DEFER, GIVE_BACK,
 from lonnymq.worker.handler import Bury, Defer, Handler
 from lonnymq.worker.retry import Retry, leaves
 
-WORKER_DIRECTORY = str(Path(__file__).parent)
+OWN_DIRECTORIES = (str(Path(__file__).parent), str(Path(__file__).parents[1] / "tasks"))
 
 
 class Interruption(StrEnum):
@@ -175,7 +175,7 @@ def format_traceback(error: BaseException) -> str:
     if isinstance(error, Defer):
         return argument.error_text(error.error or error) or ""
     trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(WORKER_DIRECTORY):
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(OWN_DIRECTORIES):
         trace = trace.tb_next
     try:
         text = "".join(traceback.format_exception(type(error), error, trace)).rstrip()
