@@ -1,6 +1,7 @@
 """Arguments of tasks survive the round trip through JSON, and wrong ones are refused on both sides."""
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
@@ -16,6 +17,7 @@ import typing_extensions
 
 from lonnymq import InvalidArgument
 from lonnymq.tasks.arguments import Arguments
+from lonnymq.tasks.returned import ReturnValue
 
 
 class Colour(Enum):
@@ -382,6 +384,20 @@ def test_an_annotation_that_is_defined_later_is_resolved_on_first_use() -> None:
         assert round_trip(arguments, Line(Decimal(1))) == ((Line(Decimal(1)),), {})
     finally:
         del globals()["Later"]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are computed at once")
+def test_a_name_without_quotes_may_be_defined_later_too() -> None:
+    space: dict[str, Any] = {"dataclass": dataclass}
+    exec("def work(one: Later, many: list[Later]) -> Later: ...", space)
+    arguments = Arguments(space["work"], "work")
+    assert not ReturnValue(space["work"], "work").is_none
+    with pytest.raises(InvalidArgument, match=r"cannot be resolved: .*'Later'"):
+        arguments.to_json((1, []), {})
+    exec("@dataclass\nclass Later:\n    n: int", space)
+    later = space["Later"](7)
+    written = arguments.to_json((later, [later]), {})
+    assert arguments.from_json(written).args == (later, [later])
 
 
 @dataclass

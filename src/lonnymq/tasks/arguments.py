@@ -13,6 +13,7 @@ from lonnymq.tasks.annotations import Records, converter_for
 from lonnymq.tasks.converters.base import Converter
 from lonnymq.tasks.converters.containers import DictConverter, SequenceConverter
 from lonnymq.tasks.converters.scalars import SCALAR_CONVERTERS
+from lonnymq.tasks.introspection import annotations_of, signature_of
 from lonnymq.tasks.value_path import InvalidValue, ValuePath
 from lonnymq.texts import list_names, one_line, truncate
 
@@ -28,7 +29,7 @@ class Arguments:
     def __init__(self, function: Callable[..., object], task: str) -> None:
         self._function = function
         self._task = task
-        self._signature = inspect.signature(function)
+        self._signature = signature_of(function)
         parameters = self._signature.parameters
         self._required = [
             name
@@ -145,7 +146,7 @@ class Arguments:
 def _hints(function: Callable[..., object]) -> dict[str, Any]:
     """Return the annotations of all parameters; that of the result is ignored and may be undefined."""
     unwrapped = inspect.unwrap(function)
-    annotations = {name: one for name, one in inspect.get_annotations(unwrapped).items() if name != "return"}
+    annotations = {name: one for name, one in annotations_of(function).items() if name != "return"}
     return get_type_hints(
         SimpleNamespace(__annotations__=annotations), globalns=getattr(unwrapped, "__globals__", {})
     )

@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 from lonnymq.errors import InvalidArgument
 from lonnymq.tasks.annotations import converter_for
 from lonnymq.tasks.converters.base import Converter
+from lonnymq.tasks.introspection import annotations_of
 from lonnymq.tasks.value_path import InvalidValue, ValuePath
 
 
@@ -22,7 +23,7 @@ class ReturnValue:
     @property
     def is_none(self) -> bool:
         """Whether the function is annotated `-> None`."""
-        annotations = inspect.get_annotations(inspect.unwrap(self._function))
+        annotations = annotations_of(self._function)
         return "return" in annotations and annotations["return"] in (None, "None", type(None))
 
     def to_json(self, value: Any) -> Any:
@@ -42,7 +43,7 @@ class ReturnValue:
     @cached_property
     def _converter(self) -> Converter:
         function = inspect.unwrap(self._function)
-        annotation = inspect.get_annotations(function).get("return", Any)
+        annotation = annotations_of(function).get("return", Any)
         known = getattr(function, "__globals__", {})
         try:
             hint = get_type_hints(SimpleNamespace(__annotations__={"return": annotation}), globalns=known)
