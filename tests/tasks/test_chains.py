@@ -404,6 +404,19 @@ def test_a_wrong_chain_is_refused_where_it_is_written(app: App[Queue], name: str
     _wrong(app, *WRONG[name])
 
 
+def test_options_of_a_chain_that_were_set_before_stay() -> None:
+    app = App("dbname=nobody")
+
+    @app.task
+    def step() -> None: ...
+
+    keyed = chain(step).options(key="k", headers={"region": "eu"}, keep_result=60)
+    message = keyed.then(step).options(delay=5, keep_result=30).message("acme")
+    assert (message.key, message.headers, message.delay) == ("k", {"region": "eu"}, 5)
+    assert message.keep_result == 30
+    assert keyed.message("acme").delay is None
+
+
 def test_a_chain_of_a_hundred_steps_runs(app: App[Queue]) -> None:
     @app.task
     def cut(video: int) -> None: ...

@@ -92,18 +92,23 @@ class Chain(Generic[Returned]):
         raise_if_dropped: bool = False,
         connection: "BorrowedConnection | AsyncBorrowedConnection | None" = None,
     ) -> "Chain[Returned]":
-        """Set the options of its message; `max_attempts` is for each step, `keep_result` for the last one."""
-        options = EnqueueOptions(
-            at=at,
-            delay=delay,
-            priority=priority,
-            key=key,
-            max_attempts=max_attempts,
-            headers=headers,
-            keep_result=keep_result,
-            raise_if_dropped=raise_if_dropped,
-            connection=connection,
-        )
+        """Set the options of its message; `max_attempts` is for each step, `keep_result` for the last one.
+
+        Options that were set before, and are not given now, stay.
+        """
+        given = {
+            "at": at,
+            "delay": delay,
+            "priority": priority,
+            "key": key,
+            "max_attempts": max_attempts,
+            "headers": headers,
+            "keep_result": keep_result,
+            "raise_if_dropped": raise_if_dropped or None,
+            "connection": connection,
+        }
+        changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        options = replace(self._call.options, **changes)
         return replace(self, _call=replace(self._call, options=options))
 
     def enqueue(self, channel: str, /) -> Enqueued[Returned]:
