@@ -258,7 +258,7 @@ def _wrong(app: App[Queue], make: Callable[[Any, Any], object], match: str) -> N
 FUNCTION: Any = print
 WRONG: dict[str, tuple[Callable[[Any, Any], object], str]] = {
     "no members": (lambda work, total: group([]), "members must be 1 to 1000 members"),
-    "too many members": (lambda work, total: group([chain(work, 1)] * 1001), "1 to 1000 members"),
+    "too many members": (lambda work, total: group([chain(work, 1)] * 1001), "members must be at most 1000"),
     "a task as a member": (lambda work, total: group([work]), r"members\[0\] must be a chain"),
     "a function as the callback": (
         lambda work, total: group([chain(work, 1)]).then(FUNCTION),
