@@ -129,6 +129,8 @@ class Ledger:
         for message, token in call.leases:
             if message not in self.state.leases and self._holds(message, token):
                 self._end("completed", message, token)
+                if message in self.kept:
+                    self.results.append((message, "completed", None))
             self._end_cancelled(message, open_views)
 
     def _cancel(self, message: int, open_views: Sequence[View]) -> None:
