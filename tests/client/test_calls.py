@@ -63,7 +63,15 @@ INTERNAL = {
     *("message_wait", "message_bytes", "lease_token"),
     "message_late_and_next",
     *("sleepers_registered", "ids_advance"),
-    *("channel_due", "channel_show", "lease_counts", "message_sample", "table_pages", "table_estimate"),
+    *(
+        "channel_due",
+        "channel_show",
+        "lease_counts",
+        "lease_index_is_cheap",
+        "message_sample",
+        "table_pages",
+        "table_estimate",
+    ),
     # The last one is called together with others.
     "message_page",
     *("policy_announce", "policy_assignments"),

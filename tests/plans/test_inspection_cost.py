@@ -102,3 +102,39 @@ def test_inspection_touches_no_more_pages_in_a_large_queue(session: Open, is_ana
         if found[LARGE][call] > 1.6 * found[SMALL][call] + 150
     }
     assert grown == {}
+
+
+@pytest.mark.broken_on_purpose
+def test_leases_that_vacuum_may_not_remove_are_not_stepped_over_one_by_one(session: Open) -> None:
+    queue, old = session(), session()
+    for n in range(20):
+        queue.create(f"c{n}")
+    queue.take(10)
+    old.run("begin isolation level repeatable read")
+    old.ask("select count(*) from message")
+    calls = ("queue_pulse()", "channel_busiest(10)", "message_peek('c7', 10, true, 0)")
+    before = {call: pages(queue, call) for call in calls}
+    for _ in range(3):
+        queue.run(
+            "insert into lease"
+            " (message_id, channel_id, token, attempt, is_capped, is_shared, leased_at, unlock_at)"
+            " select -n, n, n, 1, false, true, n, n from generate_series(1, 40000) n"
+        )
+        queue.run("delete from lease where message_id < 0")
+        flush_statistics(queue)
+    queue.run("vacuum lease")
+    table = queue.ask("select table_pages('lease')")
+    assert table > 1_000
+    for call in calls:
+        assert pages(queue, call) < before[call] + 1.5 * table
+    old.run("rollback")
+    queue.run("vacuum lease")
+    flush_statistics(queue)
+    # The table is as large as before.
+    assert queue.ask("select table_pages('lease')") == table
+    assert {call: pages(queue, call) for call in calls if pages(queue, call) > before[call] + 100} == {}
+    assert queue.ask("select sum(leased) from channel_busiest(20)") == 10
+    assert queue.ask("select count(*) from message_peek(null, 100, true, 0)") == 10
+    assert (
+        queue.ask("select (leased, expired, first_expiry_at > now())::text from queue_pulse()") == "(10,0,t)"
+    )

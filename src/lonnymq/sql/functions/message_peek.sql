@@ -24,7 +24,14 @@ begin
     perform require_channel(p_channel);
     v_channel_id := (select channel_id(s.salt, p_channel) from setting s where s.is_only);
   end if;
-  if p_is_leased then
+  if p_is_leased and lease_index_is_cheap(1000) then
+    v_ids := array(
+      select l.message_id from lease l
+      where l.unlock_at > 0 and (v_channel_id is null or l.channel_id = v_channel_id)
+        and (select true from message m where m.id = l.message_id)
+      order by l.leased_at, l.message_id limit p_limit
+    );
+  elsif p_is_leased then
     v_ids := array(
       select l.message_id from lease l
       where (v_channel_id is null or l.channel_id = v_channel_id)

@@ -39,8 +39,6 @@ begin
   into due_channels, demand, is_due_complete, turn_lag_s, first_due_at
   from channel_due(p_channels) d;
 
-  first_expiry_at := (select from_epoch(l.unlock_at / 1000) from lease l order by l.unlock_at limit 1);
-  expired := (select count(*) from (select from lease l where l.unlock_at < v_now order by l.unlock_at limit 1000) l);
   sleepers := (select count(distinct s.worker)
     from (select s.worker from sleeper s where s.until > v_now order by s.until desc limit 1000) s);
 
@@ -54,11 +52,16 @@ begin
     scheduled := v_messages * scheduled / greatest(v_sampled, 1);
     is_exact := false;
   end if;
-  if table_pages('lease') > c_pages then
+  if lease_index_is_cheap(c_pages) then
+    first_expiry_at := (select from_epoch(l.unlock_at / 1000) from lease l order by l.unlock_at limit 1);
+    expired := (select count(*) from (select from lease l where l.unlock_at < v_now order by l.unlock_at limit 1000) l);
     leased := table_estimate('lease');
     is_exact := false;
   else
-    leased := (select count(*) from lease);
+    -- Not min(l.unlock_at), which would step over all dead entries of the index.
+    select count(*), least(count(*) filter (where l.unlock_at < v_now), 1000), from_epoch(min(l.unlock_at + 0) / 1000)
+    into leased, expired, first_expiry_at
+    from lease l;
   end if;
   -- A lease whose message was cancelled makes it one too small, hence the 0.
   waiting := greatest(0, v_messages - leased);
