@@ -1,12 +1,14 @@
 """The exporter, as a process: what it shows, to how many at a time, and what if the database is away."""
 
+import asyncio
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,7 +19,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from lonnymq import Queue
-from lonnymq.telemetry.http_server import MAX_CONNECTIONS
+from lonnymq.telemetry.http_server import MAX_CONNECTIONS, Page, serve_http
 from tests.cli.conftest import runner
 from tests.telemetry.scrape import check_with_promtool, eventually, get, running, samples
 
@@ -154,6 +156,44 @@ def test_an_exporter_outlives_many_scrapes_and_hostile_clients(queue: Queue, dsn
         connections = "select count(*) from pg_stat_activity where datname = current_database()"
         with psycopg.connect(dsn) as connection:
             assert connection.execute(connections).fetchone() == (2,)
+
+
+def test_silent_connections_do_not_end_a_scrape_and_a_fault_is_answered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario() -> None:
+        may_answer = asyncio.Event()
+
+        async def answer(method: str, path: str, headers: Mapping[str, str]) -> Page:
+            await may_answer.wait()
+            if path == "/fault":
+                raise ValueError("not for strangers")
+            return Page(200, b"ok\n")
+
+        async def ask(port: int, request: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+            opened.append(await asyncio.open_connection("127.0.0.1", port))
+            opened[-1][1].write(request)
+            return opened[-1]
+
+        opened: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+        async with serve_http(answer, "127.0.0.1", 0) as (_, port):
+            scrape, _ = await ask(port, b"GET / HTTP/1.1\r\n\r\n")
+            silent = [await ask(port, b"") for _ in range(2 * MAX_CONNECTIONS)]
+            # The oldest of the silent ones have been closed.
+            with suppress(ConnectionResetError):
+                assert await silent[0][0].read() == b""
+            may_answer.set()
+            assert (await scrape.read()).startswith(b"HTTP/1.1 200 ")
+            fault = await (await ask(port, b"GET /fault HTTP/1.1\r\n\r\n"))[0].read()
+            assert fault.startswith(b"HTTP/1.1 500 ")
+            assert b"strangers" not in fault
+        for _, writer in opened:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    asyncio.run(scenario())
+    assert [one.name for one in caplog.records if one.levelname == "ERROR"] == ["lonnymq.http"]
 
 
 def test_wrong_options_are_refused(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:

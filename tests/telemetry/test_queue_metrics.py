@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -169,6 +170,32 @@ def test_a_look_says_what_is_wrong_with_the_queue(database: Database) -> None:
         await monitor.close()
         closed = await monitor.look()
         assert closed.reading is None
+
+    asyncio.run(scenario())
+
+
+def test_an_answer_that_makes_no_sense_is_not_the_last(dsn: str, connect: Callable[..., Any]) -> None:
+    """A newer queue may know states of workers that this program does not know."""
+    connection = connect()
+    view = connection.execute("select pg_get_viewdef('lonnymq.worker_status')").fetchone()[0]
+    connection.execute(
+        "insert into lonnymq.worker_process values"
+        " ('w', 'h', 1, '1', '{}', 1, 0, (extract(epoch from clock_timestamp()) * 1000000)::bigint, false, 0,"
+        " 0, '{}', '{}', '{}', false, null)"
+    )
+
+    async def scenario() -> None:
+        monitor = Monitor(dsn, MonitorSettings(max_age_s=0))
+        connection.execute(
+            f"create or replace view lonnymq.worker_status as {view.replace('working', 'resting')}"
+        )
+        for _ in range(2):
+            failed = await monitor.look()
+            assert failed.reading is None
+            assert "resting" in failed.error
+        connection.execute(f"create or replace view lonnymq.worker_status as {view}")
+        assert (await monitor.look()).reading is not None
+        await monitor.close()
 
     asyncio.run(scenario())
 

@@ -1,10 +1,13 @@
 """A small HTTP server for scrapes and probes: GET only, a request per connection, everything bounded."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
+
+LOGGER = logging.getLogger("lonnymq.http")
 
 TEXT = "text/plain; charset=utf-8"
 NO_STORE = {"cache-control": "no-store"}
@@ -35,17 +38,23 @@ async def serve_http(answer: Answer, host: str, port: int) -> AsyncIterator[tupl
     """Answer requests while the block runs; yield the address. Port 0 is any free one."""
     # In the order in which they came.
     connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+    answered: set[asyncio.Task[None]] = set()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         if len(connections) >= MAX_CONNECTIONS:
-            # Connections on which nothing is asked must not keep out a probe.
-            connections.pop(next(iter(connections))).transport.abort()
+            # Connections on which nothing is asked must neither keep out a probe nor end one.
+            oldest = next((one for one in connections if one not in answered), next(iter(connections)))
+            connections.pop(oldest).transport.abort()
         connections[task] = writer
         try:
-            await _converse(answer, reader, writer)
+            await _converse(answer, reader, writer, lambda: answered.add(task))
+        except asyncio.CancelledError:
+            # The server closes. asyncio would log it as an error.
+            pass
         finally:
+            answered.discard(task)
             connections.pop(task, None)
             writer.transport.abort()
 
@@ -61,7 +70,12 @@ async def serve_http(answer: Answer, host: str, port: int) -> AsyncIterator[tupl
             await asyncio.wait(connections)
 
 
-async def _converse(answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _converse(
+    answer: Answer,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    asked: Callable[[], None],
+) -> None:
     with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
         async with asyncio.timeout(CLIENT_S):
             try:
@@ -73,8 +87,15 @@ async def _converse(answer: Answer, reader: asyncio.StreamReader, writer: asynci
             page, method = Page(400, b"this is not an HTTP request that is served here\n"), ""
         else:
             method, path, headers = request
-            async with asyncio.timeout(ANSWER_S):
-                page = await answer(method, path, headers)
+            asked()
+            try:
+                async with asyncio.timeout(ANSWER_S):
+                    page = await answer(method, path, headers)
+            except TimeoutError:
+                page = Page(503, b"no answer in time\n")
+            except Exception:
+                LOGGER.exception("%s %s failed", method, path)
+                page = Page(500, b"something went wrong; the log says what\n")
         async with asyncio.timeout(CLIENT_S):
             writer.write(_response(page, is_head=method == "HEAD"))
             await writer.drain()

@@ -126,8 +126,11 @@ class Monitor:
             reading = await call_within(
                 caller.source, self.settings.timeout_s, read_queue(caller, self.settings)
             )
-        except (LonnyError, psycopg.Error, OSError) as failure:
-            error = one_line(truncate(str(failure) or type(failure).__name__, MAX_LINE))
+        except Exception as failure:  # noqa: BLE001 - also what a newer queue answers must not end all looks
+            reason = str(failure)
+            if not isinstance(failure, LonnyError | psycopg.Error | OSError) or not reason:
+                reason = f"{type(failure).__name__}: {reason}"
+            error = one_line(truncate(reason, MAX_LINE))
         ended_at = time.monotonic()
         was_failing = self._last is not None and self._last.reading is None
         if error and not was_failing:

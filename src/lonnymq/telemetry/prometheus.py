@@ -50,7 +50,9 @@ def make_asgi_app(queue: "AsyncQueue | Queue | str", settings: MonitorSettings |
             # Connections belong to a loop; a test may use several, one after another.
             pages.clear()
             pages[loop] = QueuePages(Monitor(queue, settings))
-        path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
+        path, root = str(scope["path"]), str(scope.get("root_path") or "").rstrip("/")
+        if root and (path == root or path.startswith(f"{root}/")):
+            path = path[len(root) :]
         headers = {
             name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
         }
