@@ -293,6 +293,8 @@ def test_an_address_that_is_not_valid_is_explained(client: OpenClient) -> None:
             "/messages?before=1",
             "/failures?before=x",
             "/audit?before=1_2_3",
+            *(f"/{page}?before={2**63}_1" for page in ("messages", "failures", "audit")),
+            f"/messages?channel=a&before=1_-{2**63 + 1}",
         ),
         *(f"/messages?channel={'x' * 256}", f"/failures?error={'x' * 300}", "/messages?channel=%00"),
         *("/messages?channel=%01", "/crons?after=%00", "/workers?after=%00"),

@@ -178,6 +178,7 @@ def test_bad_input_is_answered_with_what_is_wrong(client: OpenClient, queue: Que
         ("GET", "/static/../app.py", {}, 404),
         ("GET", "/static/%2e%2e/app.py", {}, 404),
         ("PUT", "/", {}, 405),
+        ("POST", "/static/style.css", {}, 405),
         ("DELETE", "/channels/acme", {}, 405),
         ("POST", "/channels/acme", {"json": {"action": "pause"}}, 415),
         ("POST", "/channels/acme", {"data": {"action": "x" * 70_000}}, 413),
@@ -189,6 +190,13 @@ def test_bad_input_is_answered_with_what_is_wrong(client: OpenClient, queue: Que
         answer = browser.request(method, path, **options)
         assert answer.status_code == status, (method, path[:100])
         assert "Traceback" not in answer.text
+    assert browser.put("/channels/acme").headers["allow"] == "GET, HEAD, POST"
+    assert browser.post("/static/style.css").headers["allow"] == "GET, HEAD"
+    token = token_of(browser.get("/channels/acme").text)
+    for weight in ("--5", "-", "1.5", "٣", "9" * 20, "\0", "none"):
+        form = {"token": token, "action": "set", "weight": weight}
+        answer = browser.post("/channels/acme", data=form, headers=OWN)
+        assert answer.status_code == 400, weight
 
 
 def test_a_mounted_dashboard_links_to_itself(dsn: str, queue: Queue) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Self
 
@@ -25,8 +27,6 @@ from lonnymq.dashboard.view import View
 from lonnymq.errors import invalid_kind
 
 logger = logging.getLogger("lonnymq.dashboard")
-# Beyond the statements' own limit, for connecting and for several statements.
-GRACE_S = 5.0
 
 
 def asgi_app(
@@ -123,31 +123,60 @@ class Dashboard:
         visitor = Visitor("", Access.NONE)
         try:
             self.guard.require_acceptable(request)
-            visitor = await visitor_of(self._check, request)
+            visitor = await self._recognize(request)
             if visitor.access is Access.NONE:
                 return self._turn_away()
             return await self._open_page(request, visitor)
         except Exception as error:  # noqa: BLE001 - a page must not end a server, nor show what went wrong inside
             return self._explain(error, request, visitor)
 
+    async def _recognize(self, request: Request) -> Visitor:
+        try:
+            return await visitor_of(self._check, request)
+        except Exception as error:
+            # Whatever it says, this visitor may not know it.
+            logger.exception("the access check failed")
+            raise Refused(500, "Something went wrong", "The log of the dashboard says what.") from error
+
     async def _open_page(self, request: Request, visitor: Visitor) -> Response:
         path = self.path_of(request)
         if path in ASSETS:
+            if request.method not in ("GET", "HEAD"):
+                raise Refused(405, "This file can only be read", "")
             return asset_response(path, request)
         found = find_page(path)
         if found is None:
             raise Refused(404, "There is no such page", "")
         page, arguments = found
         view = View(self, request, visitor, arguments)
-        async with asyncio.timeout(self.settings.statement_timeout_s + GRACE_S):
-            if request.method in ("GET", "HEAD"):
+        if request.method in ("GET", "HEAD"):
+            async with self._limit_time():
                 return await page.show(view)
-            if request.method != "POST" or page.act is None:
-                raise Refused(405, "This page does not take forms", "")
-            form = await read_form(request)
-            self.guard.require_own_form(request, visitor.name, form.exact("token"))
-            view.require_operator()
-            return await page.act(view, form)
+        if request.method != "POST" or page.act is None:
+            raise Refused(405, "This page does not take forms", "")
+        form = await read_form(request)
+        self.guard.require_own_form(request, visitor.name, form.exact("token"))
+        view.require_operator()
+        try:
+            async with self._limit_time():
+                return await page.act(view, form)
+        except TimeoutError:
+            raise Refused(
+                503,
+                "The database took too long",
+                "Whether the action took effect is not known: look before you repeat it.",
+            ) from None
+
+    @asynccontextmanager
+    async def _limit_time(self) -> AsyncIterator[None]:
+        """Stop waiting for a database that does not answer, and use no connection again that may be dead."""
+        try:
+            async with asyncio.timeout(self.settings.answer_s):
+                yield
+        except TimeoutError:
+            for queue in {self.operator, self.reader}:
+                await queue.caller.source.renew()
+            raise
 
     def _turn_away(self) -> Response:
         challenge = getattr(self._check, "challenge", None)
@@ -165,7 +194,11 @@ class Dashboard:
         if visitor.access is Access.NONE:
             return PlainTextResponse(f"{refusal.title}. {refusal.advice}\n", refusal.status)
         view = View(self, request, visitor, {})
-        return view.render("error.html", refusal.status, refusal=refusal)
+        response = view.render("error.html", refusal.status, refusal=refusal)
+        if refusal.status == 405:
+            found = find_page(self.path_of(request))
+            response.headers["Allow"] = "GET, HEAD, POST" if found and found[0].act else "GET, HEAD"
+        return response
 
     async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         while True:

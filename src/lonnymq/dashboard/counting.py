@@ -16,6 +16,7 @@ class Counter:
     def __init__(self, queue: AsyncQueue, settings: DashboardSettings) -> None:
         self._queue = queue
         self._timeout_s = settings.statement_timeout_s
+        self._answer_s = settings.answer_s
         self._task: asyncio.Task[None] | None = None
 
     async def look(self) -> ExactCounts | None:
@@ -32,6 +33,7 @@ class Counter:
 
     async def _count(self) -> None:
         try:
-            await self._queue.count(timeout_s=self._timeout_s)
+            async with asyncio.timeout(self._answer_s):
+                await self._queue.count(timeout_s=self._timeout_s)
         except Exception:
             logger.debug("no exact counts", exc_info=True)

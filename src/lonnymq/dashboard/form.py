@@ -1,13 +1,17 @@
 """The fields of a form, which are bounded in number and length."""
 
+import asyncio
+import re
 from urllib.parse import parse_qs
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from lonnymq.dashboard.refusal import Refused
 
 MAX_BODY_BYTES = 65_536
 MAX_FIELDS = 2_000
+# How long a browser may take to send a form.
+MAX_SEND_S = 10.0
 
 
 class Form:
@@ -34,7 +38,7 @@ class Form:
         value = self.text(name, high=20).replace(",", "")
         if not value:
             return None
-        if not value.lstrip("-").isdecimal() or not value.isascii():
+        if re.fullmatch(r"-?[0-9]+", value) is None:
             raise Refused(400, f"{name} must be a whole number", f"It is {value!r}. Nothing was changed.")
         return int(value)
 
@@ -57,10 +61,16 @@ async def read_form(request: Request) -> Form:
     if kind != "application/x-www-form-urlencoded":
         raise Refused(415, "This is not a form", "Only application/x-www-form-urlencoded is accepted.")
     body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY_BYTES:
-            raise Refused(413, "The form is too long", f"At most {MAX_BODY_BYTES:,} bytes are allowed.")
+    try:
+        async with asyncio.timeout(MAX_SEND_S):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MAX_BODY_BYTES:
+                    raise Refused(
+                        413, "The form is too long", f"At most {MAX_BODY_BYTES:,} bytes are allowed."
+                    )
+    except (ClientDisconnect, TimeoutError):
+        raise Refused(408, "The form did not arrive in time", "Nothing was changed. Send it again.") from None
     try:
         fields = parse_qs(
             body.decode("utf-8", "replace"),

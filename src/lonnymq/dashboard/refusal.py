@@ -1,5 +1,7 @@
 """What a page answers if it cannot do what was asked."""
 
+from psycopg.errors import QueryCanceled
+
 from lonnymq import errors
 
 
@@ -32,6 +34,12 @@ def refusal_of(error: Exception) -> Refused | None:
         return Refused(503, "No connection to the database", advice)
     if isinstance(error, errors.LonnyError):
         return Refused(503, "The queue cannot be used", f"{error}")
+    if isinstance(error, QueryCanceled):
+        return Refused(
+            503, "The database took too long", "The statement was cancelled. Nothing was changed: try again."
+        )
     if isinstance(error, TimeoutError):
-        return Refused(503, "The database took too long", "The statement was cancelled. Try again.")
+        return Refused(
+            503, "The database took too long", "The dashboard does not wait any longer. Try again."
+        )
     return None

@@ -13,6 +13,12 @@ from lonnymq.model import ChannelStatus, QueuePulse, WorkerState
 # After this long without a visitor, it stops.
 IDLE_S = 30.0
 CHANNELS = 10
+# After a reading, the server rests for this many times as long as it took, but no longer than this: while
+# vacuum cannot clean up, a reading may take a second.
+REST = 4
+MAX_REST_S = 20.0
+# What failed is tried again after as long as it took, but no later than this.
+MAX_ERROR_S = 5.0
 # Processes report every five seconds.
 WORKERS_S = 5.0
 MAX_WORKERS = 500
@@ -53,22 +59,32 @@ class Sampler:
         self.history = History()
         self._queue = queue
         self._interval_s = settings.sample_s
+        # Less than a visitor waits.
+        self._timeout_s = settings.statement_timeout_s + 1.0
         self._lock = asyncio.Lock()
         self._latest: Sample | None = None
         self._error: Exception | None = None
-        self._sampled_at = float("-inf")
+        self._sampled_at = self._next_at = float("-inf")
         self._looked_at = float("-inf")
         self._slots: Slots | None = None
         self._slots_at = float("-inf")
         self._task: asyncio.Task[None] | None = None
 
     async def look(self) -> Sample:
-        """Return a reading that is at most one interval old, and keep sampling for a while."""
+        """Return a reading, and keep sampling for a while.
+
+        It is at most one interval old, or if the database is slow, four times as old as it took to read.
+        """
         self._looked_at = time.monotonic()
         sample = await self._fresh()
         if self.is_idle:
             self._task = asyncio.create_task(self._run(), name="lonnymq dashboard sampler")
         return sample
+
+    @property
+    def age_s(self) -> float:
+        """How old the latest reading is."""
+        return time.monotonic() - self._sampled_at
 
     @property
     def rates(self) -> Rates | None:
@@ -103,15 +119,23 @@ class Sampler:
 
     async def _fresh(self) -> Sample:
         async with self._lock:
-            # A little less, so that the task and its own interval agree.
-            if time.monotonic() - self._sampled_at > self._interval_s * 0.9:
+            began_at = time.monotonic()
+            if began_at >= self._next_at:
                 self._latest = self._error = None
                 try:
-                    self._latest = await self._take()
+                    # A connection that is silently dead would never answer, and nobody else could look.
+                    async with asyncio.timeout(self._timeout_s):
+                        self._latest = await self._take()
                 except Exception as error:  # noqa: BLE001 - raised below
+                    if isinstance(error, TimeoutError):
+                        await self._queue.caller.source.renew()
                     # Visitors who come meanwhile do not ask a server again that has just failed.
                     self._error = error
                 self._sampled_at = time.monotonic()
+                took_s = self._sampled_at - began_at
+                rest_s = min(MAX_REST_S, REST * took_s) if self._latest else min(MAX_ERROR_S, took_s)
+                # A little less than the interval, so that the task and its own interval agree.
+                self._next_at = self._sampled_at + max(self._interval_s * 0.9, rest_s)
             if self._latest is None:
                 raise self._error or TimeoutError
             return self._latest

@@ -10,6 +10,8 @@ from lonnymq.errors import invalid
 # Classes of the style sheet: the policy for contents allows no other styles.
 COLOURS = ("grey", "blue", "green", "yellow", "orange", "red", "purple")
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+# Beyond the statements' own limit, for connecting and for several statements.
+GRACE_S = 5.0
 HOST = re.compile(r"(\*\.)?[a-z0-9._-]{1,255}|\[[0-9a-f:.]{2,45}\]")
 
 
@@ -43,6 +45,11 @@ class DashboardSettings:
             raise invalid("secret", f"{len(self.secret)} bytes", "16 bytes or more")
         argument.seconds_between("statement_timeout_s", self.statement_timeout_s, 0.1, 60)
         argument.seconds_between("sample_s", self.sample_s, 0.5, 60)
+
+    @property
+    def answer_s(self) -> float:
+        """How long to wait for answers of the database: beyond the statements' limit, for connecting."""
+        return self.statement_timeout_s + GRACE_S
 
     def allows_host(self, header: str) -> bool:
         """Whether a Host header names this dashboard; another one means that its name is an attacker's."""

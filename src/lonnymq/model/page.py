@@ -21,9 +21,10 @@ class PageCursor:
     def parse(cls, text: str) -> Self:
         """Return the cursor that `str()` turned into this text; ValueError if it did not."""
         found = re.fullmatch(r"(-?[0-9]{1,19})_(-?[0-9]{1,19})", text)
-        if found is None:
+        numbers = [int(one) for one in found.groups()] if found else []
+        if not numbers or not all(-(2**63) <= one < 2**63 for one in numbers):
             raise ValueError("a cursor must be as a page returned it: two numbers such as 12_34")
-        return cls(int(found[1]), int(found[2]))
+        return cls(*numbers)
 
 
 @dataclass(frozen=True)

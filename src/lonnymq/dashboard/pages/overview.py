@@ -38,6 +38,7 @@ async def show(view: View) -> Response:
         sample=sample,
         pulse=sample.pulse,
         rates=sampler.rates,
+        age_s=sampler.age_s,
         history=sampler.history,
         verdict=judge(sample),
         starved=sample.overdue[0] if sample.overdue else None,

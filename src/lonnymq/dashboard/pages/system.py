@@ -1,10 +1,12 @@
 """System: what the doctor finds, sizes and dead rows, who holds vacuum and history back, exact counts."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from starlette.responses import Response
 
 from lonnymq.dashboard.view import View
+from lonnymq.diagnostics import Examination
 from lonnymq.doctor.finding import Level, QueueFacts
 from lonnymq.doctor.findings import USABLE, findings
 from lonnymq.doctor.worker_findings import MAX_WORKERS
@@ -23,6 +25,8 @@ async def show(view: View) -> Response:
     pulse = await queue.pulse() if is_usable else None
     partitions = await queue.history.partitions() if is_usable else None
     workers = await queue.workers(limit=MAX_WORKERS) if is_usable else None
+    if not view.visitor.may_act:
+        facts = without_statements(facts)
     found = list(findings(facts, QueueFacts(pulse, partitions, workers, None), datetime.now(UTC)))
     return view.render(
         "system.html",
@@ -36,3 +40,9 @@ async def show(view: View) -> Response:
         blocker=await queue.history.blocker() if is_usable else None,
         count_to=COUNT_TO,
     )
+
+
+def without_statements(facts: Examination) -> Examination:
+    """Return the facts without the statements of other sessions, which may contain what messages contain."""
+    hidden = (replace(one, detail="a statement that only operators see") for one in facts.vacuum_blockers)
+    return replace(facts, vacuum_blockers=tuple(hidden))
