@@ -104,6 +104,26 @@ def test_a_bulk_redrive_changes_exactly_what_the_page_showed(client: OpenClient,
     assert len(queue.messages("acme").items) == 7
 
 
+def test_a_letter_that_was_redriven_and_failed_again_is_another_one(client: OpenClient, queue: Queue) -> None:
+    """It has the same id."""
+    first, _ = bury(queue, "acme", 2, "no disk")
+    browser = client()
+    page, alone = browser.get("/failures?error=no+disk").text, browser.get(f"/messages/{first}").text
+    queue.dead().redrive([first])
+    queue.dequeue()[0].bury(error="cannot parse it")
+    for form, typed in ((form_of(page, "Delete 2"), "2"), (form_of(alone, "Delete this"), str(first))):
+        assert send(browser, form, typed=typed).status_code == 303
+        assert queue.dead().ids().items == [first]
+    assert queue.audit.page().items[1].outcomes == {"purged": 1, "unknown": 1}
+    # What is on the page now is deleted.
+    alone = browser.get(f"/messages/{first}").text
+    send(browser, form_of(alone, "Redrive"))
+    queue.dequeue()[0].bury(error="no disk")
+    page = browser.get("/failures?error=no+disk").text
+    send(browser, form_of(page, "Delete 1"), typed="1")
+    assert queue.dead().ids().items == []
+
+
 def test_two_operators_who_confirm_the_same_letters_change_each_once(
     client: OpenClient, queue: Queue
 ) -> None:

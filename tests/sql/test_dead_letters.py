@@ -175,3 +175,20 @@ def test_redriven_messages_take_turns_with_other_channels(queue: Session) -> Non
     redrive(queue, *created)
     channels = [one.channel for one in queue.take(20)]
     assert channels.count("a") == channels.count("b") == 10
+
+
+def test_what_was_redriven_and_failed_again_is_not_what_was_seen(queue: Session) -> None:
+    first, second = queue.create(), queue.create()
+    queue.bury(queue.take(2), "no disk")
+    queue.wait_until_us((queue.epoch_ms() + 1) * 1000)
+    read_at = queue.ask("select read_at from dead_page()")
+    assert redrive(queue, first) == ["redriven"]
+    queue.bury(queue.take(1), "cannot parse it")
+    seen = ([first, second], read_at)
+    assert queue.rows("select outcome from dead_purge(%s::bigint[], %s)", *seen) == [
+        ("unknown",),
+        ("purged",),
+    ]
+    assert queue.rows("select outcome from dead_redrive(%s::bigint[], %s)", *seen) == [("unknown",)] * 2
+    assert queue.ask("select dead_purge_channel('a', p_before => %s)", read_at) == 0
+    assert redrive(queue, first) == ["redriven"]

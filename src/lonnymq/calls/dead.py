@@ -1,7 +1,7 @@
 """Dead letters."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lonnymq.calls.argument import instant
@@ -13,6 +13,7 @@ from lonnymq.model import (
     DeadGroup,
     DeadGroups,
     DeadLetter,
+    IdPage,
     Page,
     PageCursor,
     PurgeOutcome,
@@ -60,7 +61,9 @@ SHOW = function(
     p_preview_bytes="integer",
 )
 IDS = Statement(
-    "dead_page", f"select next_id, next_at, ids from {{schema}}.dead_page({PAGE_ARGUMENTS})", PAGE_TYPES
+    "dead_page",
+    f"select next_id, next_at, ids, read_at from {{schema}}.dead_page({PAGE_ARGUMENTS})",
+    PAGE_TYPES,
 )
 GROUPS = function(
     "dead_groups",
@@ -69,9 +72,9 @@ GROUPS = function(
     p_limit="integer",
     p_letters="integer",
 )
-REDRIVE = function("dead_redrive", "message_id, outcome", p_ids="bigint[]")
+REDRIVE = function("dead_redrive", "message_id, outcome", p_ids="bigint[]", p_before="timestamptz")
 REDRIVE_CHANNEL = function("dead_redrive_channel", p_channel="text", p_limit="integer")
-PURGE = function("dead_purge", "message_id, outcome", p_ids="bigint[]")
+PURGE = function("dead_purge", "message_id, outcome", p_ids="bigint[]", p_before="timestamptz")
 PURGE_CHANNEL = function("dead_purge_channel", p_channel="text", p_limit="integer", p_before="timestamptz")
 
 
@@ -98,10 +101,12 @@ def show(id_: int, preview_bytes: int | None) -> Call[DeadLetter | None]:
     return call(SHOW, [id_], preview_bytes, decode=lambda rows: _letter(rows[0]) if rows else None)
 
 
-def ids(channel: str | None, error: str | None, before: PageCursor | None, limit: int) -> Call[Page[int]]:
-    def decode(rows: Rows) -> Page[int]:
-        next_id, next_at, found = rows[0]
-        return Page(found, None if next_id is None else PageCursor(next_id, next_at))
+def ids(channel: str | None, error: str | None, before: PageCursor | None, limit: int) -> Call[IdPage]:
+    def decode(rows: Rows) -> IdPage:
+        next_id, next_at, found, at = rows[0]
+        cursor = None if next_id is None else PageCursor(next_id, next_at)
+        # Instants are compared in milliseconds.
+        return IdPage(found, cursor, at.astimezone(UTC) + timedelta(milliseconds=1))
 
     id_, at = (before.id, before.at) if before else (None, None)
     return call(IDS, channel, error, id_, at, limit, decode=decode)
@@ -118,10 +123,11 @@ def groups(channel: str | None, limit: int, letters: int) -> Call[DeadGroups]:
     return call(GROUPS, channel, limit, letters, decode=decode)
 
 
-def redrive(ids: Sequence[int]) -> Call[RedriveOutcomes]:
+def redrive(ids: Sequence[int], before: datetime | None) -> Call[RedriveOutcomes]:
     return call(
         REDRIVE,
         ids,
+        before,
         decode=outcomes(RedriveOutcome),
         is_unsure=lambda answers: RedriveOutcome.UNKNOWN in answers,
     )
@@ -131,10 +137,11 @@ def redrive_channel(channel: str, limit: int) -> Call[int]:
     return call(REDRIVE_CHANNEL, channel, limit, decode=lambda rows: int(rows[0][0]))
 
 
-def purge(ids: Sequence[int]) -> Call[PurgeOutcomes]:
+def purge(ids: Sequence[int], before: datetime | None) -> Call[PurgeOutcomes]:
     return call(
         PURGE,
         ids,
+        before,
         decode=outcomes(PurgeOutcome),
         is_unsure=lambda answers: PurgeOutcome.UNKNOWN in answers,
     )

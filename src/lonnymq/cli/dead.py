@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lonnymq import PurgeOutcome, RedriveOutcome, formatting
+from lonnymq import IdPage, PurgeOutcome, RedriveOutcome, formatting
 from lonnymq.cli import parse
 from lonnymq.cli.acting import BATCH, act, act_in_batches, described_ids
 from lonnymq.cli.completion import complete_channel
@@ -145,6 +145,7 @@ def redrive(
     as_json: Json = False,
 ) -> None:
     """Put dead letters back into their channels, with attempts reset."""
+    seen_at: datetime | None = None
     if bool(message_ids) == (channel is not None or error is not None):
         raise typer.BadParameter(IDS_OR_CHANNEL)
     if channel is not None and error is None:
@@ -164,10 +165,11 @@ def redrive(
             print_text(f"{formatting.quantity(count, 'dead letter')} of channel {channel!r} redriven")
         return
     if error is not None:
-        message_ids = _ids_with_error(dsn, schema, channel, error)
+        found = _ids_with_error(dsn, schema, channel, error)
+        message_ids, seen_at = found.items, found.at
         require_confirmation(f"Redrive {_described(message_ids, error)}?", is_confirmed=yes)
     with act(dsn, schema, "dead_redrive", *described_ids(message_ids or [])) as acting:
-        answers = acting.queue.dead().redrive(message_ids or [], connection=acting.connection)
+        answers = acting.queue.dead().redrive(message_ids or [], before=seen_at, connection=acting.connection)
         acting.outcomes += answers
     report_outcomes(
         dict(zip(map(str, message_ids or []), answers, strict=True)), RedriveOutcome.REDRIVEN, as_json
@@ -194,6 +196,7 @@ def purge(
     as_json: Json = False,
 ) -> None:
     """Delete dead letters permanently."""
+    seen_at: datetime | None = None
     if bool(message_ids) == (channel is not None or error is not None):
         raise typer.BadParameter(IDS_OR_CHANNEL)
     if older_than is not None and (channel is None or error is not None):
@@ -220,21 +223,22 @@ def purge(
             print_text(f"{formatting.quantity(count, 'dead letter')} of channel {channel!r} deleted")
         return
     if error is not None:
-        message_ids = _ids_with_error(dsn, schema, channel, error)
+        found = _ids_with_error(dsn, schema, channel, error)
+        message_ids, seen_at = found.items, found.at
     require_confirmation(f"Delete {_described(message_ids or [], error)} permanently?", is_confirmed=yes)
     with act(dsn, schema, "dead_purge", *described_ids(message_ids or [])) as acting:
-        answers = acting.queue.dead().purge(message_ids or [], connection=acting.connection)
+        answers = acting.queue.dead().purge(message_ids or [], before=seen_at, connection=acting.connection)
         acting.outcomes += answers
     report_outcomes(
         dict(zip(map(str, message_ids or []), answers, strict=True)), PurgeOutcome.PURGED, as_json
     )
 
 
-def _ids_with_error(dsn: str, schema: str, channel: str | None, error: str) -> list[int]:
+def _ids_with_error(dsn: str, schema: str, channel: str | None, error: str) -> IdPage:
     """Return the ids of the dead letters to act on, newest first: at most 10,000."""
     with open_queue(dsn, schema) as queue:
-        found = queue.dead(channel).ids(error=error).items
-    if not found:
+        found = queue.dead(channel).ids(error=error)
+    if not found.items:
         print_error(f"no dead letter has the error {error!r}", "`lonnymq dead groups` lists their errors")
         raise typer.Exit(CommandExit.NO)
     return found

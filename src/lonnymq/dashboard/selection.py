@@ -4,7 +4,10 @@ import base64
 import binascii
 import zlib
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 
+from lonnymq.calls import argument
+from lonnymq.dashboard.form import Form
 from lonnymq.dashboard.refusal import Refused
 
 MAX_IDS = 10_000
@@ -58,6 +61,19 @@ def decode_ids(text: str) -> list[int]:
     if len(ids) > MAX_IDS or ids[-1] >= 2**63 or ids[0] < -(2**63):
         raise BROKEN
     return ids
+
+
+def encode_instant(at: datetime) -> str:
+    """Return an instant as whole milliseconds."""
+    return str((at - argument.EPOCH) // timedelta(milliseconds=1))
+
+
+def seen_at(form: Form) -> datetime:
+    """Return when the page was read: what was redriven and has failed again since has the same id."""
+    try:
+        return argument.instant(form.whole("seen") or 0)
+    except (OverflowError, ValueError):
+        raise BROKEN from None
 
 
 def _fold(value: int) -> int:

@@ -41,7 +41,7 @@ from lonnymq.model.live import (
     RecordedAttempts,
     RunNowOutcome,
 )
-from lonnymq.model.page import Page, PageCursor
+from lonnymq.model.page import IdPage, Page, PageCursor
 from lonnymq.model.policy import (
     DEFAULT_POLICY_FIELDS,
     NONE,
@@ -126,6 +126,7 @@ __all__ = [
     "HistoryReader",
     "HistorySlice",
     "Horizon",
+    "IdPage",
     "Lease",
     "LeasedMessage",
     "LiveMessage",

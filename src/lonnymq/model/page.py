@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Generic, Self, TypeVar
 
 Item = TypeVar("Item")
@@ -37,3 +38,14 @@ class Page(Generic[Item]):
 
     items: list[Item]
     next: PageCursor | None
+
+
+@dataclass(frozen=True)
+class IdPage(Page[int]):
+    """Ids, and when they were read, by the server's clock.
+
+    To change only what was seen then, pass `at` as `before`: a dead letter that was redriven and has failed
+    again has the same id.
+    """
+
+    at: datetime

@@ -9,7 +9,7 @@ from lonnymq.calls.statement import Call, pick
 from lonnymq.client.aio.caller import MAX_BATCH, AsyncCaller
 from lonnymq.connections.aio.borrowed import AsyncBorrowedConnection
 from lonnymq.errors import invalid
-from lonnymq.model import DeadGroups, DeadLetter, Page, PageCursor, PurgeOutcome, RedriveOutcome
+from lonnymq.model import DeadGroups, DeadLetter, IdPage, Page, PageCursor, PurgeOutcome, RedriveOutcome
 
 
 class AsyncDeadLetters:
@@ -61,8 +61,11 @@ class AsyncDeadLetters:
         before: PageCursor | None = None,
         limit: int = MAX_BATCH,
         connection: AsyncBorrowedConnection | None = None,
-    ) -> Page[int]:
-        """Return the ids of a page, to show how many there are and then redrive or purge exactly these."""
+    ) -> IdPage:
+        """Return the ids of a page, to show how many there are and then redrive or purge exactly these.
+
+        Pass its `at` as `before`, to except those that were redriven meanwhile and have failed again.
+        """
         call = calls.ids(
             self._channel,
             argument.optional_text("error", error, 0, 200),
@@ -102,12 +105,17 @@ class AsyncDeadLetters:
         return found if found is not None and self._channel in (None, found.channel) else None
 
     async def redrive(
-        self, ids: Sequence[int], *, connection: AsyncBorrowedConnection | None = None
+        self,
+        ids: Sequence[int],
+        *,
+        before: datetime | None = None,
+        connection: AsyncBorrowedConnection | None = None,
     ) -> Sequence[RedriveOutcome]:
-        """Put dead letters back into their channels, with no attempts spent."""
+        """Put dead letters back into their channels, with no attempts spent; or only those buried before."""
+        _require_instant(before)
         named = argument.identifiers("ids", ids)
         return await self._caller.perform_each(
-            lambda indexes: calls.redrive(pick(named, indexes)), len(named), connection
+            lambda indexes: calls.redrive(pick(named, indexes), before), len(named), connection
         )
 
     async def redrive_all(
@@ -121,12 +129,17 @@ class AsyncDeadLetters:
         return await self._repeat(lambda most: calls.redrive_channel(channel, most), limit, connection)
 
     async def purge(
-        self, ids: Sequence[int], *, connection: AsyncBorrowedConnection | None = None
+        self,
+        ids: Sequence[int],
+        *,
+        before: datetime | None = None,
+        connection: AsyncBorrowedConnection | None = None,
     ) -> Sequence[PurgeOutcome]:
-        """Delete dead letters permanently."""
+        """Delete dead letters permanently; or only those of them that were buried before then."""
+        _require_instant(before)
         named = argument.identifiers("ids", ids)
         return await self._caller.perform_each(
-            lambda indexes: calls.purge(pick(named, indexes)), len(named), connection
+            lambda indexes: calls.purge(pick(named, indexes), before), len(named), connection
         )
 
     async def purge_all(
@@ -141,8 +154,7 @@ class AsyncDeadLetters:
         `limit` is how many at most. On a borrowed connection, all are one transaction.
         """
         channel = self._require_channel("purge_all")
-        if before is not None:
-            argument.epoch_ms("before", before)
+        _require_instant(before)
         return await self._repeat(lambda most: calls.purge_channel(channel, most, before), limit, connection)
 
     async def _repeat(
@@ -163,3 +175,8 @@ class AsyncDeadLetters:
         if self._channel is None:
             raise invalid("channel", None, f"given for {method}(): call dead(channel).{method}()")
         return self._channel
+
+
+def _require_instant(before: datetime | None) -> None:
+    if before is not None:
+        argument.epoch_ms("before", before)

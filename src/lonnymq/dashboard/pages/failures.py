@@ -7,7 +7,7 @@ from starlette.responses import Response
 from lonnymq import formatting
 from lonnymq.dashboard.form import Form
 from lonnymq.dashboard.refusal import Refused
-from lonnymq.dashboard.selection import MAX_IDS, decode_ids, select
+from lonnymq.dashboard.selection import MAX_IDS, decode_ids, encode_instant, seen_at, select
 from lonnymq.dashboard.view import View
 
 LIMIT = 50
@@ -38,6 +38,7 @@ async def show(view: View) -> Response:
         selected=len(selected),
         is_selection_complete=ids is None or (ids.next is None and len(selected) == len(ids.items)),
         selection=selection,
+        seen=encode_instant(ids.at) if ids else "",
         here_href=_href(view, channel, error),
         first=_href(view, channel, error) if view.query("before") else None,
         next=_href(view, channel, error, before=page.next) if page.next else None,
@@ -48,6 +49,7 @@ async def act(view: View, form: Form) -> Response:
     """Redrive or purge exactly the dead letters that the page showed when it was loaded."""
     channel, error = _filter(view)
     ids = decode_ids(form.exact("ids"))
+    before = seen_at(form)
     form.require_typed(str(len(ids)))
     arguments = {
         "channel": channel or None,
@@ -59,10 +61,10 @@ async def act(view: View, form: Form) -> Response:
     match form.text("action"):
         case "redrive":
             async with view.act("dead_redrive", channel or None, arguments) as action:
-                action.outcomes += await dead.redrive(ids, connection=action.connection)
+                action.outcomes += await dead.redrive(ids, before=before, connection=action.connection)
         case "purge":
             async with view.act("dead_purge", channel or None, arguments) as action:
-                action.outcomes += await dead.purge(ids, connection=action.connection)
+                action.outcomes += await dead.purge(ids, before=before, connection=action.connection)
         case _:
             raise Refused(400, "There is no such action", "Nothing was changed.")
     counts = Counter(action.outcomes)
@@ -74,7 +76,7 @@ LEFT = {
     "duplicate": "stay, because a live message has the same key",
     "dropped": "stay, because their channel is full",
     "busy": "stay, because another transaction has them locked",
-    "unknown": "were no longer there",
+    "unknown": "were no longer there, or have failed again since",
 }
 
 

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from starlette.responses import Response
 
@@ -10,6 +10,7 @@ from lonnymq import formatting
 from lonnymq.calls.argument import instant
 from lonnymq.dashboard.form import Form
 from lonnymq.dashboard.refusal import Refused
+from lonnymq.dashboard.selection import encode_instant, seen_at
 from lonnymq.dashboard.view import View
 from lonnymq.model import DeadLetter, LiveMessage, MessageReport, MessageStatus, RecordedAttempts
 
@@ -64,6 +65,7 @@ async def show(view: View) -> Response:
         facts=facts,
         events=_timeline(facts),
         timing=timing,
+        seen=encode_instant(facts.dead.buried_at + timedelta(milliseconds=1)) if facts.dead else "",
         content_text=formatting.content_text,
         preview_bytes=PREVIEW_BYTES,
     )
@@ -84,10 +86,14 @@ async def act(view: View, form: Form) -> Response:
                 action.outcomes += await queue.run_now([id_], connection=action.connection)
         case "redrive":
             async with view.act("dead_redrive", str(id_)) as action:
-                action.outcomes += await queue.dead().redrive([id_], connection=action.connection)
+                action.outcomes += await queue.dead().redrive(
+                    [id_], before=seen_at(form), connection=action.connection
+                )
         case "purge":
             async with view.act("dead_purge", str(id_)) as action:
-                action.outcomes += await queue.dead().purge([id_], connection=action.connection)
+                action.outcomes += await queue.dead().purge(
+                    [id_], before=seen_at(form), connection=action.connection
+                )
         case _:
             raise Refused(400, "There is no such action", "Nothing was changed.")
     kind, message = ANSWERS[action.outcomes[0]]
@@ -108,7 +114,7 @@ ANSWERS = {
     "busy": ("failed", "Another transaction has the message locked. Nothing was changed: try again."),
     "unknown": (
         "failed",
-        "The message is no longer there: a worker was faster. Nothing was changed.",
+        "The message is no longer there, or has changed since: reload the page. Nothing was changed.",
     ),
 }
 

@@ -3,12 +3,13 @@
 -- p_before_at, p_before_id: next_at and next_id of the page before; null for the first one.
 -- Returns the ids of at most p_limit dead letters, and where the next page begins; null: there is none. It looks at
 -- no more than 10,000 dead letters that do not match, so a page may hold fewer than p_limit and still not be the
--- last one.
+-- last one. read_at is when it was read: pass it to dead_redrive or dead_purge as p_before.
 -- Locks:  nothing.
 -- Writes: nothing.
 create or replace function dead_page(
   p_channel text default null, p_error text default null, p_before_id bigint default null,
-  p_before_at bigint default null, p_limit integer default 100, out ids bigint[], out next_id bigint, out next_at bigint
+  p_before_at bigint default null, p_limit integer default 100,
+  out ids bigint[], out next_id bigint, out next_at bigint, out read_at timestamptz
 )
 language plpgsql stable security definer
 set search_path from current
@@ -19,6 +20,7 @@ declare
   v_letter record;
   v_seen integer := 0;
 begin
+  read_at := clock_timestamp();
   perform require_batch(p_limit);
   if p_channel is not null then
     perform require_channel(p_channel);

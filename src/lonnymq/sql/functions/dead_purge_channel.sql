@@ -16,7 +16,7 @@ begin
       select d.message_id from dead d
       where d.channel = p_channel and (p_before is null or d.buried_at < to_epoch(p_before))
       order by d.message_id limit p_limit
-    )) r where r.outcome = 'purged'
+    ), p_before) r where r.outcome = 'purged'
   );
 end
 $$;

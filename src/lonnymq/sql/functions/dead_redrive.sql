@@ -1,15 +1,18 @@
 -- dead_redrive: return dead letters to their channels, to be released at once, with the same id and no attempts spent.
 -- Returns per message, in the order given: 'redriven', 'duplicate' (a live message has the same key: it remains a dead
--- letter), 'busy' (another transaction has it locked: ask again), or 'unknown'.
+-- letter), 'busy' (another transaction has it locked: ask again), or 'unknown'. With p_before, a message that was
+-- buried then or later is 'unknown': one that somebody has redriven keeps its id if it fails again.
 -- Locks:  the dead letters, skipping locked ones; keys as in message_create.
 -- Writes: dead (delete), message, wake (insert).
-create or replace function dead_redrive(p_ids bigint[]) returns table (message_id bigint, outcome text)
+create or replace function dead_redrive(p_ids bigint[], p_before timestamptz default null)
+returns table (message_id bigint, outcome text)
 language plpgsql security definer
 set search_path from current
 as $$
 #variable_conflict use_column
 declare
   v_now constant bigint := floor(extract(epoch from clock_timestamp()) * 1000)::bigint;
+  v_before constant bigint := coalesce(to_epoch(p_before), 9223372036854775807);
   v_locked tid[];
   v_redriven bigint[];
 begin
@@ -18,7 +21,8 @@ begin
   end if;
   perform require_read_committed('dead_redrive');
   select array_agg(s.ctid) into v_locked from (
-    select d.ctid from dead d where d.message_id = any(p_ids) for update skip locked
+    select d.ctid from dead d where d.message_id = any(p_ids) and d.buried_at + 0 < v_before
+    for update skip locked
   ) s;
   with redriven as (
     insert into message (id, channel_id, channel_name, dequeue_at, created_at, max_attempts, key, content, state, error,
@@ -51,7 +55,9 @@ begin
     else 'busy'
   end
   from unnest(p_ids) with ordinality u(id, ordinal)
-  left join lateral (select d.message_id, d.ctid as tid from dead d where d.message_id = u.id offset 0) d on true
+  left join lateral (
+    select d.message_id, d.ctid as tid from dead d where d.message_id = u.id and d.buried_at + 0 < v_before offset 0
+  ) d on true
   order by u.ordinal;
 end
 $$;
