@@ -1,5 +1,6 @@
 """Probes, systemd and metrics, of real processes that hang, stop, die and lose their database."""
 
+import asyncio
 import os
 import re
 import signal
@@ -15,10 +16,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from lonnymq import ExitCode, Queue
+from lonnymq import AsyncQueue, ClientSettings, ConnectionLost, ExitCode, Queue
+from lonnymq.connections import outage
 from lonnymq.embedded import EmbeddedServer
 from tests.cli.conftest import environment
-from tests.worker.workers import TIMEOUT_S, eventually
+from tests.worker.workers import TIMEOUT_S, eventually, running_worker
 
 pytestmark = pytest.mark.fault
 
@@ -274,3 +276,23 @@ def test_a_port_that_is_taken_is_named(dsn: str, tmp_path: Path) -> None:
     assert done.returncode == 2
     assert f"cannot listen on 127.0.0.1:{port} for probes" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_another_server_that_a_handler_misses_is_none_of_the_probes(dsn: str) -> None:
+    elsewhere = "host=127.0.0.1 port=1 dbname=elsewhere"
+
+    async def scenario() -> None:
+        nobody = AsyncQueue(elsewhere, settings=ClientSettings(retry_for_s=0.1))
+        async with running_worker(dsn, lambda message: None) as worker:
+            while worker.status().not_ready:  # noqa: ASYNC110 - the worker starts
+                await asyncio.sleep(0.01)
+            with pytest.raises(ConnectionLost):
+                await nobody.enqueue("acme", 1)
+            assert outage.is_known(elsewhere)
+            assert (worker.status().not_ready, worker.status().is_waiting) == ("", False)
+
+    try:
+        asyncio.run(scenario())
+    finally:
+        # Other tests of this process would take it for theirs.
+        outage.Outage(elsewhere).record_success()

@@ -15,10 +15,10 @@ _TRIED: dict[str, float] = {}
 RECENT_S = 15.0
 
 
-def is_known() -> bool:
-    """Whether this process is waiting for a server whose outage has been logged."""
+def is_known(only: str | None = None) -> bool:
+    """Whether this process is waiting for a server whose outage has been logged: any, or only this one."""
     now = time.monotonic()
-    return any(now - _TRIED[target] < RECENT_S for target in list(_BEGAN))
+    return any(only in (None, target) and now - _TRIED[target] < RECENT_S for target in list(_BEGAN))
 
 
 class Outage:

@@ -13,6 +13,7 @@ from lonnymq.client.instrumentation import Instrumentation
 from lonnymq.client.sync import Queue
 from lonnymq.connections.callers_pool import is_async_callers_pool
 from lonnymq.connections.settings import ClientSettings
+from lonnymq.connections.target import describe_target, dsn_or_environment
 from lonnymq.errors import WrongClient, invalid_kind
 
 EXPECTED = "a connection string, an AsyncQueue, or a Queue that was created from a connection string"
@@ -46,6 +47,11 @@ class ClientFactory:
         caller = queue.caller
         middleware, instrumentation = queue.middleware, caller.instrumentation
         return cls(target, queue.schema, queue.codec, caller.settings, middleware, instrumentation, queue)
+
+    @property
+    def server(self) -> str:
+        """The server of the worker's own client, as it is named when it cannot be reached."""
+        return describe_target(dsn_or_environment(_connector(self.target)))
 
     def async_queue(self) -> AsyncQueue:
         """Return the client of async handlers: the given one if it is an AsyncQueue."""

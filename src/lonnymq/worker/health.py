@@ -66,8 +66,10 @@ def merge(statuses: Iterable[tuple[str, HealthStatus]]) -> HealthStatus:
 class Health:
     """Follows one worker. Its event loop leaves a mark now and then; a thread notices that there is none."""
 
-    def __init__(self, settings: "WorkerSettings", shutdown: "Shutdown") -> None:
+    def __init__(self, settings: "WorkerSettings", shutdown: "Shutdown", server: str) -> None:
         self._shutdown = shutdown
+        # Handlers may use other servers, whose outages are none of the worker.
+        self._server = server
         self._hang_s = min(settings.lease_s, MAX_HANG_S)
         self._late_fetch_s = 2 * settings.call_timeout_s + LATE_FETCH_S
         self._ticked_at = 0.0
@@ -102,7 +104,7 @@ class Health:
         now = time.monotonic()
         not_live = self._not_live(now)
         is_stopping = self._shutdown.draining.is_set()
-        is_waiting = not not_live and outage.is_known()
+        is_waiting = not not_live and outage.is_known(self._server)
         not_ready = not_live or ("the database cannot be reached" if is_waiting else self._not_ready(now))
         return HealthStatus(not_live, "stopping" if is_stopping else not_ready, is_waiting, is_stopping)
 

@@ -58,7 +58,7 @@ class Worker:
         self.settings = settings or WorkerSettings()
         self.middleware = require_middleware(middleware)
         self.shutdown = Shutdown()
-        self.health = Health(self.settings, self.shutdown)
+        self.health = Health(self.settings, self.shutdown, self.clients.server)
         # How many attempts ended with which outcome, in this process.
         self.counts: Counter[str] = Counter()
         # Counts more about them, if somebody wants metrics.
