@@ -101,6 +101,9 @@ def test_allowed_host_names_are_served(client: OpenClient) -> None:
     for host in ("localhost", "LOCALHOST:8090", "127.0.0.1:1", "[::1]:8090", "a.queue.example"):
         assert browser.get("/", headers={"host": host}).status_code == 200, host
     assert browser.get("/", headers={"host": "queue.example"}).status_code == 421
+    # They end like a name that is allowed, but are none.
+    for host in ("[x.queue.example", "a@b.queue.example", "a/b.queue.example"):
+        assert browser.get("/", headers={"host": host}).status_code == 421, host
 
 
 def test_every_answer_carries_the_security_headers(client: OpenClient) -> None:

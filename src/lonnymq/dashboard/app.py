@@ -25,6 +25,7 @@ from lonnymq.dashboard.settings import DashboardSettings
 from lonnymq.dashboard.templating import make_templates
 from lonnymq.dashboard.view import View
 from lonnymq.errors import invalid_kind
+from lonnymq.texts import one_line
 
 logger = logging.getLogger("lonnymq.dashboard")
 
@@ -189,7 +190,7 @@ class Dashboard:
     def _explain(self, error: Exception, request: Request, visitor: Visitor) -> Response:
         refusal = refusal_of(error)
         if refusal is None:
-            logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
+            logger.error("%s %s failed", request.method, one_line(request.scope["path"]), exc_info=error)
             refusal = Refused(500, "Something went wrong", "The log of the dashboard says what.")
         if visitor.access is Access.NONE:
             return PlainTextResponse(f"{refusal.title}. {refusal.advice}\n", refusal.status)

@@ -92,7 +92,7 @@ class Guard:
         if said is not None and self._proxies.include(request):
             # If there are several proxies, the first is the browser's.
             return said.partition(",")[0].strip().lower() == "https"
-        return request.url.scheme == "https"
+        return bool(request.scope.get("scheme") == "https")
 
     def write_flash(self, kind: str, text: str) -> str:
         """Return the value of a cookie with a message for the next page."""

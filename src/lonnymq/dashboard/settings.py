@@ -54,7 +54,7 @@ class DashboardSettings:
     def allows_host(self, header: str) -> bool:
         """Whether a Host header names this dashboard; another one means that its name is an attacker's."""
         host = re.sub(r":[0-9]{1,5}$", "", header.lower())
-        return any(
+        return HOST.fullmatch(host) is not None and any(
             host == one or (one.startswith("*.") and host.endswith(one[1:]) and host != one[1:])
             for one in self.hosts
         )

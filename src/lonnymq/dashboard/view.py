@@ -101,6 +101,8 @@ class View:
         """Return a page. Templates escape every value."""
         cookie = self.request.cookies.get(FLASH)
         guard = self.dashboard.guard
+        # Not request.url, which cannot be made of every host that a browser may state.
+        query = self.request.scope.get("query_string", b"").decode("latin-1")
         text = self.dashboard.templates.get_template(template).render(
             view=self,
             visitor=self.visitor,
@@ -109,7 +111,7 @@ class View:
             flash=guard.read_flash(cookie) if cookie else None,
             token=guard.token(self._session, self.visitor.name),
             # Where this page is found again.
-            here=self.root + self.path + (f"?{self.request.url.query}" if self.request.url.query else ""),
+            here=self.root + self.path + (f"?{query}" if query else ""),
             **values,
         )
         response = HTMLResponse(text, status_code)

@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
+from lonnymq.texts import one_line
+
 LOGGER = logging.getLogger("lonnymq.http")
 
 TEXT = "text/plain; charset=utf-8"
@@ -94,7 +96,7 @@ async def _converse(
             except TimeoutError:
                 page = Page(503, b"no answer in time\n")
             except Exception:
-                LOGGER.exception("%s %s failed", method, path)
+                LOGGER.exception("%s failed", one_line(f"{method} {path}"))
                 page = Page(500, b"something went wrong; the log says what\n")
         async with asyncio.timeout(CLIENT_S):
             writer.write(_response(page, is_head=method == "HEAD"))
