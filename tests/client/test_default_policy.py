@@ -50,7 +50,7 @@ def test_a_default_that_is_no_policy_is_refused_before_any_call(queue: Any) -> N
         queue.set(default_policy={"max_concurrency": 0})
     with pytest.raises(InvalidArgument, match=r"max_concurrency must be .*, got 'none'"):
         queue.set(default_policy={"max_concurrency": "none"})
-    with pytest.raises(TypeError, match="no field 'is_paused'; use one of max_concurrency"):
+    with pytest.raises(InvalidArgument, match="no field 'is_paused'; use one of max_concurrency"):
         queue.set(default_policy={"is_paused": True})
     with pytest.raises(InvalidArgument, match="default_policy must be a mapping"):
         queue.set(default_policy=5)
