@@ -23,8 +23,8 @@ class Ledger:
     promises: Promises = field(default_factory=Promises)
     problems: list[str] = field(default_factory=list)
     done_once: set[str] = field(default_factory=set)
-    # The leases that ended because their messages were completed.
-    completed: set[tuple[int, int]] = field(default_factory=set)
+    # The leases that ended because a claim completed their messages.
+    completed_by_claims: set[tuple[int, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         for id_, (channel, at) in self.state.messages.items():
@@ -112,7 +112,6 @@ class Ledger:
             self.history[message, "completed" if outcome == "advanced" else str(outcome)] += 1
         if outcome == "completed":
             del self.promises.messages[message]
-            self.completed.add((message, token))
             if result is not None and message in self.kept:
                 self.results.append((message, "completed", result))
         elif outcome == "buried":
@@ -129,6 +128,7 @@ class Ledger:
         for message, token in call.leases:
             if message not in self.state.leases and self._holds(message, token):
                 self._end("completed", message, token)
+                self.completed_by_claims.add((message, token))
                 if message in self.kept:
                     self.results.append((message, "completed", None))
             self._end_cancelled(message, open_views)
