@@ -135,17 +135,99 @@ def test_a_crash_between_both_commits_archives_no_row_twice(
     assert len(ids(connection)) == 3
 
 
-def test_a_new_checkpoint_is_an_error_instead_of_a_second_copy(
-    spark: "SparkSession", lake: "Lake", queue: Queue, dsn: str, tmp_path: Path
+def lose_last_batch(checkpoint: Path) -> None:
+    for directory in ("offsets", "commits"):
+        for name in ("2", ".2.crc"):
+            (checkpoint / directory / name).unlink()
+
+
+# What a power failure may leave of the files of batches 0 to 2, which Spark does not flush.
+UNNOTICED: tuple[Callable[[Path], object], ...] = (lose_last_batch, shutil.rmtree)
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "offsets/2 is incomplete": lambda path: (path / "offsets" / "2").write_text(""),
+    "commits/2 is incomplete": lambda path: (path / "commits" / "2").write_bytes(bytes(29)),
+    "the checksum of offsets/2 is empty": lambda path: (path / "offsets" / ".2.crc").write_text(""),
+    "metadata is incomplete": lambda path: (path / "metadata").write_text(""),
+    "offsets/2 is missing": lambda path: (path / "offsets" / "2").unlink(),
+    "commits/2 is missing": lambda path: (path / "commits" / "2").unlink(),
+    "commits/1 is missing": lambda path: shutil.rmtree(path / "commits"),
+    "a file of offsets is missing": lambda path: (path / "offsets" / "1").unlink(),
+}
+
+
+@pytest.mark.parametrize("form", ["delta", "parquet"])
+def test_a_checkpoint_that_a_power_failure_damaged_loses_and_repeats_no_row(
+    spark: "SparkSession",
+    queue: Queue,
+    dsn: str,
+    tmp_path: Path,
+    connect: Callable[..., psycopg.Connection[Any]],
+    form: str,
+) -> None:
+    from lonnymq.pipeline.checkpoint import set_aside_if_damaged
+    from lonnymq.pipeline.steps import Lake, LakeFormat, Source, archive
+
+    lake = Lake(str(tmp_path / "lake"), LakeFormat(form))
+    checkpoint, intact = tmp_path / "checkpoint", tmp_path / "intact"
+    run_messages(queue, "acme", 5)
+    assert archive(spark, Source(dsn=dsn, max_rows=2), lake, checkpoint=str(checkpoint)).batches == 3
+    shutil.copytree(checkpoint, intact)
+    assert set_aside_if_damaged(str(checkpoint)) is None
+    for damage in (*UNNOTICED, DAMAGES["offsets/2 is incomplete"]):
+        shutil.rmtree(checkpoint)
+        shutil.copytree(intact, checkpoint)
+        damage(checkpoint)
+        run_messages(queue, "acme", 2)
+        progress: list[str] = []
+        done = archive(spark, Source(dsn=dsn), lake, checkpoint=str(checkpoint), on_progress=progress.append)
+        assert done.rows == 2, progress
+    assert "offsets/2 is incomplete" in progress[0]
+    assert archived_ids(spark, lake) == ids(connect())
+    for number, (expected, damage) in enumerate(DAMAGES.items()):
+        damaged = tmp_path / f"a copy {number}"
+        shutil.copytree(intact, damaged)
+        damage(damaged)
+        assert f"({expected})" in str(set_aside_if_damaged(damaged.as_uri()))
+        assert not damaged.exists()
+        assert damaged.with_name(f"{damaged.name}.damaged-1").exists()
+
+
+def test_a_lake_that_lost_its_last_commit_is_not_continued_with_a_hole(
+    spark: "SparkSession", lake: "Lake", queue: Queue, dsn: str, connect: Callable[..., Any], tmp_path: Path
 ) -> None:
     from lonnymq.pipeline.archive import ArchiveFailed
-    from lonnymq.pipeline.steps import Source, archive
+    from lonnymq.pipeline.steps import Lake, Source, archive
 
-    source = Source(dsn=dsn)
+    checkpoint = str(tmp_path / "checkpoint")
     run_messages(queue, "acme", 4)
-    archive(spark, source, lake, checkpoint=str(tmp_path / "checkpoint"))
-    before = archived_ids(spark, lake)
-    shutil.rmtree(tmp_path / "checkpoint")
-    with pytest.raises(ArchiveFailed, match="was written by another stream"):
-        archive(spark, source, lake, checkpoint=str(tmp_path / "checkpoint"))
-    assert archived_ids(spark, lake) == before
+    archive(spark, Source(dsn=dsn), lake, checkpoint=checkpoint)
+    run_messages(queue, "acme", 3)
+    archive(spark, Source(dsn=dsn), lake, checkpoint=checkpoint)
+    # As if the lake was restored from a backup.
+    [*_, last] = sorted(Path(lake.attempts.path, "_delta_log").glob("*.json"))
+    last.unlink()
+    run_messages(queue, "acme", 2)
+    with pytest.raises(ArchiveFailed, match=r"the checkpoint continues after .* Delete the checkpoint"):
+        archive(spark, Source(dsn=dsn), lake, checkpoint=checkpoint)
+    with pytest.raises(ArchiveFailed, match="is empty, but the checkpoint continues after"):
+        archive(spark, Source(dsn=dsn), Lake(str(tmp_path / "new")), checkpoint=checkpoint)
+    assert len(archived_ids(spark, lake)) == 4
+    shutil.rmtree(checkpoint)
+    assert archive(spark, Source(dsn=dsn), lake, checkpoint=checkpoint).rows == 5
+    assert archived_ids(spark, lake) == ids(connect())
+    with Queue(dsn, schema="other") as other:
+        other.install()
+        other.set(history="full")
+        run_messages(other, "acme", 4)
+    with pytest.raises(ArchiveFailed, match="has the history of another database"):
+        archive(spark, Source(dsn=dsn, schema="other"), lake, checkpoint=str(tmp_path / "other"))
+    # History that the restored lake lacks is gone.
+    last = sorted(Path(lake.attempts.path, "_delta_log").glob("*.json"))[-1]
+    last.unlink()
+    shutil.rmtree(checkpoint)
+    make_old(connect)
+    run_messages(queue, "acme", 1)
+    assert queue.history.forget("archive")
+    assert queue.history.prune(timedelta(days=1)) != []
+    with pytest.raises(ArchiveFailed, match=r"history up to \(.*\) has been dropped"):
+        archive(spark, Source(dsn=dsn), lake, checkpoint=checkpoint)

@@ -62,6 +62,37 @@ def test_a_day_that_is_computed_has_one_file_however_many_tasks_have_rows_of_it(
     assert lake.attempts.read(spark).count() == len(history)
 
 
+def test_a_commit_is_on_disk_before_it_is_reported(
+    spark: "SparkSession", lake: "Lake", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lonnymq.pipeline.lake import Batch
+
+    flushed: set[str] = set()
+    flush = os.fsync
+
+    def record(descriptor: int) -> None:
+        flush(descriptor)
+        flushed.add(os.readlink(f"/proc/self/fd/{descriptor}"))
+
+    monkeypatch.setattr(os, "fsync", record)
+    for number in range(2):
+        flushed.clear()
+        lake.attempts.append(two_days(spark, "a"), Batch("w", number))
+        # Tasks flush what they write.
+        root = Path(lake.attempts.path)
+        if lake.form == "delta":
+            log = root / "_delta_log"
+            assert {str(root), str(log), str(log / f"{number + 1:020}.json")} <= flushed
+        else:
+            assert {str(root), *(str(path) for path in root.glob("day=*"))} <= flushed
+    flushed.clear()
+    before = set(lake.attempts.paths() or ())
+    lake.attempts.join_files()
+    joined = set(lake.attempts.paths() or ()) - before
+    assert len(joined) == (2 if lake.form == "delta" else 0)
+    assert joined <= flushed
+
+
 def test_a_batch_is_committed_once_and_a_lower_number_is_an_error(
     spark: "SparkSession", lake: "Lake"
 ) -> None:

@@ -104,7 +104,9 @@ def kill_while_committing(dsn: str, lake: str, checkpoint: Path) -> None:
 
 
 class InterruptedLake(Lake):
-    """A lake that calls a function each time after attempts were added to it, before they are committed."""
+    """A lake that calls a function after attempts were added to it, and before they are committed."""
+
+    callback: Callable[[], object]
 
     def __init__(self, path: str, callback: Callable[[], object]) -> None:
         super().__init__(path)

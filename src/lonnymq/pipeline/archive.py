@@ -1,12 +1,11 @@
 """Copies history from the queue to the lake: each attempt exactly once, whatever fails in between.
 
-Spark's checkpoint records how far history was read; the lake records how far it was written, in the same
-commit as the rows. A batch that the lake already has is skipped; one that does not follow the last is an
-error.
+The lake records how far it has the history, in the same commit as the rows. Of a batch that Spark reads
+again, only rows after that position are added; a batch that begins after it is an error. So nothing depends
+on Spark's checkpoint, which a power failure may leave as it was minutes before.
 """
 
 import fcntl
-import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +22,10 @@ from lonnymq.client.sync.queue import Queue
 from lonnymq.errors import LonnyError
 from lonnymq.model import POLICY_FIELDS
 from lonnymq.pipeline import schemas
+from lonnymq.pipeline.checkpoint import bounds_of, set_aside_if_damaged
 from lonnymq.pipeline.lake import Batch, Lake
+from lonnymq.pipeline.lake.commit import HistorySpan, NumberedAddition, hash_of, last_position
+from lonnymq.pipeline.lake.reading import can_open
 from lonnymq.pipeline.lake.storage import is_local
 from lonnymq.pipeline.policies import LAST_DAY, policy_periods
 from lonnymq.pipeline.source import OnProgress, Source, ignore_progress, require_classic
@@ -32,7 +34,7 @@ from lonnymq.spark.query_progress import report_done
 
 WRITER = "archive"
 QUERY_NAME = "lonnymq archive"
-# Identifies the stream that has written; another one would start from its own beginning and repeat rows.
+# Identified the stream that has written, when a lake did not yet record its position.
 STREAM = "archive stream"
 POLICY_COLUMNS = ("channel", *POLICY_FIELDS)
 
@@ -41,7 +43,7 @@ POLICY_COLUMNS = ("channel", *POLICY_FIELDS)
 LATE_WORKER = "Python worker failed to connect back"
 RETRIES = 3
 # Another query has written to the same checkpoint.
-CONCURRENT_UPDATE = "CONCURRENT_STREAM_LOG_UPDATE"
+CONCURRENT_UPDATES = ("CONCURRENT_STREAM_LOG_UPDATE", "streaming queries are concurrently using")
 RUNS_ALREADY = (
     "another archive is writing to {}: run one at a time."
     " Attempts that both have archived are in the lake once"
@@ -90,6 +92,11 @@ def archive_new(
 ) -> ArchiveResult:
     """Like `archive`, for a caller that is the `only_archive_of` the lake."""
     checkpoint = checkpoint or f"{lake.path}/_checkpoints/archive"
+    if not can_open(spark, checkpoint):
+        raise ArchiveFailed(
+            f"Spark has no library to write {checkpoint}: name a directory for the checkpoint that outlives"
+            " this process, or start Spark with such a library"
+        )
     written = _run_stream(spark, source, lake, checkpoint, on_progress)
     _report_blocker(source, on_progress)
     save_snapshot(spark, source, lake, datetime.now(UTC))
@@ -127,13 +134,18 @@ def _run_stream(
     written: list[int] = []
 
     def add(batch: DataFrame, number: int) -> None:
-        rows = append(lake, batch, stream_id(batch), number)
+        rows = append(lake, batch, checkpoint, number)
         if rows is None:
             on_progress(f"batch {number} was archived before")
         else:
             written.append(rows)
             on_progress(f"batch {number}: {rows:,} attempts, {sum(written):,} in total")
 
+    last_batch = lake.attempts.last_batch
+    # Without a position, the lake of an earlier version depends on its checkpoint.
+    has_position = last_batch(WRITER) is None or last_position(last_batch, WRITER) is not None
+    if has_position and (renamed := set_aside_if_damaged(checkpoint)):
+        on_progress(renamed)
     options = source.options(table="history", reader=source.reader, max_rows=str(source.max_rows))
     history = spark.readStream.format("lonnymq").options(**options).load()
     for is_last in (*(False,) * RETRIES, True):
@@ -148,7 +160,7 @@ def _run_stream(
             query.awaitTermination()
             report_done(query, ConnectionOptions(source.dsn, source.schema), source.reader)
         except StreamingQueryException as error:
-            if CONCURRENT_UPDATE in str(error):
+            if any(text in str(error) for text in CONCURRENT_UPDATES):
                 raise ArchiveFailed(RUNS_ALREADY.format(lake.path)) from error
             if is_last or LATE_WORKER not in str(error):
                 raise ArchiveFailed(f"the archive stopped: {_summary_of(error)}") from error
@@ -170,10 +182,14 @@ def _report_blocker(source: Source, on_progress: OnProgress) -> None:
         on_progress(f"an open transaction keeps later attempts from being archived: {blocker}")
 
 
-def append(lake: Lake, batch: DataFrame, stream: str, number: int) -> int | None:
-    """Add one batch of a stream to the lake's attempts; return how many rows, or None if it was there."""
-    owner = Batch(STREAM, int(hashlib.sha256(stream.encode()).hexdigest()[:15], 16))
-    return lake.attempts.append(schemas.attempts_from_history(batch), Batch(WRITER, number), owner)
+def append(lake: Lake, batch: DataFrame, checkpoint: str, number: int) -> int | None:
+    """Add what the lake lacks of a stream's batch; return how many rows, or None if it has them all."""
+    bounds = bounds_of(batch.sparkSession, checkpoint, number)
+    if bounds is None:
+        return 0
+    numbered = NumberedAddition(Batch(WRITER, number), Batch(STREAM, hash_of(stream_id(batch))))
+    span = HistorySpan(WRITER, bounds.origin, bounds.start, bounds.end, bounds.is_first, numbered)
+    return lake.attempts.add(schemas.attempts_from_history(batch), span)
 
 
 def stream_id(batch: DataFrame) -> str:

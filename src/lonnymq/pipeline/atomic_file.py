@@ -4,6 +4,8 @@ import os
 import secrets
 from pathlib import Path
 
+from lonnymq.pipeline.durable import flush
+
 
 def replace_file(path: Path, text: str) -> None:
     """Replace a file so that readers, even after a crash, find the old or the new one; a link is replaced."""
@@ -16,6 +18,7 @@ def replace_file(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+        flush([path.parent])
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

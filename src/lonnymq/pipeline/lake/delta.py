@@ -1,8 +1,10 @@
 """Delta tables: executors write the files, and one transaction commits them."""
 
 import json
+import os
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import date, timedelta
 from functools import partial
 from typing import Any
@@ -14,14 +16,18 @@ from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from lonnymq.pipeline.durable import flush
 from lonnymq.pipeline.lake import files
-from lonnymq.pipeline.lake.commit import Batch, LakeConflict, is_new
+from lonnymq.pipeline.lake.commit import Addition, Batch, LakeConflict, NumberedAddition
 from lonnymq.pipeline.lake.files import WrittenFile, days_of
 from lonnymq.pipeline.lake.reading import read
 from lonnymq.pipeline.lake.storage import is_local
 
 # Large enough to be read quickly, small enough for one task.
 TARGET_BYTES = 256 * 2**20
+# Names of files in the log begin with their version, except that of one.
+VERSION_DIGITS = 20
+LAST_CHECKPOINT = "_last_checkpoint"
 
 
 class DeltaLakeTable:
@@ -69,12 +75,17 @@ class DeltaLakeTable:
 
         The first commit with an `owner` records it; from then on only that owner may append.
         """
+        return self.add(frame, NumberedAddition(batch, owner))
+
+    def add(self, frame: DataFrame, addition: Addition) -> int | None:
+        """Add the rows that the table lacks, all or none; return how many, or None if it has them all."""
         # The check and the commit use one version of the table, so a commit in between makes this one fail.
         table = self._open_or_create()
-        if not is_new(batch, owner, partial(_last_batch, table), self.path):
+        new = addition.new_rows(frame, partial(_last_batch, table), self.path)
+        if new is None:
             return None
-        written = files.write(frame, self.path)
-        self._commit(table, written, "append", [batch, *([owner] if owner else [])])
+        written = files.write(new, self.path)
+        self._commit(table, written, "append", addition.batches)
         return sum(one.rows for one in written)
 
     def replace(self, frame: DataFrame, days: Sequence[date] | None, batches: Sequence[Batch]) -> int:
@@ -90,10 +101,15 @@ class DeltaLakeTable:
         """Join each day's small files into files of up to `TARGET_BYTES`; no row changes."""
         table = self._open()
         if table is not None:
+            before, known = table.version(), self.paths() or frozenset()
             properties = WriterProperties(compression="ZSTD", compression_level=1)
             table.optimize.compact(
                 target_size=TARGET_BYTES, max_concurrent_tasks=1, writer_properties=properties
             )
+            if is_local(self.path):
+                joined = (self.paths() or frozenset()) - known
+                flush(joined | {os.path.dirname(path) for path in joined})
+                self._flush_log(before)
 
     def record(self, batches: Sequence[Batch]) -> None:
         """Record batches without changing rows."""
@@ -122,7 +138,7 @@ class DeltaLakeTable:
         batches: Sequence[Batch],
         filters: Any = None,
     ) -> None:
-        now_ms = int(time.time() * 1000)
+        now_ms, before = int(time.time() * 1000), table.version()
         adds = [
             AddAction(
                 path=one.path,
@@ -147,6 +163,20 @@ class DeltaLakeTable:
             )
         except CommitFailedError as error:
             raise self._conflict(error) from error
+        self._flush_log(before)
+
+    def _flush_log(self, since: int) -> None:
+        """Flush what was written to the log since a version, because deltalake does not."""
+        if not is_local(self.path):
+            return
+        log = f"{self.path}/_delta_log"
+        for name in os.listdir(log):
+            version = name[:VERSION_DIGITS]
+            if name == LAST_CHECKPOINT or (version.isdigit() and int(version) >= since):
+                # Another process may delete old files meanwhile.
+                with suppress(FileNotFoundError):
+                    flush([f"{log}/{name}"])
+        flush([log, self.path])
 
     def _conflict(self, error: DeltaError) -> LakeConflict:
         return LakeConflict(

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
+from lonnymq.pipeline.durable import flush
 from lonnymq.pipeline.lake.storage import is_local, open_location
 
 # Each open writer holds a row group in memory; of more days, the oldest file is closed first.
@@ -124,15 +125,6 @@ class _Writer:
     def close(self) -> WrittenFile:
         self.writer.close()
         if self.files.type_name == "local":
-            _make_durable(self.full_path)
+            # History may be dropped as soon as it is archived.
+            flush([self.full_path, os.path.dirname(self.full_path)])
         return WrittenFile(self.path, self.day, self.rows, self.files.get_file_info(self.full_path).size)
-
-
-def _make_durable(path: str) -> None:
-    """Flush a file and its directory entry: history may be dropped as soon as it is archived."""
-    for flushed in (path, os.path.dirname(path)):
-        descriptor = os.open(flushed, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

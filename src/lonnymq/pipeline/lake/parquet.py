@@ -17,8 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from lonnymq.pipeline.atomic_file import replace_file
+from lonnymq.pipeline.durable import flush
 from lonnymq.pipeline.lake import files
-from lonnymq.pipeline.lake.commit import Batch, is_new
+from lonnymq.pipeline.lake.commit import Addition, Batch, LakeConflict, NumberedAddition
 from lonnymq.pipeline.lake.files import WrittenFile, days_of
 from lonnymq.pipeline.lake.reading import read
 
@@ -55,19 +56,28 @@ class ParquetTable:
         return days_of(self.paths() or ())
 
     def append(self, frame: DataFrame, batch: Batch, owner: Batch | None = None) -> int | None:
-        if not is_new(batch, owner, self.last_batch, self.path):
+        return self.add(frame, NumberedAddition(batch, owner))
+
+    def add(self, frame: DataFrame, addition: Addition) -> int | None:
+        prefix = _file_prefix(addition.predecessor(self.last_batch))
+        new = addition.new_rows(frame, self.last_batch, self.path)
+        if new is None:
             return None
-        prefix = _file_prefix(batch)
-        written = files.write(frame, self.path, f".{prefix}")
+        written = files.write(new, self.path, f".{prefix}")
         with self.exclusive_lock():
-            # Another process may have committed it meanwhile; the hidden files written here are then ignored.
-            if not is_new(batch, owner, self.last_batch, self.path):
+            # Another process may have committed meanwhile; the hidden files written here are then ignored.
+            if addition.new_rows(frame, self.last_batch, self.path) is None:
                 return None
-            # An earlier, interrupted commit of this batch may have left visible files.
+            if prefix != _file_prefix(addition.predecessor(self.last_batch)):
+                raise LakeConflict(
+                    f"another process committed to {self.path} at the same time, so nothing was written: run"
+                    " the step again, one process at a time"
+                )
+            # An earlier, interrupted commit of these rows may have left visible files.
             for leftover in self._root.glob(f"day=*/{prefix}*.parquet"):
                 leftover.unlink()
             self._make_visible(written)
-            self._record([batch, *([owner] if owner else [])])
+            self._record(addition.batches)
         return sum(one.rows for one in written)
 
     def replace(self, frame: DataFrame, days: Sequence[date] | None, batches: Sequence[Batch]) -> int:
@@ -113,6 +123,7 @@ class ParquetTable:
         for one in written:
             hidden = self._root / one.path
             hidden.rename(hidden.with_name(hidden.name.removeprefix(".")))
+        flush({(self._root / one.path).parent for one in written})
 
     def _log(self) -> dict[str, int]:
         try:
@@ -126,5 +137,5 @@ class ParquetTable:
         replace_file(self._root / LOG_NAME, json.dumps(log))
 
 
-def _file_prefix(batch: Batch) -> str:
-    return f"{hashlib.sha256(batch.writer.encode()).hexdigest()[:12]}-{batch.number}-"
+def _file_prefix(predecessor: str) -> str:
+    return f"{hashlib.sha256(predecessor.encode()).hexdigest()[:16]}-"

@@ -21,14 +21,14 @@ def read(spark: SparkSession, schema: StructType, root: str, paths: Iterable[str
     chosen = sorted(paths)
     if not chosen:
         return spark.createDataFrame([], schema)
-    if _can_open(spark, root):
+    if can_open(spark, root):
         return spark.read.schema(schema).option("basePath", root).parquet(*chosen)
     types = arrow_schema(schema)
     listed = spark.createDataFrame([(path,) for path in chosen], "path string").repartition(len(chosen))
     return listed.mapInArrow(lambda batches: _read_batches(batches, types), schema)
 
 
-def _can_open(spark: SparkSession, root: str) -> bool:
+def can_open(spark: SparkSession, root: str) -> bool:
     """Whether Spark has a file system for this URL. A session of Spark Connect cannot be asked."""
     if is_local(root) or type(spark).__module__.startswith("pyspark.sql.connect"):
         return True
