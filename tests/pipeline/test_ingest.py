@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from lonnymq import Queue
@@ -113,6 +115,53 @@ def test_csv_and_parquet_files_are_ingested(
         ("all", {"price": 1.5, "tags": ["x"], "who": "beta"}),
         ("all", {"price": None, "tags": [], "who": "beta"}),
     ]
+
+
+def test_files_that_are_unusual_lose_no_value_and_broken_ones_are_refused(
+    spark: "SparkSession", lake: "Lake", queue: Queue, dsn: str, tmp_path: Path
+) -> None:
+    from lonnymq.pipeline.spark_errors import SparkFailed
+    from lonnymq.pipeline.steps import Mapping, Source, ingest
+
+    def reasons(job: str) -> list[str]:
+        rows = lake.rejected.read(spark).where(f"job = '{job}'").collect()
+        return sorted(row.reason for row in rows)
+
+    source = Source(dsn=dsn)
+    names = "channel,c`d,_corrupt_record,part"
+    tables = [tmp_path / "a [1]*.csv", tmp_path / "b {2}.csv"]
+    tables[0].write_text(f'{names}\nacme,"two\nlines",1,\n', encoding="utf-8")
+    tables[1].write_bytes(f"\ufeff{names.upper()}\r\nbeta,x,2,3\r\n".encode() + b"M\xfcller,y,,\r\n")
+    mapping = Mapping(content="c`d")
+    done = ingest(spark, [str(path) for path in tables], source, lake, mapping=mapping, job="csv")
+    assert (done.accepted, reasons("csv")) == (2, ["the line cannot be parsed"])
+    tables[1].write_text("part,channel\n3,beta\n", encoding="utf-8")
+    with pytest.raises(SparkFailed, match="in CSV header is not equal"):
+        ingest(spark, [str(path) for path in tables], source, lake, mapping=mapping, job="other headers")
+    frames = [
+        pa.table({"channel": [b"acme", b"\xff"], "a": [1, 2]}),
+        pa.table({"channel": [b"beta", b"beta", b"beta"], "k": ["k", "q\0r", "\n"], "p": [1, 2, 2**63 - 1]}),
+    ]
+    for number, frame in enumerate(frames):
+        pq.write_table(frame, tmp_path / f"{number}.parquet")
+    paths = [str(tmp_path / f"{number}.parquet") for number in range(2)]
+    mapping = Mapping(key="k", priority="p")
+    done = ingest(spark, paths, source, lake, mapping=mapping, job="parquet")
+    assert done.accepted == 2
+    assert reasons("parquet") == [
+        "priority is more than 9000000000000000",
+        "the channel is not UTF-8",
+        "the key contains NUL",
+    ]
+    found = sorted((message.channel, message.content) for message in queue.dequeue(limit=10))
+    assert found == [("acme", b"two\nlines"), ("acme", b'{"a":1}'), ("beta", b"x"), ("beta", b'{"a":null}')]
+    Path(paths[0]).write_bytes(Path(paths[0]).read_bytes()[:-9])
+    with pytest.raises(InvalidArgument, match="paths must be parquet files that Spark can read"):
+        ingest(spark, paths, source, lake, mapping=mapping)
+    with pytest.raises(InvalidArgument, match="job must be 1 to 255 characters"):
+        ingest(spark, paths[1:], source, lake, job="j" * 256)
+    with pytest.raises(InvalidArgument, match="to_channel must be 1 to 255 characters"):
+        ingest(spark, paths[1:], source, lake, mapping=Mapping(to_channel="a\nb"))
 
 
 def test_a_column_becomes_headers_and_rows_with_invalid_ones_are_rejected(

@@ -347,14 +347,15 @@ def _spark_session(master: str | None) -> Iterator[tuple["SparkSession", "OnProg
     """Start Spark for one command, and show progress on stderr."""
     _require_packages()
     from lonnymq.pipeline.session import session_scope
+    from lonnymq.pipeline.spark_errors import shorten_errors
 
     to = console(is_error=True)
     if not to.is_terminal:
         # Not a terminal: one line per step.
-        with session_scope(master) as spark:
+        with shorten_errors(), session_scope(master) as spark:
             yield spark, lambda line: to.print(escape_hidden(line), soft_wrap=True)
         return
-    with to.status("starting Spark") as status, session_scope(master) as spark:
+    with shorten_errors(), to.status("starting Spark") as status, session_scope(master) as spark:
         yield spark, lambda line: status.update(escape_hidden(line))
 
 

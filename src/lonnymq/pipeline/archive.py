@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +28,7 @@ from lonnymq.pipeline.lake.reading import can_open
 from lonnymq.pipeline.lake.storage import is_local
 from lonnymq.pipeline.policies import LAST_DAY, policy_periods
 from lonnymq.pipeline.source import OnProgress, Source, ignore_progress, require_classic
+from lonnymq.pipeline.spark_errors import summary_of
 from lonnymq.spark.options import ConnectionOptions
 from lonnymq.spark.query_progress import report_done
 
@@ -163,7 +163,7 @@ def _run_stream(
             if any(text in str(error) for text in CONCURRENT_UPDATES):
                 raise ArchiveFailed(RUNS_ALREADY.format(lake.path)) from error
             if is_last or LATE_WORKER not in str(error):
-                raise ArchiveFailed(f"the archive stopped: {_summary_of(error)}") from error
+                raise ArchiveFailed(f"the archive stopped: {summary_of(error)}") from error
             on_progress("a Python process was slow to start; retrying")
         else:
             break
@@ -232,10 +232,3 @@ def _save_policies(lake: Lake, policies: DataFrame, now: datetime, number: int, 
     if policies.select(names).exceptAll(latest.select(names)).isEmpty():
         return
     lake.policies.replace(policies, [now.astimezone(UTC).date()], [Batch(WRITER, number)])
-
-
-def _summary_of(error: Any) -> str:
-    """Return the error's message without the stack traces of two languages, which may show anything."""
-    text = str(error).strip()
-    lines = [line.strip() for line in text.splitlines() if "lonnymq." in line or "Error" in line]
-    return (lines[-1] if lines else text.splitlines()[0])[:500]

@@ -12,7 +12,7 @@ ON_BURIED = "lonnymq-on-buried"
 
 def read_headers(rows: DataFrame, name: str) -> Column:
     """Return a column as a map of strings, without nulls; null if it is not an object."""
-    column = f.col(f"`{name}`")
+    column = f.col(f"`{name.replace('`', '``')}`")
     if rows.schema[name].dataType.typeName() != "string":
         column = f.to_json(column)
     found = f.from_json(column, "map<string, string>")

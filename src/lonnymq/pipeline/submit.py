@@ -13,6 +13,7 @@ from datetime import date, timedelta
 from lonnymq.errors import LonnyError
 from lonnymq.pipeline import steps
 from lonnymq.pipeline.session import get_session
+from lonnymq.pipeline.spark_errors import shorten_errors
 
 UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -27,7 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.step is None:
         parser.error("choose a step: generate, ingest, archive, analyse, follow or report")
     try:
-        print(options.run(options))
+        with shorten_errors():
+            print(options.run(options))
     except LonnyError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -66,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     step.add_argument("paths", nargs="+")
     step.add_argument("--job", help="name of the load; a named load is published once")
     step.add_argument("--file-format", choices=["parquet", "csv", "json"])
-    for name in ("channel", "content", "key", "dequeue-at", "delay-ms", "priority", "to-channel"):
+    for name in ("channel", "content", "key", "dequeue-at", "delay-ms", "priority", "headers", "to-channel"):
         step.add_argument(f"--{name}", default="channel" if name == "channel" else None)
     step = add_step("archive", _archive, "copy finished attempts to the lake")
     _add_archive(step)
@@ -124,7 +126,7 @@ def _generate(options: argparse.Namespace) -> object:
 
 
 def _ingest(options: argparse.Namespace) -> object:
-    names = ("channel", "content", "key", "dequeue_at", "delay_ms", "priority", "to_channel")
+    names = ("channel", "content", "key", "dequeue_at", "delay_ms", "priority", "headers", "to_channel")
     return steps.ingest(
         get_session(),
         options.paths,

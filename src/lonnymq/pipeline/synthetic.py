@@ -47,6 +47,8 @@ class SyntheticHistory:
             value = getattr(self, name)
             if type(value) is not int or not 1 <= value <= most:
                 raise invalid(name, value, f"between 1 and {most}")
+        if type(self.seed) is not int or not -(2**63) <= self.seed < 2**63:
+            raise invalid("seed", self.seed, "a whole number of 64 bits")
         if self.start.tzinfo is None:
             raise invalid("start", self.start, "a time with its time zone")
 
