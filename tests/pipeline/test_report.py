@@ -239,7 +239,7 @@ def test_the_length_of_a_bar_is_the_tenants_message_time(tmp_path: Path, browser
 def test_all_tenants_can_be_searched_and_sorted(tmp_path: Path, browser: Browser) -> None:
     path = tmp_path / "report.html"
     many = [Tenant(channel=f"shop-{n:04}", releases=n, wait_total_ms=5_000 - n) for n in range(3_000)]
-    tenants = (*many, Tenant(channel=EVIL, releases=7))
+    tenants = (*many, Tenant(channel=EVIL, releases=7), Tenant(channel="\u202egnp.exe\u200b", releases=7))
     page = render_page(replace(example_summary(), tenants=tenants, channels=len(tenants)))
     path.write_text(page, encoding="utf-8")
     browser.open(path.as_uri())
@@ -248,9 +248,12 @@ def test_all_tenants_can_be_searched_and_sorted(tmp_path: Path, browser: Browser
     assert browser.evaluate(NAMES)[:2] == ["shop-2999", "shop-2998"]
     browser.page.fill("#search", "SHOP-271")
     assert browser.evaluate(NAMES) == [f"shop-271{n}" for n in range(9, -1, -1)]
-    assert browser.evaluate("document.getElementById('found').textContent") == "10 of 3,001 tenants"
+    assert browser.evaluate("document.getElementById('found').textContent") == "10 of 3,002 tenants"
     browser.page.fill("#search", "<script>")
     assert browser.evaluate(NAMES) == [EVIL]
+    # Nothing in a name is invisible, or changes the direction of what follows.
+    browser.page.fill("#search", "exe")
+    assert browser.evaluate(NAMES) == ["\\u202egnp.exe\\u200b"]
     browser.page.fill("#search", "")
     browser.page.click("#more")
     assert len(browser.evaluate(NAMES)) == 240

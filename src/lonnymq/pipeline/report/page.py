@@ -23,6 +23,7 @@ ICON = (
 
 def render_page(summary: Summary, title: str = "Who waited, why, and for how long") -> str:
     """Return the report as HTML."""
+    summary = summary.with_visible_names()
     body = tag(
         "main",
         _header(summary, title),

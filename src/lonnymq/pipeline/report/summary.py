@@ -1,7 +1,10 @@
 """The contents of a report: plain values, small whatever the size of the history. Does not import Spark."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TypeVar
+
+from lonnymq.texts import escape_hidden
 
 # Why messages waited, in the order of the columns of the lake's table `reasons`.
 CAP = "its own cap"
@@ -124,3 +127,19 @@ class Summary:
     caps_broken: int = 0
     rates_held: int = 0
     rates_broken: int = 0
+
+    def with_visible_names(self) -> "Summary":
+        """Escape what is invisible in the tenants' names, or changes the direction of the text after them."""
+        return replace(
+            self,
+            tenants=_with_visible_names(self.tenants),
+            tenant_periods=_with_visible_names(self.tenant_periods),
+            forecasts=_with_visible_names(self.forecasts),
+        )
+
+
+Named = TypeVar("Named", Tenant, TenantPeriod, BacklogForecast)
+
+
+def _with_visible_names(rows: tuple[Named, ...]) -> tuple[Named, ...]:
+    return tuple(replace(row, channel=escape_hidden(row.channel, keep="")) for row in rows)
