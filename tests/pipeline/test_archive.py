@@ -1,7 +1,9 @@
 """Archiving a real queue: each attempt once, whatever fails, and nothing dropped before it is archived."""
 
+import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -190,6 +192,42 @@ def test_a_checkpoint_that_a_power_failure_damaged_loses_and_repeats_no_row(
         assert f"({expected})" in str(set_aside_if_damaged(damaged.as_uri()))
         assert not damaged.exists()
         assert damaged.with_name(f"{damaged.name}.damaged-1").exists()
+
+
+def test_an_archive_continues_after_a_failover_only_if_told_to(
+    spark: "SparkSession", lake: "Lake", queue: Queue, dsn: str, connect: Callable[..., Any], tmp_path: Path
+) -> None:
+    from lonnymq.model import HistoryPosition
+    from lonnymq.pipeline.archive import ArchiveFailed
+    from lonnymq.pipeline.lake import Batch, LakeConflict
+    from lonnymq.pipeline.lake.commit import HistorySpan, NumberedAddition
+    from lonnymq.pipeline.steps import Source, archive
+
+    checkpoint = tmp_path / "checkpoint"
+    run_messages(queue, "acme", 4)
+    archive(spark, Source(dsn=dsn), lake, checkpoint=str(checkpoint))
+    # As a promoted standby sees it: the position is from another timeline.
+    log = checkpoint / "offsets" / "0"
+    log.write_text(re.sub(r'"origin": "[^"]+"', '"origin": "1/00000001/1"', log.read_text()))
+    (checkpoint / "offsets" / ".0.crc").unlink()
+    run_messages(queue, "acme", 3)
+    with pytest.raises(ArchiveFailed, match="it is from history 1/00000001/1, but this is history"):
+        archive(spark, Source(dsn=dsn), lake, checkpoint=str(checkpoint))
+    assert archive(spark, Source(dsn=dsn, rebase=True), lake, checkpoint=str(checkpoint)).rows == 3
+    run_messages(queue, "acme", 2)
+    assert archive(spark, Source(dsn=dsn), lake, checkpoint=str(checkpoint)).rows == 2
+    assert archived_ids(spark, lake) == ids(connect())
+
+    def span(origin: str, start: int) -> HistorySpan:
+        ends = (HistoryPosition(xid, 1) for xid in (start, 9))
+        return HistorySpan("archive", origin, *ends, False, NumberedAddition(Batch("archive", 1)))
+
+    recorded = {batch.writer: batch.number for batch in span("old", 1).batches}
+    frame: Any = object()
+    assert span("new", 9).new_rows(frame, recorded.get, "lake") is None
+    assert replace(span("new", 9), end=HistoryPosition(10, 1)).new_rows(frame, recorded.get, "lake") is frame
+    with pytest.raises(LakeConflict, match="another database"):
+        span("new", 8).new_rows(frame, recorded.get, "lake")
 
 
 def test_a_lake_that_lost_its_last_commit_is_not_continued_with_a_hole(

@@ -74,6 +74,12 @@ Keep = Annotated[
         show_default=False,
     ),
 ]
+Rebase = Annotated[
+    bool,
+    typer.Option(
+        "--rebase", help="Continue after a failover or restore, if the database still knows the position."
+    ),
+]
 Since = Annotated[
     date | None,
     typer.Option(
@@ -192,6 +198,7 @@ def archive(
     lake: LakePath,
     checkpoint: Checkpoint = None,
     keep: Keep = None,
+    rebase: Rebase = False,
     lake_format: LakeFormatChoice = LakeFormatOption.DELTA,
     master: Master = None,
     dsn: Dsn = "",
@@ -204,7 +211,7 @@ def archive(
 
         done = steps.archive(
             spark,
-            _source(dsn, schema),
+            _source(dsn, schema, rebase),
             _lake(lake, lake_format),
             checkpoint=checkpoint,
             keep=keep,
@@ -263,6 +270,7 @@ def follow(
     is_once: Annotated[bool, typer.Option("--once", help="Catch up, and end.")] = False,
     checkpoint: Checkpoint = None,
     keep: Keep = None,
+    rebase: Rebase = False,
     master: Master = None,
     dsn: Dsn = "",
     schema: Schema = DEFAULT_SCHEMA,
@@ -279,7 +287,9 @@ def follow(
             checkpoint=checkpoint,
             is_once=is_once,
         )
-        done = steps.follow(spark, _source(dsn, schema), steps.Lake(lake), settings, on_progress=progress)
+        done = steps.follow(
+            spark, _source(dsn, schema, rebase), steps.Lake(lake), settings, on_progress=progress
+        )
     if as_json:
         print_json(done)
     else:
@@ -365,7 +375,7 @@ def _lake(path: str, lake_format: LakeFormatOption) -> "Lake":
     return Lake(path, LakeFormat(lake_format))
 
 
-def _source(dsn: str, schema: str) -> "Source":
+def _source(dsn: str, schema: str, rebase: bool = False) -> "Source":
     from lonnymq.pipeline.steps import Source
 
-    return Source(dsn=dsn, schema=schema)
+    return Source(dsn=dsn, schema=schema, rebase=rebase)

@@ -146,7 +146,10 @@ def _run_stream(
     has_position = last_batch(WRITER) is None or last_position(last_batch, WRITER) is not None
     if has_position and (renamed := set_aside_if_damaged(checkpoint)):
         on_progress(renamed)
-    options = source.options(table="history", reader=source.reader, max_rows=str(source.max_rows))
+    rebase = str(source.rebase).lower()
+    options = source.options(
+        table="history", reader=source.reader, max_rows=str(source.max_rows), rebase=rebase
+    )
     history = spark.readStream.format("lonnymq").options(**options).load()
     for is_last in (*(False,) * RETRIES, True):
         query = (

@@ -7,7 +7,7 @@ them past days to which late attempts belong.
 
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from pyspark.sql import SparkSession
@@ -122,6 +122,9 @@ class _Follower:
             on_progress=self._on_progress,
         )
         self._rows += archived.rows
+        if archived.rows:
+            # The checkpoint has a position in the database as it is now. Another failover is an error again.
+            self._source = replace(self._source, rebase=False)
         if self._stopping.is_set():
             return
         analysed = analyse(

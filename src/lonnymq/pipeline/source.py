@@ -31,6 +31,8 @@ class Source:
     schema: str = "lonnymq"
     reader: str = "archive"
     max_rows: int = 1_000_000
+    # Whether the archive may continue after a failover or a restore, as the option of the stream.
+    rebase: bool = False
 
     def options(self, **more: str) -> dict[str, str]:
         return {"dsn": redactable(self.dsn), "schema": self.schema, **more}

@@ -100,6 +100,9 @@ def _add_archive(parser: argparse.ArgumentParser) -> None:
     _add_connection(parser)
     parser.add_argument("--checkpoint", help="where Spark records its progress (default: in the lake)")
     parser.add_argument(
+        "--rebase", action="store_true", help="continue after a failover or restore, if that is safe"
+    )
+    parser.add_argument(
         "--keep", type=parse_duration, help="afterwards drop archived history older than this, e.g. 30d"
     )
 
@@ -114,7 +117,7 @@ def _lake(options: argparse.Namespace) -> steps.Lake:
 
 
 def _source(options: argparse.Namespace) -> steps.Source:
-    return steps.Source(dsn=options.dsn, schema=options.schema)
+    return steps.Source(dsn=options.dsn, schema=options.schema, rebase=getattr(options, "rebase", False))
 
 
 def _generate(options: argparse.Namespace) -> object:
