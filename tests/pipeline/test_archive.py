@@ -219,13 +219,14 @@ def test_an_archive_continues_after_a_failover_only_if_told_to(
     assert archived_ids(spark, lake) == ids(connect())
 
     def span(origin: str, start: int) -> HistorySpan:
-        ends = (HistoryPosition(xid, 1) for xid in (start, 9))
-        return HistorySpan("archive", origin, *ends, False, NumberedAddition(Batch("archive", 1)))
+        begin, end = HistoryPosition(start, 1), HistoryPosition(9, 1)
+        return HistorySpan("archive", origin, begin, end, False, NumberedAddition(Batch("archive", 1)))
 
     recorded = {batch.writer: batch.number for batch in span("old", 1).batches}
-    frame: Any = object()
+    frame = spark.range(1)
     assert span("new", 9).new_rows(frame, recorded.get, "lake") is None
-    assert replace(span("new", 9), end=HistoryPosition(10, 1)).new_rows(frame, recorded.get, "lake") is frame
+    later = replace(span("new", 9), end=HistoryPosition(10, 1))
+    assert later.new_rows(frame, recorded.get, "lake") is not None
     with pytest.raises(LakeConflict, match="another database"):
         span("new", 8).new_rows(frame, recorded.get, "lake")
 

@@ -1,5 +1,6 @@
 """Maintenance of a lake, which needs no Spark: fewer files, the same rows, and nothing to compute again."""
 
+import os
 from datetime import date
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from lonnymq import cli
 from lonnymq.pipeline.analyse import ATTEMPTS, FIGURES, FIGURES_VERSION, POLICIES, _stale_days
 from lonnymq.pipeline.lake import Batch, Lake, files
+from lonnymq.pipeline.lake.delta import DeltaLakeTable
 from lonnymq.pipeline.maintain import NotAnalysed, maintain
 from lonnymq.pipeline.schemas import ATTEMPTS as SCHEMA
 
@@ -50,3 +52,48 @@ def test_joined_files_have_the_same_rows_and_need_no_new_analysis(
     with pytest.raises(NotAnalysed, match="reasons, windows_60s do not contain all attempts yet"):
         maintain(lake)
     assert maintain(Lake(str(tmp_path / "empty"))) == []
+
+
+def analysed(lake: Lake) -> list[int]:
+    """Return which version of the attempts each table of figures has seen."""
+    return [table.last_batch(ATTEMPTS) or 0 for table in (lake.windows(60), lake.reasons)]
+
+
+def test_attempts_that_arrive_while_files_are_joined_are_analysed_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, join = Lake(str(tmp_path)), DeltaLakeTable.join_files
+    for number in range(3):
+        append(lake, number)
+    seen = [Batch(ATTEMPTS, lake.attempts.version or 0), Batch(POLICIES, 0), Batch(FIGURES, FIGURES_VERSION)]
+    for table in (lake.windows(60), lake.reasons):
+        table.record(seen)
+
+    def join_late(table: DeltaLakeTable) -> tuple[int, int] | None:
+        if table.path == lake.attempts.path:
+            append(lake, 3)
+        return join(table)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DeltaLakeTable, "join_files", join_late)
+        maintain(lake)
+    assert (len(lake.attempts.paths() or ()), analysed(lake)) == (2, [2, 2])
+    assert _stale_days(lambda paths: set(DAYS) if paths else set(), lake, lake.windows(60), False) == list(
+        DAYS
+    )
+
+
+def test_deleting_uncommitted_files_needs_no_new_analysis(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    for number in range(3):
+        append(lake, number)
+    for table in (lake.windows(60), lake.reasons):
+        table.record([Batch(ATTEMPTS, lake.attempts.version or 0), Batch(FIGURES, FIGURES_VERSION)])
+    orphan = Path(lake.attempts.path) / "day=2030-01-01" / "part-lost.parquet"
+    orphan.write_bytes(b"")
+    os.utime(orphan, (0, 0))
+    assert [one.deleted for one in maintain(lake) if one.table == "attempts"] == [1]
+    assert maintain(lake) != []
+    append(lake, 3)
+    with pytest.raises(NotAnalysed):
+        maintain(lake)

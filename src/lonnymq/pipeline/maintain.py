@@ -72,18 +72,23 @@ def _join_source_files(name: str, source: Table, figures: dict[str, Table]) -> N
     """Join the files of a table that others are computed from, unless one of them has not seen all of it."""
     version = source.version
     seen = {figure: table.last_batch(name) for figure, table in figures.items()}
-    behind = [figure for figure, last in seen.items() if last is not None and last != version]
+    now = source.paths()
+    # Some commits change no rows, such as those that deleted uncommitted files.
+    behind = [
+        figure
+        for figure, last in seen.items()
+        if last is not None and last != version and source.paths(last) != now
+    ]
     if behind:
         raise NotAnalysed(
             f"{', '.join(sorted(behind))} do not contain all {name} yet: run the step analyse first, with the"
             " same --window"
         )
-    source.join_files()
-    joined = source.version
-    if joined is not None and joined != version:
+    # What another process has added meanwhile is not in the figures: then they are computed again.
+    if version is not None and source.join_files() == (version, version + 1):
         for figure, last in seen.items():
             if last is not None:
-                figures[figure].record([Batch(name, joined)])
+                figures[figure].record([Batch(name, version + 1)])
 
 
 def _tables(lake: Lake) -> Iterator[tuple[str, Table]]:

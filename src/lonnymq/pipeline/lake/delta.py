@@ -97,8 +97,11 @@ class DeltaLakeTable:
             self._commit(table, written, "overwrite", batches, filters)
         return sum(one.rows for one in written)
 
-    def join_files(self) -> None:
-        """Join each day's small files into files of up to `TARGET_BYTES`; no row changes."""
+    def join_files(self) -> tuple[int, int] | None:
+        """Join each day's small files into files of up to `TARGET_BYTES`; no row changes.
+
+        Return the versions before and after; other processes may have committed in between.
+        """
         table = self._open()
         if table is not None:
             before, known = table.version(), self.paths() or frozenset()
@@ -110,6 +113,8 @@ class DeltaLakeTable:
                 joined = (self.paths() or frozenset()) - known
                 flush(joined | {os.path.dirname(path) for path in joined})
                 self._flush_log(before)
+            return before, int(table.version())
+        return None
 
     def record(self, batches: Sequence[Batch]) -> None:
         """Record batches without changing rows."""

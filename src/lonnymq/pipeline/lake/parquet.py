@@ -91,8 +91,9 @@ class ParquetTable:
             self._record(batches)
         return sum(one.rows for one in written)
 
-    def join_files(self) -> None:
+    def join_files(self) -> tuple[int, int] | None:
         """Do nothing: without a log, readers could see rows twice or not at all while files are joined."""
+        return None
 
     def record(self, batches: Sequence[Batch]) -> None:
         with self.exclusive_lock():
