@@ -1,8 +1,6 @@
 """The queue in a project of Django, each of whose commands is a process of its own."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +10,7 @@ import psycopg
 import pytest
 
 import lonnymq
+from tests.forked import ForkedProgram
 from tests.worker.workers import TIMEOUT_S, eventually
 
 MANAGE = """
@@ -117,18 +116,14 @@ class Project:
 
     def run(self, *arguments: str, is_ok: bool = True) -> str:
         """Run a command of manage.py to its end; return what it printed."""
-        done = subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            cwd=self.folder,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
-        assert (done.returncode == 0) is is_ok, done.stdout
-        return done.stdout
+        output = self.folder / "output"
+        output.write_text("")
+        command = self._command(*arguments, output=output)
+        try:
+            assert (command.wait(TIMEOUT_S) == 0) is is_ok, output.read_text()
+        finally:
+            command.kill()
+        return output.read_text()
 
     def shell(self, code: str) -> str:
         return self.run("shell", "-c", code)
@@ -137,14 +132,8 @@ class Project:
     def worker(self, *arguments: str) -> Iterator[Path]:
         """Run a worker until the block ends; it must end with 0 after SIGTERM. Yields its log."""
         log = self.folder / "worker.log"
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, "manage.py", "lonnymq_work", *arguments],
-                cwd=self.folder,
-                env=self.environment,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
+        log.write_text("")
+        process = self._command("lonnymq_work", *arguments, output=log)
         try:
             yield log
             assert process.poll() is None, log.read_text()
@@ -153,6 +142,9 @@ class Project:
         finally:
             process.kill()
             process.wait()
+
+    def _command(self, *arguments: str, output: Path) -> ForkedProgram:
+        return ForkedProgram("manage", *arguments, output=output, cwd=self.folder, env=self.environment)
 
 
 @pytest.fixture

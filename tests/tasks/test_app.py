@@ -6,8 +6,6 @@ import gc
 import os
 import pickle
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -35,6 +33,7 @@ from lonnymq import (
     group,
 )
 from tests.conftest import Connect
+from tests.forked import ForkedProgram
 from tests.tasks import shop
 from tests.tasks.test_ticking import record_keys, recorded
 
@@ -471,14 +470,14 @@ def test_an_app_is_pickled_by_its_name() -> None:
 
 
 @pytest.fixture
-def shop_workers(dsn: str, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+def shop_workers(dsn: str, tmp_path: Path) -> Iterator[Callable[[int], ForkedProgram]]:
     """A function that starts a worker program with this many processes."""
-    started: list[subprocess.Popen[bytes]] = []
+    started: list[ForkedProgram] = []
     notes = {"SHOP_DSN": dsn, "SHOP_NOTES": str(tmp_path / "notes")}
 
-    def start(processes: int) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "tests.tasks.shop", str(processes)]
-        started.append(subprocess.Popen(command, cwd=ROOT, env={**os.environ, **notes}))
+    def start(processes: int) -> ForkedProgram:
+        environment = {**os.environ, **notes}
+        started.append(ForkedProgram("tests.tasks.shop", str(processes), cwd=ROOT, env=environment))
         return started[-1]
 
     yield start
@@ -488,7 +487,7 @@ def shop_workers(dsn: str, tmp_path: Path) -> Iterator[Callable[..., subprocess.
 
 
 def test_several_worker_programs_create_each_tick_once(
-    queue: Queue, connect: Connect, tmp_path: Path, shop_workers: Callable[..., subprocess.Popen[bytes]]
+    queue: Queue, connect: Connect, tmp_path: Path, shop_workers: Callable[[int], ForkedProgram]
 ) -> None:
     """Three programs by the database's clock: one has two processes, and one is killed."""
     notes = tmp_path / "notes"

@@ -4,8 +4,6 @@ import asyncio
 import itertools
 import os
 import random
-import subprocess
-import sys
 import threading
 import time
 from collections import defaultdict
@@ -21,6 +19,7 @@ import lonnymq
 from lonnymq import App, AsyncQueue, Queue, Retry, chain, group
 from lonnymq.testing import run_until_empty
 from tests.conftest import Connect
+from tests.forked import ForkedProgram
 from tests.worker.workers import running_worker, wait_until
 
 HOUR = timedelta(hours=1)
@@ -77,16 +76,14 @@ class Program:
         (directory / "attacked.py").write_text(PROGRAM)
         self._directory = directory
         self._environment = {**os.environ, "LONNYMQ_DSN": dsn}
-        self._workers: list[subprocess.Popen[bytes]] = []
+        self._workers: list[ForkedProgram] = []
         self.module: dict[str, Any] = {}
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("LONNYMQ_DSN", dsn)
             exec(PROGRAM, self.module)
 
     def start_worker(self) -> None:
-        command = [
-            sys.executable,
-            "-m",
+        command = (
             "lonnymq",
             "work",
             "attacked",
@@ -94,10 +91,10 @@ class Program:
             "3",
             "--lease-s",
             "2",
-        ]
-        process = subprocess.Popen(
-            [*command, "--log-level", "error"], cwd=self._directory, env=self._environment
+            "--log-level",
+            "error",
         )
+        process = ForkedProgram(*command, "--log-level", "error", cwd=self._directory, env=self._environment)
         self._workers.append(process)
 
     @property

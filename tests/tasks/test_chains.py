@@ -3,8 +3,6 @@
 import asyncio
 import json
 import os
-import subprocess
-import sys
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ import lonnymq
 from lonnymq import App, Queue, Retry, chain
 from lonnymq.testing import run_until_empty
 from tests.conftest import Connect
+from tests.forked import ForkedProgram
 from tests.worker.workers import eventually, finished
 
 HOUR = timedelta(hours=1)
@@ -488,12 +487,14 @@ def test_a_killed_worker_repeats_only_the_step_that_it_was_in(dsn: str, tmp_path
         exec(SHOP, module)
     step = module["step"]
     made = chain(step, [], 0).then(step, 1).then(step, 2).then(step, 3).then(step, 4).enqueue("acme")
-    command = [sys.executable, "-m", "lonnymq", "work", "shop", "--lease-s", "3"]
+
+    def start() -> ForkedProgram:
+        return ForkedProgram("lonnymq", "work", "shop", "--lease-s", "3", cwd=tmp_path, env=environment)
+
     try:
         for _ in range(2):
-            killed = subprocess.Popen(command, cwd=tmp_path, env=environment)
-            assert killed.wait(120) == -9
-        worker = subprocess.Popen(command, cwd=tmp_path, env=environment)
+            assert start().wait(120) == -9
+        worker = start()
         try:
             assert made.result(wait=120) == [0, 1, 2, 3, 4]
         finally:

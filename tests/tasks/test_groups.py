@@ -1,8 +1,6 @@
 """Groups: tasks side by side, and a callback that is called with their results."""
 
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -15,6 +13,7 @@ import lonnymq
 from lonnymq import App, NewMessage, Queue, Retry, chain, group
 from lonnymq.testing import run_until_empty
 from tests.conftest import Connect
+from tests.forked import ForkedProgram
 from tests.worker.workers import eventually
 
 HOUR = timedelta(hours=1)
@@ -343,9 +342,10 @@ class Shop:
             patch.setenv("SHOP", str(directory))
             exec(SHOP, self.module)
 
-    def worker(self, **environment: str) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-m", "lonnymq", "work", "shop", "--concurrency", "2"]
-        return subprocess.Popen(command, cwd=self._directory, env={**self._environment, **environment})
+    def worker(self, **environment: str) -> ForkedProgram:
+        environment = {**self._environment, **environment}
+        command = ("lonnymq", "work", "shop", "--concurrency", "2")
+        return ForkedProgram(*command, cwd=self._directory, env=environment)
 
 
 @pytest.fixture

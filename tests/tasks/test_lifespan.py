@@ -3,8 +3,6 @@
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import pytest
 
 from lonnymq import App, ExitCode, InvalidArgument, LonnyError, Queue
 from lonnymq.testing import run_until_empty
+from tests.forked import ForkedProgram
 from tests.tasks.test_app import is_empty, work
 from tests.worker.workers import TIMEOUT_S, eventually, running_worker
 
@@ -89,21 +88,15 @@ def test_every_process_of_a_worker_has_a_lifespan_of_its_own(
     for n in range(10):
         queue.enqueue("acme", {"task": "check", "arguments": {"n": n}})
     log = tmp_path / "log"
-    with log.open("wb") as output:
-        worker = subprocess.Popen(
-            # The module has one app, so its name is not needed.
-            [sys.executable, "-m", "lonnymq", "work", "spans", "--processes", "2"],
-            cwd=tmp_path,
-            env={**os.environ, "LONNYMQ_DSN": dsn},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            eventually(lambda: queue.status().waiting + queue.status().leased == 0)
-            eventually(lambda: log.read_text().count("open") == 2)
-        finally:
-            worker.send_signal(signal.SIGTERM)
-            assert worker.wait(60) == ExitCode.FINISHED
+    # The module has one app, so its name is not needed.
+    command = ("lonnymq", "work", "spans", "--processes", "2")
+    worker = ForkedProgram(*command, cwd=tmp_path, env={**os.environ, "LONNYMQ_DSN": dsn}, output=log)
+    try:
+        eventually(lambda: queue.status().waiting + queue.status().leased == 0)
+        eventually(lambda: log.read_text().count("open") == 2)
+    finally:
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(60) == ExitCode.FINISHED
     text = log.read_text()
     opened = {line.split()[1] for line in text.splitlines() if line.startswith("open")}
     closed = {line.split()[1] for line in text.splitlines() if line.startswith("close")}
@@ -161,14 +154,9 @@ def test_a_worker_can_be_stopped_while_its_lifespan_begins(
     )
     for processes in ("1", "2"):
         log = tmp_path / f"log {processes}"
-        with log.open("wb") as output:
-            worker = subprocess.Popen(
-                [sys.executable, "-m", "lonnymq", "work", "slow", "--processes", processes],
-                cwd=tmp_path,
-                env={**os.environ, "LONNYMQ_DSN": dsn},
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
+        log.touch()
+        command = ("lonnymq", "work", "slow", "--processes", processes)
+        worker = ForkedProgram(*command, cwd=tmp_path, env={**os.environ, "LONNYMQ_DSN": dsn}, output=log)
         eventually(lambda: log.read_text().count("waiting") == int(processes))  # noqa: B023
         worker.send_signal(signal.SIGTERM)
         # Without being ended by force.

@@ -2,8 +2,6 @@
 
 import asyncio
 import logging
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -28,6 +26,7 @@ from lonnymq import (
 from lonnymq.testing import run_until_empty
 from lonnymq.worker import failure_hooks
 from tests.conftest import Connect
+from tests.forked import ForkedProgram
 from tests.tasks.test_app import work
 from tests.worker.workers import NO_DELAY, eventually, finished, run_worker, running_worker
 
@@ -321,7 +320,6 @@ def test_both_hooks_run_for_attempts_whose_process_was_killed(queue: Queue, dsn:
     notes = tmp_path / "notes"
     notes.touch()
     producer = App(queue)
-    command = [sys.executable, "-m", "tests.tasks.failing", dsn, str(notes)]
 
     def lines_of(task: str) -> list[str]:
         return [line.replace(f" {task}", "") for line in notes.read_text().splitlines() if task in line]
@@ -333,12 +331,13 @@ def test_both_hooks_run_for_attempts_whose_process_was_killed(queue: Queue, dsn:
         # At least once: a process that is killed for another reason would repeat a report.
         assert lines_of(task) == ["began", "failed LeaseExpired"] * attempts + ["buried"]
 
-    with subprocess.Popen(command, cwd=ROOT) as program:
-        try:
-            expect("die_1", 1)
-            expect("die_3", 3)
-        finally:
-            program.terminate()
+    program = ForkedProgram("tests.tasks.failing", dsn, str(notes), cwd=ROOT)
+    try:
+        expect("die_1", 1)
+        expect("die_3", 3)
+    finally:
+        program.terminate()
+        program.wait()
     letters = queue.dead().list()
     assert [one.attempts for one in letters] == [1, 3]
     assert queue.status().waiting == 0

@@ -1,8 +1,6 @@
 """The results of tasks: kept on request, typed, and waited for."""
 
 import asyncio
-import subprocess
-import sys
 import threading
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -15,6 +13,7 @@ import pytest
 import lonnymq
 from lonnymq.calls.result import KEEP_HEADER
 from lonnymq.testing import run_until_empty
+from tests.forked import ForkedProgram
 from tests.worker.workers import eventually
 
 HOUR = timedelta(hours=1)
@@ -167,7 +166,7 @@ def test_results_come_from_worker_processes(dsn: str, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LONNYMQ_DSN", dsn)
         exec(SHOP, module)
-        worker = subprocess.Popen([sys.executable, "-m", "lonnymq", "work", "shop"], cwd=tmp_path)
+        worker = ForkedProgram("lonnymq", "work", "shop", cwd=tmp_path)
     found: dict[int, int] = {}
 
     def wait_for(n: int, call: lonnymq.Enqueued[int]) -> None:

@@ -3,21 +3,18 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from lonnymq import Queue, WorkerState
 from tests.examples.pages import ROOT
+from tests.forked import ForkedProgram
 from tests.telemetry.scrape import TIMEOUT_S, eventually
 
 
 def test_counts_of_processes_are_added_up_and_never_go_back(queue: Queue, dsn: str, tmp_path: Path) -> None:
     file = tmp_path / "figures"
-    program = subprocess.Popen(
-        [sys.executable, "-m", "tests.telemetry.fleet_program", dsn, str(file)], cwd=ROOT
-    )
+    program = ForkedProgram("tests.telemetry.fleet_program", dsn, str(file), cwd=ROOT)
 
     def figures() -> Any:
         assert program.poll() is None

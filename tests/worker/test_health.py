@@ -20,6 +20,7 @@ from lonnymq import AsyncQueue, ClientSettings, ConnectionLost, ExitCode, Queue
 from lonnymq.connections import outage
 from lonnymq.embedded import EmbeddedServer
 from tests.cli.conftest import environment
+from tests.forked import ForkedProgram
 from tests.worker.workers import TIMEOUT_S, eventually, running_worker
 
 pytestmark = pytest.mark.fault
@@ -64,14 +65,9 @@ class Probed:
         self.path = path
         self._log = path / "log"
         self.environment = environment(dsn, **more)
-        command = [sys.executable, "-m", "lonnymq", "work", "probed:worker", "--health-port", "0"]
-        with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [*command, "--prefetch", "0", *arguments],
-                cwd=path,
-                env=self.environment,
-                stderr=log,
-            )
+        self._log.touch()
+        command = ("lonnymq", "work", "probed:worker", "--health-port", "0", "--prefetch", "0")
+        self.process = ForkedProgram(*command, *arguments, cwd=path, env=self.environment, output=self._log)
         self.url = eventually(self._find_url, "the port for probes")
 
     def _find_url(self) -> str:

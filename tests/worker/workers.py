@@ -4,8 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -14,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lonnymq import AsyncQueue, DeadLetter, Handler, NewMessage, QueueStatus, Retry, Worker, WorkerSettings
+from tests.forked import ForkedProgram
 
 TIMEOUT_S = 200.0
 NO_DELAY = Retry(first_s=0.0, max_s=0.0)
@@ -114,10 +113,7 @@ class WorkerProcess:
         self.log = log
         self.stderr = log.with_suffix(".stderr")
         arguments = json.dumps({"dsn": dsn, "log": str(log), "program": program, "settings": settings})
-        with self.stderr.open("ab") as stderr:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.worker.program", arguments], stderr=stderr, stdout=stderr
-            )
+        self._process = ForkedProgram("tests.worker.program", arguments, output=self.stderr)
 
     @property
     def pid(self) -> int:
