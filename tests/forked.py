@@ -18,8 +18,8 @@ IMPORTED = ["lonnymq.cli.app", "typer._adapters", "tests.worker.program"]
 IMPORTED += ["django.core.management.commands.migrate", "django.core.management.commands.makemigrations"]
 IMPORTED += ["django.contrib.admin.apps", "django.contrib.auth.apps", "django.db.backends.postgresql.base"]
 
-_context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(IMPORTED)
+FORK_SERVER = multiprocessing.get_context("forkserver")
+FORK_SERVER.set_forkserver_preload(IMPORTED)
 
 
 class ForkedProgram:
@@ -37,7 +37,7 @@ class ForkedProgram:
         env: Mapping[str, str] | None = None,
     ) -> None:
         settings = (module, arguments, output, cwd or Path.cwd(), dict(os.environ if env is None else env))
-        self._process = _context.Process(target=_run, args=settings)
+        self._process = FORK_SERVER.Process(target=_run, args=settings)
         self._process.start()
         assert self._process.pid is not None
         self.pid = self._process.pid

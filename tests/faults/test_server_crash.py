@@ -1,6 +1,5 @@
 """Invariant 8: killing the server with SIGKILL under load, with fsync on, loses nothing committed."""
 
-import multiprocessing
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from lonnymq.embedded import EmbeddedServer
 from tests import schema
 from tests.faults.logged_load import produce_into, read_logs, work_into
+from tests.forked import FORK_SERVER
 from tests.races.load import session
 from tests.races.sessions import check, drain, value
 
@@ -54,12 +54,11 @@ def test_no_committed_message_is_lost_when_the_server_is_killed(
 
 
 def load_and_kill(server: EmbeddedServer, logs: list[str]) -> None:
-    spawn = multiprocessing.get_context("spawn")
     roles = [
-        spawn.Process(target=produce_into, args=[server.dsn, logs[0], 0]),
-        spawn.Process(target=produce_into, args=[server.dsn, logs[1], 1]),
-        spawn.Process(target=work_into, args=[server.dsn, logs[2], LEASE_MS]),
-        spawn.Process(target=work_into, args=[server.dsn, logs[3], LEASE_MS]),
+        FORK_SERVER.Process(target=produce_into, args=[server.dsn, logs[0], 0]),
+        FORK_SERVER.Process(target=produce_into, args=[server.dsn, logs[1], 1]),
+        FORK_SERVER.Process(target=work_into, args=[server.dsn, logs[2], LEASE_MS]),
+        FORK_SERVER.Process(target=work_into, args=[server.dsn, logs[3], LEASE_MS]),
     ]
     for role in roles:
         role.start()

@@ -1,6 +1,5 @@
 """Invariants 8 and 9: a killed worker loses nothing; a stopped one briefly hides only its own tenants."""
 
-import multiprocessing
 import os
 import random
 import signal
@@ -11,11 +10,11 @@ import pytest
 
 from tests.conftest import Connect
 from tests.faults.logged_load import CHANNELS, read_logs, work_for
+from tests.forked import FORK_SERVER
 from tests.races.sessions import Session, ask, check, complete, create, create_in, dequeue, drain, value
 
 pytestmark = pytest.mark.fault
 
-SPAWN = multiprocessing.get_context("spawn")
 LEASE_MS = 1000
 
 
@@ -43,7 +42,7 @@ def test_workers_killed_at_random_moments_lose_no_messages(
     logs = []
     for n in range(5):
         logs.append(str(tmp_path / str(n)))
-        worker = SPAWN.Process(target=work_for, args=[dsn, logs[-1], LEASE_MS, 60])
+        worker = FORK_SERVER.Process(target=work_for, args=[dsn, logs[-1], LEASE_MS, 60])
         worker.start()
         while not Path(logs[-1]).exists():
             time.sleep(0.005)
@@ -72,7 +71,7 @@ def test_workers_stopped_at_random_moments_hide_few_messages_briefly(
         for _ in range(60):
             create_in(session, CHANNELS)
         log = str(tmp_path / str(n))
-        worker = SPAWN.Process(target=work_for, args=[dsn, log, LEASE_MS, 60])
+        worker = FORK_SERVER.Process(target=work_for, args=[dsn, log, LEASE_MS, 60])
         worker.start()
         assert worker.pid is not None
         while not Path(log).exists():

@@ -2,12 +2,11 @@
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.forked import ForkedProgram
 from tests.worker.workers import TIMEOUT_S, eventually
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -16,14 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 @contextmanager
 def program(*arguments: str, dsn: str, log: Path) -> Iterator[None]:
     """Run a program until the block ends, which it must survive; then stop it with SIGTERM."""
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", *arguments],
-            cwd=ROOT,
-            env={**os.environ, "LONNYMQ_DSN": dsn},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
+    log.touch()
+    process = ForkedProgram(*arguments, cwd=ROOT, env={**os.environ, "LONNYMQ_DSN": dsn}, output=log)
     try:
         yield
         assert process.poll() is None, log.read_text()

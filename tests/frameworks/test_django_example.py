@@ -1,7 +1,5 @@
 """The example for Django, with a real server and a real worker."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,6 +8,7 @@ import httpx2
 import psycopg
 import pytest
 
+from tests.forked import ForkedProgram
 from tests.frameworks.programs import ROOT, address_of, program
 from tests.worker.workers import TIMEOUT_S, eventually
 
@@ -22,7 +21,7 @@ def migrated(database: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> s
     dsn = database(is_empty=True)
     monkeypatch.setenv("LONNYMQ_DSN", dsn)
     for command in (["migrate", "--verbosity", "0"], ["makemigrations", "--check"]):
-        subprocess.run([sys.executable, "-m", MANAGE, *command], cwd=ROOT, check=True, timeout=TIMEOUT_S)
+        assert ForkedProgram(MANAGE, *command, cwd=ROOT).wait(TIMEOUT_S) == 0
     return dsn
 
 

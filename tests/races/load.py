@@ -1,6 +1,5 @@
 """Producers and workers as processes at full speed; they return the ids of their messages."""
 
-import multiprocessing
 import random
 import time
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from typing import Any
 
 import psycopg
 
+from tests.forked import FORK_SERVER
 from tests.races.sessions import Session, ask, complete
 
 Ids = list[int]
@@ -30,8 +30,8 @@ class Load:
 
 @contextmanager
 def processes(count: int) -> Iterator[ProcessPoolExecutor]:
-    """Start processes with "spawn", so that they share nothing with the test's process."""
-    with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn")) as pool:
+    """Start processes that share nothing with the test's process."""
+    with ProcessPoolExecutor(count, mp_context=FORK_SERVER) as pool:
         list(pool.map(_warm, range(count)))
         yield pool
 
@@ -61,7 +61,7 @@ def produce(load: Load) -> Ids:
 
 
 def work(load: Load) -> Ids:
-    """Dequeue and complete without pauses until no message has arrived for a second; return the ids."""
+    """Dequeue and complete without pauses, to the end and for a second without messages; return the ids."""
     worked: Ids = []
     idle_since = time.time()
     with session(load.dsn) as connection:
@@ -73,6 +73,8 @@ def work(load: Load) -> Ids:
                     one.id for one, outcome in zip(leased, outcomes, strict=True) if outcome == "completed"
                 ]
                 idle_since = time.time()
+            elif time.time() > load.until:
+                time.sleep(0.01)
     return worked
 
 

@@ -17,7 +17,7 @@ from tests.races.sessions import check, value
 pytestmark = [pytest.mark.race, pytest.mark.slow, pytest.mark.timeout(0)]
 
 LONG = os.environ.get("LONNYMQ_RACE_SECONDS")
-SECONDS = float(LONG or 2.5)
+SECONDS = float(LONG or 2)
 CHANNELS = 300
 
 

@@ -1,6 +1,5 @@
 """Everything at once: every message is completed, buried or cancelled exactly once, and all limits hold."""
 
-import multiprocessing
 import os
 import random
 import threading
@@ -10,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.conftest import Connect
+from tests.forked import FORK_SERVER
 from tests.races import mixed
 from tests.races.load import Load, processes
 from tests.races.monitor import InvariantMonitor
@@ -17,7 +17,7 @@ from tests.races.sessions import Session, ask, check, value, wait_for
 
 pytestmark = [pytest.mark.race, pytest.mark.slow, pytest.mark.timeout(0)]
 
-SECONDS = float(os.environ.get("LONNYMQ_RACE_SECONDS", 6))
+SECONDS = float(os.environ.get("LONNYMQ_RACE_SECONDS", 4))
 
 
 def test_no_message_is_lost_or_processed_twice_under_mixed_load(connect: Connect, dsn: str) -> None:
@@ -69,10 +69,11 @@ def terminate_a_session(session: Session, rng: random.Random) -> None:
 
 def kill_workers(dsn: str, until: float) -> None:
     """Start workers and kill them with SIGKILL after a short time."""
-    spawn = multiprocessing.get_context("spawn")
     rng = random.Random(7)
     while time.time() < until - 1:
-        process = spawn.Process(target=mixed.work_mixed, args=[Load(dsn, 0, until, 8, rng.randrange(1000))])
+        process = FORK_SERVER.Process(
+            target=mixed.work_mixed, args=[Load(dsn, 0, until, 8, rng.randrange(1000))]
+        )
         process.start()
         process.join(0.6 + rng.random() * 0.5)
         process.kill()

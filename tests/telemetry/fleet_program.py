@@ -1,4 +1,4 @@
-"""A worker of two processes, which writes what they have counted together: `python -m ... DSN FILE`."""
+"""A worker of two processes, which writes a line whenever their common figures change: `python -m ... DSN FILE`."""
 
 import json
 import sys
@@ -23,16 +23,20 @@ def create(dsn: str) -> Worker:
 
 @contextmanager
 def writing(fleet: Probe, target: Path) -> Iterator[None]:
-    """Write what all processes have counted, until the program ends."""
+    """Append what all processes have counted, until the program ends: a reader can miss no change."""
 
     def write() -> None:
+        last = ""
         while True:
             figures = fleet.figures()
             assert figures is not None
             completed = sum(task.outcomes["completed"] for task in figures.tasks.values())
             shown = {"completed": completed, "processes": figures.processes, "busy": figures.busy}
-            target.with_suffix(".new").write_text(json.dumps({**shown, "slots": figures.slots}))
-            target.with_suffix(".new").rename(target)
+            line = json.dumps({**shown, "slots": figures.slots})
+            if line != last:
+                with target.open("a") as lines:
+                    lines.write(line + "\n")
+                last = line
             time.sleep(0.05)
 
     threading.Thread(target=write, daemon=True).start()

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -17,6 +15,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from lonnymq import ExitCode, Queue
+from tests.forked import ForkedProgram
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = "tests.telemetry.traced_shop"
@@ -91,9 +90,9 @@ def test_traces_lead_from_a_producer_through_worker_processes(
         "OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint,
         "NO_PROXY": "127.0.0.1",
     }
-    subprocess.run([sys.executable, "-m", PROGRAM], env=environment, cwd=ROOT, check=True, timeout=120)
-    command = [sys.executable, "-m", "lonnymq", "work", f"{PROGRAM}:app", "--processes", "2"]
-    worker = subprocess.Popen(command, env=environment, cwd=ROOT)
+    assert ForkedProgram(PROGRAM, env=environment, cwd=ROOT).wait(120) == 0
+    command = ("lonnymq", "work", f"{PROGRAM}:app", "--processes", "2")
+    worker = ForkedProgram(*command, env=environment, cwd=ROOT)
     try:
         wait_for(lambda: len(collector.named("process notify")) == 6 and len(collector.named("smtp")) == 6)
         wait_for(lambda: "messaging.process.duration" in collector.metrics)
