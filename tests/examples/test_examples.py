@@ -5,8 +5,9 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from tests.examples.pages import (
     shows_commands,
     with_policy,
 )
+from tests.examples.programs import name_of, run
 
 # Files, and packages by their name.
 EXAMPLES = sorted(
@@ -44,10 +46,6 @@ PAGES_WITH_EXTRAS = [*FIRST_PAGES, *(page for page in HOWTO_PAGES if named_extra
 ALL_PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 REFERENCE = ROOT / "docs" / "reference"
 SQL_PAGES = [ROOT / "docs" / "howto" / "use-from-sql.md", REFERENCE / "sql.md"]
-
-
-def name_of(path: Path) -> str:
-    return str(path.relative_to(ROOT))
 
 
 @pytest.fixture
@@ -144,13 +142,19 @@ def modules_of_other_extras(named: set[str]) -> set[str]:
         return found
 
     missing = distributions(set(extras) - {"dev", "test"}) - distributions(named)
-    return {module for module, owners in packages_distributions().items() if missing.intersection(owners)}
+    return {module for module, owners in installed().items() if missing.intersection(owners)}
+
+
+@cache
+def installed() -> Mapping[str, list[str]]:
+    """Return the distributions of each module."""
+    return packages_distributions()
 
 
 def run_in_another_process(page: Path, dsn: str, without: Iterable[str] = ()) -> None:
     code = (
         "import sys; sys.modules.update(dict.fromkeys(sys.argv[3:]));"
-        " from pathlib import Path; from tests.examples.test_examples import run;"
+        " from pathlib import Path; from tests.examples.programs import run;"
         " run(Path(sys.argv[1]), {'dsn': sys.argv[2]})"
     )
     ended = subprocess.run(
@@ -162,27 +166,6 @@ def run_in_another_process(page: Path, dsn: str, without: Iterable[str] = ()) ->
         check=False,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
-
-
-def run(page: Path, namespace: dict[str, Any], skipped: int = 0) -> None:
-    found = blocks(page, "python")[skipped:]
-    assert found, f"{name_of(page)} shows no program"
-    try:
-        for block in found:
-            # Blank lines in front, so that a traceback shows the page's own line.
-            code = "\n" * (block.line - 1) + block.code
-            exec(compile(code, str(page), "exec"), namespace)
-    finally:
-        close(namespace)
-
-
-def close(namespace: dict[str, Any]) -> None:
-    for value in namespace.values():
-        if isinstance(value, lonnymq.Queue | psycopg.Connection):
-            value.close()
-    for value in namespace.values():
-        if isinstance(value, lonnymq.EmbeddedServer):
-            value.stop()
 
 
 @pytest.mark.parametrize("page", SQL_PAGES, ids=name_of)

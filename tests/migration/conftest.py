@@ -1,5 +1,8 @@
 """Three releases, and a database in which the first one is installed."""
 
+import fcntl
+import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,10 +17,17 @@ from tests.migration.fleet import Fleet, Releases, run
 
 @pytest.fixture(scope="session")
 def releases(tmp_path_factory: pytest.TempPathFactory) -> Releases:
-    folder = tmp_path_factory.mktemp("releases")
-    released = next_version.build_wheel(folder)
-    later = next_version.make_next(released, folder)
-    return Releases(released, later, next_version.make_third(later, folder))
+    """The releases, built by one of the processes that run tests and shared by all."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "releases"
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "built").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            next_version.make_releases(folder)
+            (folder / "built").touch()
+    return Releases(folder / "released", folder / "second", folder / "third")
 
 
 @pytest.fixture

@@ -5,6 +5,8 @@ function, and a function that workers did not have. The third removes a column t
 any more.
 """
 
+import compileall
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -54,6 +56,11 @@ $$;
 """
 
 
+def make_releases(folder: Path) -> None:
+    """Make all three in a folder."""
+    make_third(make_next(build_wheel(folder), folder), folder)
+
+
 def build_wheel(folder: Path) -> Path:
     """Build the wheel of this checkout, and return the folder into which it is unpacked."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder / "dist")]
@@ -65,6 +72,8 @@ def build_wheel(folder: Path) -> Path:
     # As in a release.
     _replace(sql / "tables" / "message.sql", TABLE_END, ",\n  spare text" + TABLE_END)
     freeze_tables(sql)
+    # Once for all releases, which are copies with the same times.
+    compileall.compile_dir(unpacked, quiet=1)
     return unpacked
 
 
@@ -80,7 +89,7 @@ def freeze_tables(sql: Path) -> None:
 def make_next(released: Path, folder: Path) -> Path:
     """Return the folder of the second release."""
     later = folder / "second"
-    subprocess.run(["cp", "-r", str(released), str(later)], check=True)
+    shutil.copytree(released, later)
     sql = later / "lonnymq" / "sql"
     (sql / "migrations" / "0002_add_note.sql").write_text(EXPAND)
     (sql / "migrations" / "0003_index_note.sql").write_text(INDEX)
@@ -105,7 +114,7 @@ def make_next(released: Path, folder: Path) -> Path:
 def make_third(later: Path, folder: Path) -> Path:
     """Return the folder of the third release."""
     third = folder / "third"
-    subprocess.run(["cp", "-r", str(later), str(third)], check=True)
+    shutil.copytree(later, third)
     sql = third / "lonnymq" / "sql"
     (sql / "migrations" / "0004_drop_spare.sql").write_text(CONTRACT)
     _replace(sql / "tables" / "message.sql", "  spare text,\n", "")

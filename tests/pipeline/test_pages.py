@@ -6,7 +6,8 @@ import warnings
 import pytest
 
 from tests.examples.pages import ROOT, named_extras, with_policy
-from tests.examples.test_examples import modules_of_other_extras, run
+from tests.examples.programs import run
+from tests.examples.test_examples import modules_of_other_extras
 
 TUTORIAL = ROOT / "docs" / "tutorial" / "spark-pipeline.md"
 
