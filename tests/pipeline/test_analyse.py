@@ -11,6 +11,7 @@ import pytest
 from lonnymq.errors import InvalidArgument
 from tests.examples.pages import ROOT
 from tests.pipeline import reference_windows
+from tests.pipeline.conftest import HalfAnalysed
 from tests.pipeline.frames import policies_frame
 from tests.pipeline.plans import executed_scans
 from tests.pipeline.reference_windows import Attempt, ReferencePolicy
@@ -46,24 +47,24 @@ def assert_pruned(scans: list[str], *tables: str) -> None:
     assert found - {"policies"} == set(tables)
 
 
-def test_days_that_were_not_asked_for_are_left_for_a_later_run(spark: "SparkSession", tmp_path: Path) -> None:
+def test_days_that_were_not_asked_for_are_left_for_a_later_run(
+    spark: "SparkSession", half_analysed: HalfAnalysed
+) -> None:
     from lonnymq.pipeline.analyse import _days_affected, _stale_days
     from lonnymq.pipeline.report.summarise import NothingToReport
-    from lonnymq.pipeline.steps import DayRange, Lake, analyse, generate, report_page
-    from lonnymq.pipeline.synthetic import SyntheticHistory
+    from lonnymq.pipeline.steps import DayRange, report_page
 
-    lake, first = Lake(str(tmp_path)), date(2030, 1, 1)
-    generate(spark, SyntheticHistory(rows=60, days=2, tenants=1), lake)
-    with executed_scans(spark) as scans:
-        asked = analyse(spark, lake, window_s=3600, within=DayRange(until=first))
-    assert_pruned(scans, "attempts", "windows_3600s")
-    assert list(asked.days) == [first] == lake.windows(3600).days() == lake.reasons.days()
+    lake, first = half_analysed.lake, date(2030, 1, 1)
+    assert_pruned(half_analysed.scans, "attempts", "windows_60s")
+    # And the day before, on which messages were created.
+    assert half_analysed.result.days[-1] == first
+    assert list(half_analysed.result.days) == lake.windows(60).days() == lake.reasons.days()
     with executed_scans(spark) as scans, pytest.raises(NothingToReport, match="no window of these days"):
-        report_page(spark, lake, window_s=3600, within=DayRange(since=date(2030, 1, 2)))
-    assert_pruned(scans, "windows_3600s")
+        report_page(spark, lake, window_s=60, within=DayRange(since=date(2030, 1, 2)))
+    assert_pruned(scans, "windows_60s")
     # All days, because a table records only that all of it is up to date.
     affected = partial(_days_affected, spark, lake)
-    for table in (lake.windows(3600), lake.reasons, lake.fairness(3600)):
+    for table in (lake.windows(60), lake.reasons, lake.fairness(60)):
         assert set(_stale_days(affected, lake, table, is_full=False)) > {first}
     with pytest.raises(InvalidArgument, match="since must be no later than until, 2029-12-31"):
         DayRange(first, date(2029, 12, 31))

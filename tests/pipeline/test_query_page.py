@@ -3,27 +3,14 @@
 import re
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from tests.examples.pages import ROOT
+from tests.pipeline.conftest import HalfAnalysed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lonnymq.pipeline.lake import Lake
 
 PAGE = ROOT / "docs" / "howto" / "query-the-lake.md"
-
-
-@pytest.fixture(scope="module")
-def lake(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> "Lake":
-    from lonnymq.pipeline.steps import Lake, analyse, generate
-    from lonnymq.pipeline.synthetic import SyntheticHistory
-
-    lake = Lake(str(tmp_path_factory.mktemp("lake")))
-    generate(spark, SyntheticHistory(rows=200, days=1, tenants=2), lake)
-    analyse(spark, lake)
-    return lake
 
 
 def blocks(engine: str) -> list[tuple[str, str]]:
@@ -36,10 +23,11 @@ def rounded(rows: Any) -> list[tuple[Any, ...]]:
     return [tuple(round(float(one), 6) if not isinstance(one, str) else one for one in row) for row in rows]
 
 
-def test_all_three_engines_give_the_same_answers(spark: "SparkSession", lake: "Lake") -> None:
+def test_all_three_engines_give_the_same_answers(spark: "SparkSession", half_analysed: HalfAnalysed) -> None:
     import duckdb
     import polars
 
+    lake = half_analysed.lake
     answers: dict[str, list[Any]] = {"spark": [], "duckdb": [], "polars": []}
     for engine, found in answers.items():
         names: dict[str, Any] = {"spark": spark, "lake": lake if engine == "spark" else lake.path}

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with quiet_logging():
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
+    look_functions_up_once()
     yield session
     session.stop()
+
+
+def look_functions_up_once() -> None:
+    """Keep what PySpark finds in the JVM by the name of each function: it looks in all jars at every call."""
+    from pyspark.sql.functions import builtin
+
+    if not hasattr(builtin._get_jvm_function, "cache_info"):
+        builtin._get_jvm_function = cache(builtin._get_jvm_function)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A worker of two processes, which writes a line when their common figures change: `python -m ... DSN FILE`."""
+"""A worker of two processes, which writes a line when their figures change: `python -m ... DSN FILE`."""
 
 import json
 import sys

@@ -33,7 +33,8 @@ def test_counts_of_processes_are_added_up_and_never_go_back(queue: Queue, dsn: s
 
         nonlocal seen
         seen = eventually(find)[0]
-        return lines()[seen]
+        found: dict[str, int] = lines()[seen]
+        return found
 
     def pids() -> set[int]:
         return {one.pid for one in queue.workers() if one.state is WorkerState.WORKING}
