@@ -36,6 +36,8 @@ class ForkedProgram:
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
+        if output is not None:
+            output.touch()
         settings = (module, arguments, output, cwd or Path.cwd(), dict(os.environ if env is None else env))
         self._process = FORK_SERVER.Process(target=_run, args=settings)
         self._process.start()

@@ -15,7 +15,6 @@ ROOT = Path(__file__).resolve().parents[2]
 @contextmanager
 def program(*arguments: str, dsn: str, log: Path) -> Iterator[None]:
     """Run a program until the block ends, which it must survive; then stop it with SIGTERM."""
-    log.touch()
     process = ForkedProgram(*arguments, cwd=ROOT, env={**os.environ, "LONNYMQ_DSN": dsn}, output=log)
     try:
         yield

@@ -154,7 +154,6 @@ def test_a_worker_can_be_stopped_while_its_lifespan_begins(
     )
     for processes in ("1", "2"):
         log = tmp_path / f"log {processes}"
-        log.touch()
         command = ("lonnymq", "work", "slow", "--processes", processes)
         worker = ForkedProgram(*command, cwd=tmp_path, env={**os.environ, "LONNYMQ_DSN": dsn}, output=log)
         eventually(lambda: log.read_text().count("waiting") == int(processes))  # noqa: B023

@@ -65,7 +65,6 @@ class Probed:
         self.path = path
         self._log = path / "log"
         self.environment = environment(dsn, **more)
-        self._log.touch()
         command = ("lonnymq", "work", "probed:worker", "--health-port", "0", "--prefetch", "0")
         self.process = ForkedProgram(*command, *arguments, cwd=path, env=self.environment, output=self._log)
         self.url = eventually(self._find_url, "the port for probes")

@@ -94,7 +94,7 @@ async def wait_until(condition: Any, what: str) -> None:
         if (await found) if asyncio.iscoroutine(found) else found:
             return
         assert time.monotonic() < deadline, f"timed out waiting until {what}"
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.02)
 
 
 def eventually(condition: Callable[[], Any], what: str = "") -> Any:
