@@ -9,6 +9,7 @@ from lonnymq.telemetry.monitor import Look, Monitor
 from lonnymq.telemetry.queue_metrics import encode, queue_metrics
 
 JSON = "application/json"
+UNKNOWN = "the queue cannot be looked at; the exporter's log says why"
 
 
 class QueuePages:
@@ -37,7 +38,8 @@ class QueuePages:
 def demand(look: Look) -> Page:
     """Return how much there is for workers to do now, or 503 if nobody knows."""
     if look.reading is None:
-        return Page(503, json.dumps({"error": look.error}).encode(), JSON)
+        # Whoever can reach this port need not know the database's host and user, which the error may name.
+        return Page(503, json.dumps({"error": UNKNOWN}).encode(), JSON)
     pulse = look.reading.pulse
     due_crons = sum(overdue_s > 0 for overdue_s in look.reading.crons.values())
     figures = {
