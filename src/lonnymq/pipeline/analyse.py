@@ -53,6 +53,7 @@ def analyse(
     records only that all of it is up to date, these days again.
     """
     check_window_s(window_s)
+    lake.require()
     seen = [
         Batch(ATTEMPTS, lake.attempts.version or 0),
         Batch(POLICIES, lake.policies.version or 0),

@@ -41,6 +41,7 @@ class TableMaintenance:
 
 def maintain(lake: Lake, *, on_progress: OnProgress = ignore_progress) -> list[TableMaintenance]:
     """Join small files of each day, and delete uncommitted files that are a week old."""
+    lake.require()
     figures = {name: table for name, table in _tables(lake) if name not in SOURCES}
     done = []
     for name, table in _tables(lake):

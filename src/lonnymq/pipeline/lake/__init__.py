@@ -40,6 +40,11 @@ class Lake:
                 "path", self.path, "a directory, because only Delta tables can be on object storage"
             )
 
+    def require(self) -> None:
+        """Raise if nothing can have been written here: the path may be mistyped."""
+        if is_local(self.path) and not Path(self.path).is_dir():
+            raise invalid("lake", self.path, "a directory that archive, ingest or generate has made")
+
     def table(self, name: str, schema: StructType) -> Table:
         kind = DeltaLakeTable if LakeFormat(self.form) is LakeFormat.DELTA else ParquetTable
         return kind(f"{self.path}/{name}", schema)
