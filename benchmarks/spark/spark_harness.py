@@ -15,18 +15,16 @@ from benchmarks.harness import Harness, Median
 from benchmarks.server import SETTINGS, Server
 from lonnymq import Queue
 from lonnymq.embedded import embedded
+from lonnymq.pipeline.session import SETTINGS as PIPELINE
 from lonnymq.spark.java import use_java
 
 # Of the session of this process, and of jobs that it submits.
 SESSION = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
+    **PIPELINE,
     "spark.driver.memory": "2g",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "8",
-    "spark.sql.execution.replaceHashWithSortAgg": "true",
 }
 JAR = Path("/usr/share/java/postgresql.jar")
 CHANNELS = 1_000
