@@ -347,6 +347,7 @@ def test_a_report_on_a_lake_without_figures_is_an_error(
     from lonnymq.pipeline.report import NothingToReport
     from lonnymq.pipeline.steps import analyse, report
 
+    Path(lake.path).mkdir()
     assert analyse(spark, lake).days == ()
     with pytest.raises(NothingToReport, match="no window of these days was analysed"):
         report(spark, lake, tmp_path / "report.html")

@@ -51,7 +51,9 @@ def test_joined_files_have_the_same_rows_and_need_no_new_analysis(
     assert _stale_days(lambda paths: set(DAYS), lake, lake.windows(60), is_full=False) == list(DAYS)
     with pytest.raises(NotAnalysed, match="reasons, windows_60s do not contain all attempts yet"):
         maintain(lake)
-    assert maintain(Lake(str(tmp_path / "empty"))) == []
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert maintain(Lake(str(empty))) == []
 
 
 def analysed(lake: Lake) -> list[int]:
