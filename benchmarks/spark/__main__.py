@@ -78,7 +78,9 @@ def main(arguments: list[str] | None = None) -> int:
 def merge_results(former: merge.Json, later: merge.Json) -> merge.Json:
     """Return the former run with the cases that the later one has measured, perhaps at another size."""
     merge.check_comparable(former, later, (*merge.MACHINE, merge.SQL))
-    return former | {"rows": merge.replace_rows(former["rows"], later["rows"], "case", list(CASES))}
+    # Some cases have rows with names of their own.
+    order = list(dict.fromkeys(row["case"] for row in (*former["rows"], *later["rows"])))
+    return former | {"rows": merge.replace_rows(former["rows"], later["rows"], "case", order)}
 
 
 if __name__ == "__main__":
