@@ -139,7 +139,7 @@ class Execution:
         while not actor.session.has_stopped(0.01):
             if time.monotonic() - began > WAIT_S and self._is_held_up(actor):
                 actor.is_blocked = True
-                if not self.scenario.may_wait:
+                if not self.scenario.may_wait(actor.number):
                     self.account.report(f"session {actor.number} waits in {where}")
                 return
             if time.monotonic() - began > HANG_S:

@@ -148,11 +148,16 @@ class Scenario:
         return self.hints == "cold" or any(one.has_hints for one in self.operations)
 
     @property
-    def may_wait(self) -> bool:
+    def has_waits(self) -> bool:
+        return any(map(self.may_wait, range(len(self.operations))))
+
+    def may_wait(self, session: int) -> bool:
         """Some calls wait for others of their kind, or for the end of a message with their key (rule 13)."""
         names = [one.name for one in self.operations]
         return (
-            any(names.count(one) > 1 for one in ONE_AT_A_TIME)
+            # Only the operator's call: the workers' one does not.
+            (names[session] == "history_prepare" and "history_if_due" in names)
+            or any(names.count(one) > 1 for one in ONE_AT_A_TIME)
             or any(two <= {*names} for two in ONE_OF_TWO)
             # Tenants wait for room in a channel whose size is limited.
             or self.context.name == "sized"

@@ -99,7 +99,7 @@ class Search:
         It has, if the step uses no table that the other session changes before it is preempted itself.
         """
         changed = self._changed.get(one.later or "")
-        if self.scenario.may_wait or one.point is None or changed is None or one.point.used & changed:
+        if self.scenario.has_waits or one.point is None or changed is None or one.point.used & changed:
             return False
         self._changed[one.schedule] = changed
         return True
