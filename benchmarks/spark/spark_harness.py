@@ -16,16 +16,11 @@ from benchmarks.server import SETTINGS, Server
 from lonnymq import Queue
 from lonnymq.embedded import embedded
 from lonnymq.pipeline.session import SETTINGS as PIPELINE
+from lonnymq.pipeline.session import local_settings
 from lonnymq.spark.java import use_java
 
 # Of the session of this process, and of jobs that it submits.
-SESSION = {
-    **PIPELINE,
-    "spark.driver.memory": "2g",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.shuffle.partitions": "8",
-}
+SESSION = {**PIPELINE, **local_settings("local[2]"), "spark.driver.memory": "2g"}
 JAR = Path("/usr/share/java/postgresql.jar")
 CHANNELS = 1_000
 PARTITIONS = 4

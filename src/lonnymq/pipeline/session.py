@@ -92,7 +92,7 @@ def quiet_logging() -> Iterator[None]:
 
 
 def local_settings(master: str | None) -> dict[str, str]:
-    """Return settings for a master on this machine: loopback addresses, and few shuffle partitions.
+    """Return settings for a master on this machine: loopback addresses, and small partitions.
 
     A cluster has its own settings, and its executors need the driver's real address.
     """
@@ -100,6 +100,10 @@ def local_settings(master: str | None) -> dict[str, str]:
         return {}
     return {
         "spark.sql.shuffle.partitions": str(4 * (os.cpu_count() or 1)),
+        # Many partitions, of which Spark joins the small ones, bound the memory of a task. With as few as
+        # above, an analysis of ten million attempts ran out of 2 GB.
+        "spark.sql.adaptive.coalescePartitions.initialPartitionNum": "256",
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
     }
